@@ -113,6 +113,10 @@ static void right(void) {
     CHECK(table[1][2] == 12 && table[0][1] == 1 && !strcmp(titin_message_index_name(message, 1), "y"));
     titin_message_free(message);
     double part[2][2];
+    CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 2, (int64_t[]){2, 2}, (int64_t[]){0, 8}, TITIN_ORDER_C, part,
+                             NULL) == TITIN_ERROR_USAGE);
+    CHECK(strstr(titin_error(), "an array of extents [2, 2] and strides of [0, 8] bytes has elements that share memory"));
+    CHECK(titin_recover(instance) == 0);
     CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 2, (int64_t[]){2, 2}, NULL, TITIN_ORDER_C, part,
                              NULL) == 0);
     CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);

@@ -107,6 +107,7 @@ static void right(titin::Instance &instance) {
     const auto view = table.array<std::int32_t>();
     CHECK(view(1, 2) == 12 && view(0, 1) == 1 && table.index_name(1) == "y");
     double part[2][2];
+    refused<titin::UsageError>("a row twice", [&] { instance.receive_into("in", titin::Span(&part[0][0], {2, 2}, {0, 1})); });
     instance.receive_into("in", part);
     CHECK(part[0][0] == 3.0 && part[0][1] == 1.0 && part[1][0] == 23.0 && part[1][1] == 21.0);
     const titin::Message waves = instance.receive("in");

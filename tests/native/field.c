@@ -106,10 +106,13 @@ static void right(void) {
     /* The first with its first dimension backwards. */
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-16, 96}) == 0 && titin_field_bytes(receive, 0) == 376);
     CHECK(titin_field_layout(receive, 0, NULL, NULL) == 0 && titin_field_bytes(receive, 0) == 192);
+    CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){8, 40}) == 0);
+    refused(titin_field_receive(receive, (void *[]){a, b}, TITIN_WAIT, NULL, NULL), "array 0 of its 2, which count from 0, has elements that share memory");
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-8, 48}) == 0);
     refused(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){3, 48}), "a stride of 3 bytes");
     refused(titin_field_layout(receive, 1, (int64_t[]){6, 5}, (int64_t[]){4, 24}), "halo and all");
-    refused(titin_field_receive(receive, (void *[]){b, b}, TITIN_WAIT, NULL, NULL), "arrays 0 and 1, which count from 0, are the same memory");
+    refused(titin_field_receive(receive, (void *[]){b, b}, TITIN_WAIT, NULL, NULL), "arrays 0 and 1, which count from 0, share memory");
+    refused(titin_field_receive(receive, (void *[]){&a[0][5], &a[3][5]}, TITIN_WAIT, NULL, NULL), "arrays 0 and 1, which count from 0, share memory");
     CHECK(titin_field_receive(receive, (void *[]){&a[0][5], b}, TITIN_WAIT, &stamp, &next) == 0);
     CHECK(stamp == 1.0 && next == 2.0);
     for (int i = 0; i < 6; ++i)

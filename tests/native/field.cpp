@@ -79,6 +79,7 @@ static void right(titin::Instance &instance) {
     std::vector<std::int32_t> b(24);
     receive.layout(0, {6, 4}, {-1, 6});
     refused<titin::UsageError>("a layout of one dimension", [&] { receive.layout(0, {24}, {1}); });
+    refused_saying<titin::UsageError>("share memory", [&] { receive.receive(first, titin::Span(b.data(), {6, 4}, {1, 5})); });
     const titin::Stamps stamps = receive.receive(first, titin::Span(b, {6, 4}, Order::Fortran));
     CHECK(stamps.timestamp == 1.0 && stamps.next_timestamp == 2.0);
     for (int i = 0; i < 6; ++i)

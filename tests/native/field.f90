@@ -28,7 +28,7 @@ contains
 end module one_rank
 
 program field
-   use, intrinsic :: iso_c_binding, only: c_funloc, c_int64_t, c_sizeof
+   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_funloc, c_int64_t, c_loc, c_sizeof
    use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
    use one_rank, only: give, keep
    use titin
@@ -170,8 +170,10 @@ contains
    subroutine right()
       type(titin_decomposition) :: whole, boxes
       type(titin_field) :: receive, send
-      real(real64) :: a(9, 6), line(12), time, next
+      real(real64), target :: a(9, 6)
+      real(real64) :: line(12), time, next
       integer(int32), allocatable :: b(:, :)
+      integer(int32), pointer :: within_a(:, :)
       integer :: i, j, ierr
 
       call whole%new([6, 4])
@@ -180,6 +182,9 @@ contains
       call instance%field("in", whole, receive, [titin_f64, titin_i32])
       allocate (b(6, 4))
       a = -1
+      call c_f_pointer(c_loc(a(6, 3)), within_a, [6, 4])
+      call receive%receive(a(8:3:-1, 2:5), within_a, ierr=ierr)
+      call told("share memory", ierr)
       ! The first into a part of an array, backwards.
       call receive%receive(a(8:3:-1, 2:5), b, timestamp=time, next_timestamp=next)
       call check(time == 1.0_real64 .and. next == 2.0_real64, "timestamps")

@@ -165,6 +165,14 @@ impl Array {
         }
     }
 
+    pub fn shape(&self) -> &[i64] {
+        match self.rank() {
+            0 => &[],
+            // SAFETY: there is an extent for each dimension.
+            rank => unsafe { std::slice::from_raw_parts(self.extents(), rank as usize) },
+        }
+    }
+
     /// The extents. The pointers to extents, strides and elements are valid as long as the `Array`
     /// lives and stays in its place.
     pub fn extents(&self) -> *const i64 {

@@ -305,16 +305,29 @@ impl Field {
     fn check_flat(&self, py: Python<'_>, number: usize, array: &Array) -> PyResult<()> {
         // SAFETY: the field lives.
         let wanted = unsafe { sys::titin_field_bytes(self.handle.as_ptr(), number as c_int) };
-        if array.rank() == 1 && array.is_contiguous(b'C') && array.bytes() as i64 == wanted {
+        // SAFETY: the number of a type.
+        let size = i64::from(unsafe { sys::titin_dtype_size(self.dtypes[number]) });
+        let is_flat = array.rank() == 1 && array.is_contiguous(b'C');
+        if is_flat && array.bytes() as i64 == wanted {
             return Ok(());
         }
+        let gaps = if is_flat || array.rank() != 1 {
+            ""
+        } else {
+            ", with gaps"
+        };
+        let shape = if self.whole {
+            let shape = self.extents(py)?.repr()?;
+            format!("one of shape {shape}, halo and all, or ")
+        } else {
+            String::new()
+        };
         let text = format!(
-            "field on port '{}': argument {} has to be flat and contiguous here, one part after the other, of \
-             {wanted} bytes; it has rank {} and {} bytes",
+            "field on port '{}': argument {} has the shape {}{gaps}; on this rank give {shape}a flat and contiguous one of {} elements",
             self.port,
             number + 1,
-            array.rank(),
-            array.bytes()
+            PyTuple::new(py, array.shape())?.repr()?,
+            wanted / size
         );
         Err(error::mismatch(py, text))
     }

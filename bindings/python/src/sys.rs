@@ -99,6 +99,7 @@ unsafe extern "C" {
     pub fn titin_set_error(text: *const c_char);
     pub fn titin_version() -> *const c_char;
     pub fn titin_dtype_name(dtype: c_int) -> *const c_char;
+    pub fn titin_dtype_size(dtype: c_int) -> c_int;
 
     pub fn titin_options_new() -> *mut titin_options;
     pub fn titin_options_free(options: *mut titin_options);

@@ -47,7 +47,8 @@ class Field:
         description couples nothing at this step, the call writes nothing and returns None.
 
         All ranks call this together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that the
-        sender does not keep, and :class:`titin.PortClosed` if no version of that time will come.
+        sender does not keep, :class:`titin.PortClosed` if no version of that time will come, and
+        :class:`titin.UsageError` for arrays whose elements share memory.
 
         Once ``timeout`` is over, a part of the field may have come: make the call again with the same arrays. In an
         instance of several ranks the timeout is for the announcement by rank 0 of the sender, so that all ranks get the
@@ -171,7 +172,8 @@ class Instance:
         """Receives an array into memory of the program, such as a NumPy array, also a strided one.
 
         Dtype and shape must be those of the message, else :class:`titin.TypeMismatch`; the next call gets the message
-        then. Each element keeps its index, whatever the order in memory.
+        then. Each element keeps its index, whatever the order in memory. An array whose elements share memory raises
+        :class:`titin.UsageError`.
         """
 
     @property
@@ -196,9 +198,10 @@ class Instance:
         ``owned`` is the part of this rank: a :class:`titin.Grid`, ``Boxes``, ``Indices`` or ``Owner``; by default rank
         0 owns the whole, as in a serial program. A list for ``dtype`` declares several arrays that are spread alike and
         travel together. The calls take the arrays of this rank, with a ``halo`` around the rank's part (a width, one
-        per dimension, or pairs of below and above). Only ``region``, a pair of lower and upper indices or a tuple of
-        slices, is coupled; the region of the other end has the same extents, and may lie elsewhere. ``order`` is the
-        order of flat arrays in memory. All ranks call this together. Does not wait for the other end.
+        per dimension, or pairs of below and above), or flat and contiguous arrays of as many elements. Only ``region``,
+        a pair of lower and upper indices or a tuple of slices, is coupled; the region of the other end has the same
+        extents, and may lie elsewhere. ``order`` is the order of flat arrays in memory. All ranks call
+        this together. Does not wait for the other end.
         """
 
     def port(self, name: str | Port) -> Port:

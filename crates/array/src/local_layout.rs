@@ -1,7 +1,7 @@
 //! The layout of the elements of a rank in memory.
 
 use crate::decomposition::Rule;
-use crate::{Decomposition, Dims, Error, MOST_ELEMENTS, Order, Ownership};
+use crate::{Decomposition, Dims, Error, Footprint, MOST_ELEMENTS, Order, Ownership};
 
 /// The widths of a halo in each dimension: the number of elements below and above the owned
 /// elements.
@@ -154,6 +154,24 @@ impl LocalLayout {
         Self::strided(&owned, offset, strides)
     }
 
+    /// The owned elements, of `size` bytes each, in memory that begins at an address. Several blocks
+    /// count as one piece, with their halos. `None` without elements.
+    pub fn footprint(&self, begin: usize, size: usize) -> Option<Footprint> {
+        let bytes = |elements: i64| elements.saturating_mul(size as i64);
+        match &self.blocks[..] {
+            [block] => {
+                let first = begin.saturating_add((block.offset as usize).saturating_mul(size));
+                Footprint::new(
+                    first,
+                    &block.extents,
+                    block.strides.iter().copied().map(bytes),
+                    size,
+                )
+            }
+            _ => Footprint::new(begin, &[self.length], [bytes(1)], size),
+        }
+    }
+
     /// The least size of the memory, in elements.
     pub fn length(&self) -> u64 {
         self.length
@@ -288,6 +306,31 @@ mod tests {
             "{error}"
         );
         assert!(LocalLayout::array(&[u64::MAX], &[i64::MIN], &Halo::all(1, (0, 0))).is_err());
+    }
+
+    #[test]
+    fn owned_elements_are_those_that_may_overlap() {
+        let halo = Dims::new(&[(0, 0), (1, 1)]).unwrap();
+        // The halo of each row is the end of the row before and the beginning of the next row.
+        let rows = |stride| LocalLayout::array(&[3, 6], &[stride, 1], &halo).unwrap();
+        let overlaps = |local: &LocalLayout| local.footprint(64, 8).unwrap().overlaps_itself();
+        assert!(!overlaps(&rows(6)));
+        assert!(!overlaps(&rows(-4)));
+        assert!(overlaps(&rows(3)));
+        let [one, other] = [64, 64 + 6 * 8].map(|begin| rows(12).footprint(begin, 8).unwrap());
+        assert!(!one.overlaps(&other));
+        assert!(one.overlaps(&rows(12).footprint(64 + 3 * 8, 8).unwrap()));
+
+        let boxes = Decomposition::boxes(&[10], 1).unwrap();
+        let parts = [(0, 2), (4, 6)].map(|(lower, upper)| Region::new(&[lower], &[upper]).unwrap());
+        let parts = Ownership::Boxes(parts.to_vec());
+        let flat = LocalLayout::dense(&boxes, 0, &parts, None, Order::C).unwrap();
+        assert!(!overlaps(&flat));
+        let [one, other] = [64, 64 + 4 * 8].map(|begin| flat.footprint(begin, 8).unwrap());
+        assert!(!one.overlaps(&other));
+        assert!(one.overlaps(&flat.footprint(64 + 3 * 8, 8).unwrap()));
+        let none = LocalLayout::array(&[0, 4], &[0, 0], &Dims::all(2, (0, 0))).unwrap();
+        assert!(none.footprint(64, 8).is_none());
     }
 
     #[test]

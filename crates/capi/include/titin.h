@@ -311,13 +311,14 @@ int titin_field_extents(const titin_field *field, int64_t *extents);
  * whole. Returns -1 on an error, as above. */
 int64_t titin_field_owned(const titin_field *field, int dim, int64_t *indices);
 /* The layout of an array in memory, if its elements do not lie one after the other: extents on this rank, with the halo, and
- * strides in bytes, which may be negative. The calls then get the pointer to the first element. The layout holds until the next
- * call; NULL for both is one element after the other again. As a call on the port it must not run in two threads at once. */
+ * strides in bytes, which may be negative and are multiples of the size of an element. The calls then get the pointer to the first
+ * element. The layout holds until the next call; NULL for both is one element after the other again, in the order of the field. As a call on the port it must not run in two threads at once. */
 int titin_field_layout(titin_field *field, int array, const int64_t *extents, const int64_t *strides);
 /* Sends this rank's part of each array, to the receivers that the description couples at this step (titin: fields). For a
  * receiver that pulls a version is kept. Returns when the arrays may be changed. */
 int titin_field_send(titin_field *field, const void *const *arrays, double timestamp, double next_timestamp);
-/* Receives this rank's part into each array, and writes no other element. A field that is pulled comes in its latest version.
+/* Receives this rank's part into each array, and writes no other element. Elements that share memory, in an array or in two, are
+ * an error. A field that is pulled comes in its latest version.
  * `timestamp` and `next_timestamp` may be NULL; the second is TITIN_NO_NEXT if the sender gave none. Where the description couples
  * nothing at this step, nothing is written and `*timestamp` is NaN. TITIN_ERROR_TIMEOUT once `timeout` is over. A part of the
  * field may have come by then: make the call again with the same arrays. In an instance of several ranks the timeout is for the
@@ -573,7 +574,7 @@ int titin_receive_any(titin_port *const *ports, int count, double timeout, int *
 /* Receives an array into the caller's memory, whose dtype and shape must be those of the message. `strides` and `order`
  * describe the memory as in titin_send_array; each element keeps its index. Memory of rank 0 takes a number, too. If `message`
  * is not NULL the call gives the message too, for its timestamps. A message that does not fit (TITIN_ERROR_TYPE_MISMATCH) stays
- * in the inbox: the next call gets it. */
+ * in the inbox: the next call gets it. An array whose elements share memory, as strides can say, is an error. */
 int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, int rank, const int64_t *extents,
                        const int64_t *strides, int order, void *data, titin_message **message);
 

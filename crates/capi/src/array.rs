@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use titin_runtime::array::Footprint;
 use titin_runtime::{
     Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
     StorageOrder,
@@ -288,6 +289,27 @@ impl CallerArray<'_> {
         }
         filling.advance(self.bytes);
         Ok(Elements::Shared(Arc::new(filling.finish()), 0..self.bytes))
+    }
+
+    /// Fails if elements share memory: a received element would overwrite another one.
+    pub(crate) fn check_distinct(&self) -> Result<()> {
+        let Some(strides) = &self.strides else {
+            return Ok(());
+        };
+        if self.contiguous_order().is_some() {
+            return Ok(());
+        }
+        let steps = strides.iter().map(|stride| *stride as i64);
+        let elements = Footprint::new(self.data.addr(), self.shape, steps, self.size());
+        if elements.is_none_or(|elements| !elements.overlaps_itself()) {
+            return Ok(());
+        }
+        Err(usage(format!(
+            "an array of extents {:?} and strides of {:?} bytes has elements that share memory, where one would overwrite another: \
+             receive into an array without overlaps",
+            self.shape,
+            &strides[..]
+        )))
     }
 
     /// The error for a message that is not an array of the right type and shape.

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use titin_runtime::array::{Dims, Halo, LocalLayout, SourceArray, TargetArray};
+use titin_runtime::array::{Dims, Footprint, Halo, LocalLayout, SourceArray, TargetArray};
 use titin_runtime::{Dtype, FieldId, Result};
 
 use crate::decomposition::{DecompositionSpec, wrong};
@@ -33,6 +33,8 @@ struct ArrayLayout {
     local: LocalLayout,
     /// Bytes from the beginning of the memory to the pointer.
     before: usize,
+    /// Whether elements share memory.
+    overlaps_itself: bool,
     /// The program's layout, if the program gave a layout. Fortran gives the same layout with each
     /// call.
     given: Option<GivenLayout>,
@@ -82,6 +84,7 @@ impl Field {
         let dense = ArrayLayout {
             local: spec.local(&side, instance.rank())?,
             before: 0,
+            overlaps_itself: false,
             given: None,
         };
         let owned = spec.owned(&side, instance.rank());
@@ -181,8 +184,7 @@ impl Field {
         .collect()
     }
 
-    /// Fails if two arrays begin at the same address: elements received into the first array would
-    /// overwrite elements of the second.
+    /// Fails if elements of the arrays share memory: a received element would overwrite another one.
     ///
     /// # Safety
     /// As of [`Field::arrays`].
@@ -191,23 +193,33 @@ impl Field {
         arrays: *const *mut c_void,
         layouts: &[ArrayLayout],
     ) -> Result<()> {
+        if let Some(number) = layouts.iter().position(|layout| layout.overlaps_itself) {
+            return Err(usage(format!(
+                "{} has elements that share memory, where one would overwrite another: receive into an array without overlaps",
+                self.name(number)
+            )));
+        }
+        if layouts.len() < 2 {
+            return Ok(());
+        }
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
-        // A rank without elements may give the end of the rank's memory for each array.
-        let some = |number: usize| {
-            !pointers[number].is_null() && layouts[number].length(self.dtypes[number]) > 0
-        };
-        for (number, pointer) in pointers
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| some(*number))
-        {
-            if let Some(first) =
-                (0..number).find(|first| pointers[*first] == *pointer && some(*first))
-            {
+        let each = pointers.iter().zip(layouts).zip(&self.dtypes);
+        let footprints = each.map(|((pointer, layout), dtype)| {
+            let (begin, _) = memory(*pointer, layout, *dtype)?;
+            layout.local.footprint(begin.addr(), dtype.size())
+        });
+        let footprints: Vec<Option<Footprint>> = footprints.collect();
+        for (number, own) in footprints.iter().enumerate() {
+            let share = |other: &Option<Footprint>| {
+                own.as_ref()
+                    .zip(other.as_ref())
+                    .is_some_and(|(own, other)| own.overlaps(other))
+            };
+            if let Some(first) = footprints[..number].iter().position(share) {
                 return Err(usage(format!(
-                    "field on port '{}': arrays {first} and {number}, which count from 0, are the same memory: each array of a field \
-                     is received into memory of its own",
+                    "field on port '{}': arrays {first} and {number}, which count from 0, share memory: each array of a field is \
+                     received into memory of its own",
                     self.port.as_str()
                 )));
             }
@@ -227,10 +239,13 @@ impl Field {
     /// layout.
     fn layout(&self, array: usize, given: GivenLayout) -> Result<ArrayLayout> {
         let size = self.dtypes[array].size() as i64;
-        if let Some(odd) = given.strides.iter().find(|stride| **stride % size != 0) {
+        let mut steps = given.extents.iter().zip(&*given.strides);
+        if let Some((_, odd)) = steps.find(|(extent, stride)| **extent > 1 && **stride % size != 0)
+        {
             let name = self.name(array);
             let text = format!(
-                "{name} was given a stride of {odd} bytes, where an element has {size}: give a multiple of that"
+                "{name} was given a stride of {odd} bytes, which is no multiple of the {size} bytes of an element, as in an array of \
+                 packed records: give a copy, as a contiguous array"
             );
             return Err(usage(text));
         }
@@ -245,9 +260,12 @@ impl Field {
         let extents: Vec<u64> = given.extents.iter().map(extent).collect::<Result<_>>()?;
         let steps: Vec<i64> = given.strides.iter().map(|stride| stride / size).collect();
         self.check_extents(array, &extents)?;
+        let local = LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?;
+        let footprint = local.footprint(0, size as usize);
         Ok(ArrayLayout {
-            local: LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?,
+            local,
             before: given.before(),
+            overlaps_itself: footprint.is_some_and(|elements| elements.overlaps_itself()),
             given: Some(given),
         })
     }

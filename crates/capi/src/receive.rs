@@ -183,6 +183,7 @@ unsafe extern "C" fn titin_receive_into(
     let fill = |port: &Port| {
         // SAFETY: as the caller promises.
         let described = unsafe { arguments.read() }?;
+        described.check_distinct()?;
         let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
         port.shared
             .instance

@@ -350,3 +350,14 @@ fn what_a_host_calls_is_a_module_and_a_function() {
         );
     }
 }
+
+#[test]
+fn a_folder_without_a_path_is_told_at_its_line() {
+    for folder in ["\"\"", "' '"] {
+        let text = format!("{BASE}titin:\n  folder: {folder}\n");
+        let error = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap_err();
+        let line = text.lines().count();
+        let begins = format!("t:{line}:11: error: \"folder\" is empty");
+        assert!(error.to_string().starts_with(&begins), "{error}");
+    }
+}

@@ -39,14 +39,6 @@ pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// Closes a file, and hears whether the file system has taken the bytes.
-///
-/// # Errors
-/// As the system's `close`. The descriptor is closed all the same.
-pub fn close(file: OwnedFd) -> Result<(), Errno> {
-    nix::unistd::close(file).map_err(|error| Errno::from_raw_os_error(error as i32))
-}
-
 /// An open descriptor, listed in the table until the descriptor is dropped.
 #[derive(Debug)]
 pub struct Descriptor {
@@ -74,6 +66,39 @@ impl From<OwnedFd> for Descriptor {
     }
 }
 
+impl Descriptor {
+    /// A number that no other descriptor of this process has. Unlike the system's number, the
+    /// number is not used again.
+    pub fn id(&self) -> u64 {
+        self.entry
+    }
+
+    /// Closes a file, and hears whether the file system has taken the bytes.
+    ///
+    /// # Errors
+    /// As the system's `close`. The descriptor is closed all the same.
+    pub fn close(mut self) -> Result<(), Errno> {
+        let closed = self.unlist().map(nix::unistd::close).unwrap_or(Ok(()));
+        closed.map_err(|error| Errno::from_raw_os_error(error as i32))
+    }
+
+    /// Takes the descriptor out of the table. `None` if the fork handler has closed the descriptor:
+    /// the number may belong to another file now.
+    fn unlist(&mut self) -> Option<OwnedFd> {
+        let file = self.file.take()?;
+        let is_ours = self.slot.is_none_or(|slot| {
+            TABLE[slot]
+                .compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        });
+        if is_ours {
+            return Some(file);
+        }
+        let _ = file.into_raw_fd();
+        None
+    }
+}
+
 impl Deref for Descriptor {
     type Target = OwnedFd;
 
@@ -90,15 +115,6 @@ impl AsFd for Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        let (Some(file), Some(slot)) = (self.file.take(), self.slot) else {
-            return;
-        };
-        let listed =
-            TABLE[slot].compare_exchange(self.entry, FREE, Ordering::AcqRel, Ordering::Relaxed);
-        if listed.is_err() {
-            // The fork handler has closed the descriptor. The number may belong to another file
-            // now.
-            let _ = file.into_raw_fd();
-        }
+        drop(self.unlist());
     }
 }

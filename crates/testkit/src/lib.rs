@@ -28,7 +28,7 @@ mod watchdog;
 pub use events::{Events, LinkEvent};
 pub use host::Host;
 pub use pair::{Inlet, Outlet, Pair, PairEnd, Stall, pattern, until};
-pub use part::{play_part, start_part};
+pub use part::{play_part, start_part, start_part_of};
 pub use peer::{RawPeer, header, message, striped};
 pub use relay::Relay;
 pub use watchdog::{Watchdog, progress};

@@ -17,8 +17,19 @@ const PART: &str = "TITIN_PART";
 /// # Panics
 /// If the process cannot be started.
 pub fn start_part(part: &str, listen: impl FnOnce(&Host) -> Address) -> (Child, PairEnd) {
-    let secret = Secret::random();
-    let host = Host::start(&secret);
+    start_part_of(&Secret::random(), part, listen)
+}
+
+/// As [`start_part`], in the run with this secret.
+///
+/// # Panics
+/// If the process cannot be started.
+pub fn start_part_of(
+    secret: &Secret,
+    part: &str,
+    listen: impl FnOnce(&Host) -> Address,
+) -> (Child, PairEnd) {
+    let host = Host::start(secret);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "part", "--ignored", "--nocapture"])
         .env(PART, part)

@@ -2,14 +2,17 @@
 //! refuse, processes that are killed, and what is left behind.
 
 use std::fs::{self, File, Permissions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use titin_testkit::{Host, Pair, PairEnd, conformance, pattern, play_part, start_part};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use titin_testkit::{
+    Host, Pair, PairEnd, conformance, pattern, play_part, start_part, start_part_of,
+};
 use titin_transport::{InboxOptions, Lost};
 use titin_wire::{Address, LinkSettings, Secret};
 
@@ -191,6 +194,70 @@ fn a_folder_that_others_may_open_does_not_serve() {
 }
 
 #[test]
+fn a_listening_process_whose_folder_does_not_serve_is_named() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("run");
+    private_folder(&folder);
+    let secret = Secret::random();
+    let [host, dialling] = [Host::start(&secret), Host::start(&secret)];
+    host.listen_in(&folder).unwrap();
+    let open = below(&folder).remove(0);
+    fs::set_permissions(&open, Permissions::from_mode(0o750)).unwrap();
+    let plain = temporary.path().join("plain");
+    File::create(&plain).unwrap();
+    for (tag, path, said) in [(1, &open, "chmod 700"), (2, &plain, "not a directory")] {
+        dialling.dial(&[Address::from(format!("file:{}", path.display()))], tag);
+        let why = dialling.events.unreachable(tag).to_string();
+        assert!(
+            why.contains(path.to_str().unwrap()) && why.contains(said),
+            "{why}"
+        );
+    }
+    fs::set_permissions(&open, Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_deleted_segment_is_named() {
+    for newest in [true, false] {
+        let meeting = Meeting::new();
+        let (outlet, _inlet) = meeting.pair.conduit(1);
+        let stall = meeting.pair.stall();
+        for step in 0..4 {
+            outlet.send(&pattern(step, 1 << 20));
+        }
+        let there = meeting.there();
+        std::thread::sleep(Duration::from_millis(300));
+        let mut segments = below(&there);
+        segments.sort();
+        assert!(segments.len() > 1, "the first is in use");
+        let deleted = segments.remove(if newest { segments.len() - 1 } else { 1 });
+        fs::remove_file(&deleted).unwrap();
+        drop(stall);
+        let why = lost(&meeting.pair.right).to_string();
+        let name = deleted.to_str().unwrap();
+        assert!(why.contains(name) && why.contains("is missing"), "{why}");
+    }
+}
+
+#[test]
+fn a_deleted_folder_is_told_as_that() {
+    let meeting = Meeting::new();
+    let (outlet, inlet) = meeting.pair.conduit(1);
+    outlet.send(b"all is well");
+    assert_eq!(inlet.receive().body[..], *b"all is well");
+    while fs::remove_dir_all(&meeting.folder)
+        .is_err_and(|why| why.kind() == ErrorKind::DirectoryNotEmpty)
+    {}
+    for end in [&meeting.pair.left, &meeting.pair.right] {
+        let why = lost(end).to_string();
+        assert!(
+            why.contains(meeting.folder.to_str().unwrap()) && why.contains("has deleted it"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
 fn files_are_for_their_owner_alone() {
     let meeting = Meeting::new();
     for path in below(&meeting.folder) {
@@ -264,7 +331,88 @@ fn part() {
                 outlet.send(&pattern(step, 10_000 * (step as usize % 7)));
             }
         }
+        "run short" => run_short(&side, &mut lines),
         _ => drop(lines.next()),
+    }
+}
+
+/// Uses up the descriptors of this process, but for a few, until the returned files are closed.
+fn use_up(few: usize) -> Vec<File> {
+    let limit = Rlimit {
+        current: Some(200),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    files.truncate(files.len() - few);
+    files
+}
+
+/// The part of a process that has no descriptors left for a while, as the orders say.
+fn run_short(side: &PairEnd, orders: &mut impl Iterator<Item = String>) {
+    let outlet = side.outlet(1, InboxOptions::default());
+    let (host, _) = side.tcp.as_ref().unwrap();
+    let folder = orders.next().unwrap();
+    let address = host.listen_in(Path::new(&folder)).unwrap().to_string();
+    outlet.send(address.as_bytes());
+
+    orders.next();
+    let used = use_up(0);
+    outlet.send(b"without descriptors");
+    std::thread::sleep(Duration::from_millis(500));
+    drop(used);
+
+    orders.next();
+    // Enough to see a connection, and not to take it.
+    let used = use_up(2);
+    outlet.send(b"with two");
+    orders.next();
+    drop(used);
+    orders.next();
+}
+
+#[test]
+fn a_process_without_descriptors_keeps_its_links_and_takes_new_ones_later() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("run");
+    private_folder(&folder);
+    let secret = Secret::random();
+    let (mut child, end) = start_part_of(&secret, "run short", |host| {
+        host.listen_in(&folder).unwrap()
+    });
+    let mut orders = child.stdin.take().unwrap();
+    let inlet = end.inlet(1, InboxOptions::default());
+    writeln!(orders, "{}", folder.display()).unwrap();
+    let address = String::from_utf8(inlet.receive().body.to_vec()).unwrap();
+
+    writeln!(orders, "use all up").unwrap();
+    assert_eq!(inlet.receive().body[..], *b"without descriptors");
+
+    writeln!(orders, "keep two").unwrap();
+    assert_eq!(inlet.receive().body[..], *b"with two");
+    let host = Host::start(&secret);
+    host.dial(&[Address::from(address.clone())], 1);
+    let process = Path::new(address.strip_prefix("file:").unwrap());
+    let connection = until_some(|| {
+        let paths = fs::read_dir(process).unwrap().flatten();
+        let mut paths = paths.map(|entry| entry.path());
+        paths.find(|path| path.is_dir() && path.extension().is_none())
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(connection.exists(), "it waits to be taken");
+    writeln!(orders, "free them").unwrap();
+    host.events.opened();
+    drop(host);
+    writeln!(orders, "end").unwrap();
+    child.wait().unwrap();
+}
+
+fn until_some<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,16 +1,58 @@
 //! A forked child holds none of our descriptors: the peer sees the parent's end though the child lives on.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
+use std::path::Path;
+use std::time::Duration;
 
 use titin_os::descriptors;
-use titin_testkit::Pair;
+use titin_testkit::{Pair, pattern};
 use titin_transport::Lost;
 
 #[test]
-#[allow(unsafe_code)]
 fn a_child_keeps_no_connection_open() {
     let pair = Pair::tcp();
+    beside_a_child(|_| {
+        let Pair { left, right, .. } = pair;
+        drop(left);
+        let (host, _) = right.tcp.as_ref().unwrap();
+        assert_eq!(host.events.lost(), Lost::Closed);
+    });
+}
+
+#[test]
+fn a_child_keeps_no_segment_open() {
+    let pair = Pair::file();
+    let (outlet, inlet) = pair.conduit(1);
+    let stall = pair.stall();
+    outlet.send(&pattern(0, 4 << 20));
+    let is_segment = |path: &Path| {
+        path.parent()
+            .is_some_and(|folder| folder.ends_with("there"))
+    };
+    // A segment is open while the link's socket is full.
+    while !open_files(std::process::id()).any(|path| is_segment(&path)) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    beside_a_child(|child| {
+        let kept: Vec<_> = open_files(child).filter(|path| is_segment(path)).collect();
+        assert!(kept.is_empty(), "{kept:?}");
+    });
+    drop(stall);
+    assert_eq!(inlet.receive().body[..], pattern(0, 4 << 20));
+}
+
+/// The files that a process has open.
+fn open_files(process: u32) -> impl Iterator<Item = std::path::PathBuf> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    open.flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+}
+
+/// Calls `check` with the id of a child that has closed our descriptors, and lives on meanwhile.
+#[allow(unsafe_code)]
+fn beside_a_child(check: impl FnOnce(u32)) {
     let (mut told, mut tell) = std::io::pipe().unwrap();
     let (mut lives, mut live) = std::io::pipe().unwrap();
     // SAFETY: the child of this process, which has several threads, makes plain system calls only and leaves by one.
@@ -28,10 +70,7 @@ fn a_child_keeps_no_connection_open() {
         nix::unistd::ForkResult::Parent { child } => {
             drop(lives);
             told.read_exact(&mut [0]).unwrap();
-            let Pair { left, right, .. } = pair;
-            drop(left);
-            let (host, _) = right.tcp.as_ref().unwrap();
-            assert_eq!(host.events.lost(), Lost::Closed);
+            check(child.as_raw().cast_unsigned());
             live.write_all(b"1").unwrap();
             let status = nix::sys::wait::waitpid(child, None).unwrap();
             assert_eq!(status, nix::sys::wait::WaitStatus::Exited(child, 0));

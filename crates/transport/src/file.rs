@@ -107,7 +107,7 @@ impl fmt::Display for FileTarget {
 }
 
 impl DialTarget for FileTarget {
-    fn connect(&self, _: &LinkSettings) -> Result<Descriptor, Errno> {
+    fn connect(&self, _: &LinkSettings) -> io::Result<Descriptor> {
         self.pump.dial(&self.listener)
     }
 }

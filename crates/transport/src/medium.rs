@@ -85,8 +85,9 @@ pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     /// Begins a connection.
     ///
     /// # Errors
-    /// If the system refuses the connection.
-    fn connect(&self, settings: &LinkSettings) -> Result<Descriptor, Errno>;
+    /// If the system refuses the connection; [`io::ErrorKind::WouldBlock`] if the listener's queue
+    /// is full.
+    fn connect(&self, settings: &LinkSettings) -> io::Result<Descriptor>;
 
     /// How many further streams a link gets, after a first connection that took `round_trip`;
     /// `None` if links of the medium have no further streams.

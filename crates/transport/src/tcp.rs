@@ -78,7 +78,7 @@ impl fmt::Display for TcpTarget {
 }
 
 impl DialTarget for TcpTarget {
-    fn connect(&self, settings: &LinkSettings) -> Result<Descriptor, Errno> {
+    fn connect(&self, settings: &LinkSettings) -> io::Result<Descriptor> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = net::socket_with(family(self.0.ip()), SocketType::STREAM, flags, None)?;
         sockets::prepare_tcp(&socket);
@@ -87,7 +87,7 @@ impl DialTarget for TcpTarget {
         tuning::set_buffers(&socket, settings);
         match net::connect(&socket, &self.0) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         filters: by_path(&mut fields, "filters", problems, user_filter),
         required: by_path(&mut fields, "required", problems, required),
         medium: by_path(&mut fields, "medium", problems, pinned_medium),
-        folder: read(&mut fields, "folder", problems, text),
+        folder: read(&mut fields, "folder", problems, folder),
         fields: by_path(&mut fields, "fields", problems, pattern),
         links: links(&mut fields, problems),
         buffer: read(&mut fields, "buffer", problems, buffers).unwrap_or_default(),
@@ -50,6 +50,21 @@ fn read<T>(
 ) -> Option<T> {
     let node = fields.take(key)?;
     value(node, &format!("\"{key}\""), problems)
+}
+
+fn folder(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let path = text(node, what, problems)?;
+    if !path.trim().is_empty() {
+        return Some(path);
+    }
+    problems.error_hint(
+        node.at,
+        Code::BadValue,
+        format!("{what} is empty"),
+        "the path of a folder is expected",
+        "write the path, or leave the line out for the run directory".to_owned(),
+    );
+    None
 }
 
 fn pinned_medium(

@@ -69,13 +69,23 @@ impl PeerPresence {
         PeerPresence { path, shows_lock }
     }
 
-    /// Whether the process is known to have ended. A file system without locks does not tell.
-    pub(super) fn has_ended(&self) -> bool {
+    /// The state of the process. On a file system without locks a killed process seems to live.
+    pub(super) fn state(&self) -> PeerState {
         match open_presence(&self.path) {
-            Ok(file) => self.shows_lock && is_unlocked(&file),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Ok(file) if self.shows_lock && is_unlocked(&file) => PeerState::Killed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => PeerState::Left,
+            _ => PeerState::Lives,
         }
     }
+}
+
+/// The state of the process at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PeerState {
+    Lives,
+    /// The process has ended in good order, and has written its last segment before.
+    Left,
+    Killed,
 }
 
 fn open_presence(path: &Path) -> io::Result<File> {
@@ -126,7 +136,7 @@ impl ListenerFolder {
         &self.path
     }
 
-    /// The connections that have come since the last call.
+    /// The connections that have come since the last call, and those that were put back.
     ///
     /// # Errors
     /// If the folder cannot be read. The error names the folder.
@@ -151,6 +161,13 @@ impl ListenerFolder {
                 path,
             })
             .collect())
+    }
+
+    /// Has the next call of [`Self::new_connections`] return a connection again.
+    pub(super) fn put_back(&mut self, connection: &ConnectionFolder) {
+        if let Some(name) = connection.path.file_name() {
+            self.taken.remove(name);
+        }
     }
 
     /// Removes the folder, unless a connection still has segments that the other end has to read.

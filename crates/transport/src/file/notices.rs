@@ -14,10 +14,13 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use titin_os::Descriptor;
 
 /// The first pause between two looks, and the longest: for an end whose other end is on this host,
-/// as notices have shown, and for any other end.
+/// as notices have shown, and for any other end. Each pause is longer than the one before by a
+/// [`GROWTH`]-th, so what happens after a quiet time waits for about a `GROWTH`-th of that time.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(20);
 const LONGEST_WITH_NOTICES: Duration = Duration::from_secs(1);
+
+const GROWTH: u32 = 8;
 
 /// Bytes of the buffer for notices.
 const BUFFER: usize = 4096;
@@ -118,7 +121,25 @@ impl LookPauses {
             LONGEST
         };
         let pause = self.0.min(longest);
-        self.0 = (2 * pause).min(longest);
+        self.0 = (pause + pause / GROWTH).min(longest);
         pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_a_short_quiet_time_does_not_wait_long() {
+        let (mut pauses, mut quiet) = (LookPauses::default(), Duration::ZERO);
+        while quiet < Duration::from_secs(20) {
+            let pause = pauses.next(true);
+            assert!(pause <= SHORTEST + quiet / 4, "{pause:?} after {quiet:?}");
+            assert!(pause <= LONGEST_WITH_NOTICES);
+            quiet += pause;
+        }
+        assert_eq!(pauses.next(true), LONGEST_WITH_NOTICES);
+        assert_eq!(pauses.next(false), LONGEST);
     }
 }

@@ -3,18 +3,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::fstat;
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use titin_os::{Descriptor, threads};
 
-use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, Presence};
+use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, PeerState, Presence};
 use super::notices::{Changes, LookPauses, Notices, WatchNumber};
 use super::segments::{ReadProgress, SEGMENT, SegmentReader, SegmentWriter};
 use super::socket_pair;
@@ -23,13 +22,15 @@ use crate::error::Lost;
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a disk may be full: the other end may be about to delete what it has read.
+/// How long a disk may be full: the other end may be about to delete what it has read. As long may
+/// the process have no descriptors left.
 const FULL: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the last bytes to be written.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// The most faults kept for the reactor, which usually asks at once.
+/// The most faults kept for the reactor, the newest ones. The reactor asks at once, unless this
+/// process has closed the link.
 const FAULTS: usize = 1024;
 
 /// The pump, for the reactor and its callers.
@@ -38,13 +39,11 @@ pub(super) struct PumpHandle(Mutex<HandleState>);
 
 #[derive(Default)]
 struct HandleState {
+    /// `None` before the first need.
+    shared: Option<Arc<PumpShared>>,
     /// `None` before the first need, and after the end.
-    pump: Option<RunningPump>,
-}
-
-struct RunningPump {
-    shared: Arc<PumpShared>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
+    has_ended: bool,
 }
 
 /// What the pump shares with other threads.
@@ -56,16 +55,19 @@ struct PumpShared {
 #[derive(Default)]
 struct SharedState {
     commands: Vec<PumpCommand>,
-    /// The links' ends of the sockets of new connections, by the listener.
-    accepted: HashMap<RawFd, VecDeque<Descriptor>>,
-    /// Why sockets were closed, by the file number of the link's end.
-    faults: HashMap<u64, Lost>,
+    /// The links' ends of the sockets of new connections, by the listener's id.
+    accepted: HashMap<u64, VecDeque<Descriptor>>,
+    /// Why sockets were closed, by the id of the link's end. The newest comes last.
+    faults: VecDeque<(u64, Lost)>,
 }
 
 enum PumpCommand {
     Listen(Box<Listening>),
     Connect(Box<Connection>),
-    Finish,
+    Finish {
+        /// Whether all links are closed, so that no more bytes come from links.
+        links_are_closed: bool,
+    },
 }
 
 impl PumpHandle {
@@ -79,7 +81,7 @@ impl PumpHandle {
         let listener = Descriptor::from(listener);
         shared.command(PumpCommand::Listen(Box::new(Listening {
             folder,
-            listener: listener.as_raw_fd(),
+            listener: listener.id(),
             ready,
             watch: None,
         })));
@@ -89,38 +91,49 @@ impl PumpHandle {
     /// Takes a new connection.
     pub(super) fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
         rustix::io::read(listener, &mut [0; 8])?;
-        let shared = self.shared().map_err(|_| Errno::AGAIN)?;
+        let shared = self.lock().shared.clone().ok_or(Errno::AGAIN)?;
         let mut state = shared.lock();
-        let accepted = state.accepted.get_mut(&listener.as_raw_fd());
+        let accepted = state.accepted.get_mut(&listener.id());
         accepted.and_then(VecDeque::pop_front).ok_or(Errno::AGAIN)
     }
 
     /// Begins a connection to the process that listens in a folder. Returns the link's end of the
     /// socket.
-    pub(super) fn dial(&self, listener: &Path) -> Result<Descriptor, Errno> {
-        let errno = |why: io::Error| Errno::from_io_error(&why).unwrap_or(Errno::ACCESS);
-        let shared = self.shared().map_err(errno)?;
-        let folder = ConnectionFolder::create(listener).map_err(errno)?;
-        let (connection, socket) = Connection::new(folder).map_err(errno)?;
+    ///
+    /// # Errors
+    /// If nothing listens there, or the process cannot write there.
+    pub(super) fn dial(&self, listener: &Path) -> io::Result<Descriptor> {
+        let shared = self.shared()?;
+        let folder = ConnectionFolder::create(listener)?;
+        let (connection, socket) = Connection::new(folder).map_err(|(folder, why)| {
+            folder.remove_unread();
+            why
+        })?;
         shared.command(PumpCommand::Connect(Box::new(connection)));
         Ok(socket)
     }
 
     /// Why the pump has closed the socket of a link, if there is a reason.
     pub(super) fn fault(&self, socket: &Descriptor) -> Option<Lost> {
-        let state = self.lock();
-        let shared = &state.pump.as_ref()?.shared;
-        let number = fstat(socket).ok()?.st_ino;
-        shared.lock().faults.remove(&number)
+        let shared = self.lock().shared.clone()?;
+        let mut state = shared.lock();
+        let mut faults = state.faults.iter();
+        let place = faults.position(|(link, _)| *link == socket.id())?;
+        state.faults.remove(place).map(|(_, why)| why)
     }
 
-    /// Ends the pump once the last bytes of all links are written, as far as the links are closed.
-    /// Waits for the end if `waits`.
+    /// Ends the pump once the last bytes of all links are written. If `waits`, the links are closed,
+    /// and the call waits for the end.
     pub(super) fn finish(&self, waits: bool) {
-        let Some(RunningPump { shared, thread }) = self.lock().pump.take() else {
+        let mut state = self.lock();
+        state.has_ended = true;
+        let (Some(shared), Some(thread)) = (state.shared.clone(), state.thread.take()) else {
             return;
         };
-        shared.command(PumpCommand::Finish);
+        drop(state);
+        shared.command(PumpCommand::Finish {
+            links_are_closed: waits,
+        });
         if waits {
             let _ = thread.join();
         }
@@ -128,8 +141,11 @@ impl PumpHandle {
 
     fn shared(&self) -> io::Result<Arc<PumpShared>> {
         let mut state = self.lock();
-        if let Some(running) = &state.pump {
-            return Ok(running.shared.clone());
+        if state.has_ended {
+            return Err(io::Error::other("this process has left the run"));
+        }
+        if let Some(shared) = &state.shared {
+            return Ok(shared.clone());
         }
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let shared = Arc::new(PumpShared {
@@ -138,11 +154,8 @@ impl PumpHandle {
         });
         let pump = Pump::new(shared.clone());
         let thread = threads::spawn_without_signals("titin-file", move || pump.run())?;
-        state.pump = Some(RunningPump {
-            shared: shared.clone(),
-            thread,
-        });
-        Ok(shared)
+        state.thread = Some(thread);
+        Ok(state.shared.insert(shared).clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HandleState> {
@@ -167,10 +180,11 @@ impl PumpShared {
     }
 
     /// Notes why a socket is about to be closed.
-    fn note_fault(&self, number: u64, why: Lost) {
-        let mut state = self.lock();
-        if state.faults.len() < FAULTS {
-            state.faults.insert(number, why);
+    fn note_fault(&self, link: u64, why: Lost) {
+        let faults = &mut self.lock().faults;
+        faults.push_back((link, why));
+        if faults.len() > FAULTS {
+            faults.pop_front();
         }
     }
 }
@@ -178,11 +192,31 @@ impl PumpShared {
 /// A folder in which this process takes connections.
 struct Listening {
     folder: ListenerFolder,
-    /// The number of the reactor's descriptor.
-    listener: RawFd,
+    /// The id of the reactor's descriptor.
+    listener: u64,
     /// As the reactor's descriptor: this one counts the new connections.
     ready: Descriptor,
     watch: Option<WatchNumber>,
+}
+
+impl Listening {
+    /// The connections that other processes have made, with the links' ends of the sockets.
+    fn open_new(&mut self) -> Vec<(Connection, Descriptor)> {
+        // A folder that is gone brings no connections: the run is over.
+        let folders = self.folder.new_connections().unwrap_or_default();
+        let open = |folder| match Connection::new(folder) {
+            Ok(opened) => Some(opened),
+            Err((folder, why)) => {
+                match why.kind() {
+                    // The dialling process has left again.
+                    io::ErrorKind::NotFound => folder.remove_unread(),
+                    _ => self.folder.put_back(&folder),
+                }
+                None
+            }
+        };
+        folders.into_iter().filter_map(open).collect()
+    }
 }
 
 /// One end of a connection.
@@ -191,8 +225,8 @@ struct Connection {
     peer: PeerPresence,
     /// The pump's end of the socket.
     socket: Descriptor,
-    /// The file number of the link's end.
-    number: u64,
+    /// The id of the link's end.
+    link: u64,
     incoming: SegmentReader,
     outgoing: SegmentWriter,
     /// Bytes of the link that are not in a segment yet.
@@ -203,7 +237,7 @@ struct Connection {
     link_is_closed: bool,
     /// Whether the socket takes no more bytes for now.
     is_blocked: bool,
-    /// Since when the disk has been full.
+    /// Since when the disk has been full, or the process has had no descriptors left.
     full_since: Option<Instant>,
     arrivals: Option<WatchNumber>,
     deletions: Option<WatchNumber>,
@@ -220,32 +254,31 @@ enum ConnectionProgress {
     Moved,
     /// Both directions are over.
     Over,
-    /// The process at the other end has ended, or the folder is gone.
+    /// The process at the other end has ended.
     Abandoned,
 }
 
 impl Connection {
     /// The connection, and the link's end of the socket.
-    fn new(folder: ConnectionFolder) -> io::Result<(Self, Descriptor)> {
+    ///
+    /// # Errors
+    /// The folder and the error, if the folder is not complete or the system has no descriptors
+    /// left.
+    fn new(folder: ConnectionFolder) -> Result<(Self, Descriptor), (ConnectionFolder, io::Error)> {
         let open = || {
-            let [link, socket] = socket_pair()?;
-            let incoming = SegmentReader::open(folder.incoming()).map_err(io::Error::other)?;
-            let outgoing = SegmentWriter::open(folder.outgoing()).map_err(io::Error::other)?;
-            let number = fstat(&link)?.st_ino;
-            io::Result::Ok((link, socket, incoming, outgoing, number))
+            let incoming = SegmentReader::open(folder.incoming())?;
+            let outgoing = SegmentWriter::open(folder.outgoing())?;
+            io::Result::Ok((incoming, outgoing, socket_pair()?))
         };
-        let (link, socket, incoming, outgoing, number) = match open() {
+        let (incoming, outgoing, [link, socket]) = match open() {
             Ok(opened) => opened,
-            Err(why) => {
-                folder.remove_unread();
-                return Err(why);
-            }
+            Err(why) => return Err((folder, why)),
         };
         let connection = Connection {
             peer: folder.peer_presence(),
             folder,
             socket,
-            number,
+            link: link.id(),
             incoming,
             outgoing,
             gathered: Vec::new(),
@@ -287,23 +320,37 @@ impl Connection {
         if is_read && self.outgoing.has_ended() {
             return Ok(ConnectionProgress::Over);
         }
-        let now = Instant::now();
-        if afresh && now >= self.next_check {
-            self.next_check = now + PRESENCE_CHECK;
-            // The last segments of the other end were read a moment ago, but for those written
-            // since.
-            if read != ReadProgress::Blocked && self.peer.has_ended() {
-                self.incoming.refresh()?;
-                self.is_blocked = self.incoming.advance(&self.socket)? == ReadProgress::Blocked;
-                if !self.is_blocked {
-                    return Ok(ConnectionProgress::Abandoned);
-                }
-            }
+        // While the link takes no more bytes, segments of the other end are still to be read.
+        if afresh && !self.is_blocked && self.is_abandoned()? {
+            return Ok(ConnectionProgress::Abandoned);
         }
         if sent || self.incoming.next() != before {
             return Ok(ConnectionProgress::Moved);
         }
         Ok(ConnectionProgress::Idle)
+    }
+
+    /// Looks once in a while whether the process at the other end has ended, and whether segments
+    /// are missing. True once the process has ended, and all that the process has written is read.
+    fn is_abandoned(&mut self) -> Result<bool, Lost> {
+        let now = Instant::now();
+        if now < self.next_check {
+            return Ok(false);
+        }
+        self.next_check = now + PRESENCE_CHECK;
+        let state = self.peer.state();
+        if state != PeerState::Lives && !self.incoming.has_ended() {
+            // The last segments of the other end were read a moment ago, but for those written
+            // since.
+            self.incoming.refresh()?;
+        }
+        let read = self.incoming.advance(&self.socket)?;
+        self.is_blocked = read == ReadProgress::Blocked;
+        if read == ReadProgress::Waits && state != PeerState::Killed {
+            self.incoming.check_missing(state == PeerState::Left)?;
+            return Ok(false);
+        }
+        Ok(!self.is_blocked && state != PeerState::Lives)
     }
 
     /// Moves bytes of the link to segments. Whether some have moved. If the other end reads no more,
@@ -329,16 +376,20 @@ impl Connection {
             if !self.link_has_ended && !self.outgoing.takes(length) {
                 break;
             }
-            if !self.outgoing.write(&self.gathered[..length], is_last)? {
+            if let Some(why) = self.outgoing.write(&self.gathered[..length], is_last)? {
                 let since = *self.full_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= FULL {
-                    return Err(self.outgoing.full());
+                    return Err(self.outgoing.lost(why));
                 }
                 break;
             }
             self.full_since = None;
             self.gathered.drain(..length);
             moved = true;
+        }
+        let is_quiet = self.gathered.is_empty() && Instant::now() >= self.next_check;
+        if afresh && is_quiet && self.outgoing.wants_empty() {
+            moved |= self.outgoing.write(&[], false)?.is_none();
         }
         Ok(moved)
     }
@@ -447,10 +498,23 @@ impl Pump {
                     self.listening.push(*listening);
                 }
                 PumpCommand::Connect(connection) => self.add(*connection),
-                PumpCommand::Finish => self.until = Some(Instant::now() + FINISH),
+                PumpCommand::Finish { links_are_closed } => self.begin_end(links_are_closed),
             }
         }
         some
+    }
+
+    /// Takes no more connections, and waits for the last bytes of links.
+    fn begin_end(&mut self, links_are_closed: bool) {
+        self.until = Some(Instant::now() + FINISH);
+        // The sockets that the reactor has not accepted.
+        self.shared.lock().accepted.clear();
+        if links_are_closed {
+            // Bytes in the socket can still be read.
+            for connection in &self.connections {
+                let _ = shutdown(&connection.socket, Shutdown::Read);
+            }
+        }
     }
 
     fn add(&mut self, mut connection: Connection) {
@@ -470,14 +534,10 @@ impl Pump {
     fn take_connections(&mut self, changes: &Changes, afresh: bool) -> bool {
         let mut new = Vec::new();
         for listening in &mut self.listening {
-            if !afresh && !changes.has(listening.watch) {
+            if self.until.is_some() || !afresh && !changes.has(listening.watch) {
                 continue;
             }
-            // A folder that is gone brings no connections: the run is over.
-            for folder in listening.folder.new_connections().unwrap_or_default() {
-                let Ok((connection, socket)) = Connection::new(folder) else {
-                    continue;
-                };
+            for (connection, socket) in listening.open_new() {
                 let mut state = self.shared.lock();
                 let accepted = state.accepted.entry(listening.listener).or_default();
                 accepted.push_back(socket);
@@ -518,11 +578,9 @@ impl Pump {
                     self.connections.push(connection);
                 }
                 Ok(ConnectionProgress::Over) => self.forget(connection).leave(),
-                Ok(ConnectionProgress::Abandoned) | Err(Lost::Closed) => {
-                    self.forget(connection).remove_unread();
-                }
+                Ok(ConnectionProgress::Abandoned) => self.forget(connection).remove_unread(),
                 Err(why) => {
-                    self.shared.note_fault(connection.number, why);
+                    self.shared.note_fault(connection.link, why);
                     let presence = self.forget(connection).into_presence();
                     self.presences.extend(presence);
                 }
@@ -538,5 +596,143 @@ impl Pump {
             self.notices.forget(watch);
         }
         connection.folder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn run_folder() -> TempDir {
+        let private = Permissions::from_mode(0o700);
+        tempfile::Builder::new()
+            .permissions(private)
+            .tempdir()
+            .unwrap()
+    }
+
+    /// Listens in a new folder below `run`. Returns the listener and the folder.
+    fn listen(pump: &PumpHandle, run: &Path) -> (Descriptor, PathBuf) {
+        let folder = ListenerFolder::create(run).unwrap();
+        let path = folder.path().to_owned();
+        (pump.listen(folder).unwrap(), path)
+    }
+
+    fn wait_for(descriptor: &Descriptor, event: PollFlags) {
+        poll(&mut [PollFd::new(descriptor, event)], None).unwrap();
+    }
+
+    fn read(socket: &Descriptor) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 20];
+        let count = rustix::io::read(socket, &mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        bytes
+    }
+
+    #[test]
+    fn a_listener_gets_no_connection_of_a_listener_before_it() {
+        let (pump, run) = (PumpHandle::default(), run_folder());
+        let dial = |listener: &Descriptor, path: &Path, text: &[u8]| {
+            let dialled = pump.dial(path).unwrap();
+            rustix::io::write(&dialled, text).unwrap();
+            wait_for(listener, PollFlags::IN);
+            dialled
+        };
+        let (listener, path) = listen(&pump, run.path());
+        let _first = dial(&listener, &path, b"first");
+        // The next descriptor gets the number of this one, unless another thread is faster.
+        drop(listener);
+        let (listener, path) = listen(&pump, run.path());
+        let _second = dial(&listener, &path, b"second");
+        let accepted = pump.accept(&listener).unwrap();
+        wait_for(&accepted, PollFlags::IN);
+        assert_eq!(read(&accepted), b"second");
+    }
+
+    #[test]
+    fn the_end_waits_for_no_socket_that_nobody_closes_and_nothing_begins_after_it() {
+        let (pump, run) = (PumpHandle::default(), run_folder());
+        let (listener, path) = listen(&pump, run.path());
+        let _open = pump.dial(&path).unwrap();
+        wait_for(&listener, PollFlags::IN);
+        let begun = Instant::now();
+        pump.finish(true);
+        assert!(begun.elapsed() < FINISH);
+        assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
+
+        let again = ListenerFolder::create(run.path()).unwrap();
+        let path = again.path().to_owned();
+        for refused in [pump.dial(&path), pump.listen(again)] {
+            assert!(refused.unwrap_err().to_string().contains("has left"));
+        }
+        pump.finish(true);
+    }
+
+    #[test]
+    fn the_reason_of_a_closed_socket_is_known_after_the_end() {
+        let (pump, run) = (PumpHandle::default(), run_folder());
+        let (_listener, path) = listen(&pump, run.path());
+        let socket = pump.dial(&path).unwrap();
+        let mut folders = fs::read_dir(&path).unwrap().flatten();
+        let connection = folders.find(|entry| entry.path().is_dir()).unwrap().path();
+        fs::write(run.path().join("odd"), "something else").unwrap();
+        fs::rename(
+            run.path().join("odd"),
+            connection.join(format!("back/{:016x}", 0)),
+        )
+        .unwrap();
+        wait_for(&socket, PollFlags::HUP);
+        // Nobody asks for the reasons of links that this process has closed.
+        let shared = pump.shared().unwrap();
+        (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        pump.finish(true);
+        let why = pump.fault(&socket);
+        assert!(matches!(why, Some(Lost::Malformed(_))), "{why:?}");
+        shared.note_fault(socket.id(), Lost::Closed);
+        (0..FAULTS).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        assert_eq!(pump.fault(&socket), None);
+    }
+
+    #[test]
+    fn a_connection_that_was_put_back_comes_again() {
+        let run = run_folder();
+        let mut listener = ListenerFolder::create(run.path()).unwrap();
+        let _dialled = ConnectionFolder::create(listener.path()).unwrap();
+        let connection = listener.new_connections().unwrap().remove(0);
+        assert!(listener.new_connections().unwrap().is_empty());
+        listener.put_back(&connection);
+        assert_eq!(listener.new_connections().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_killed_process_is_noticed_as_soon_as_its_last_bytes_are_read() {
+        let run = run_folder();
+        let mut listener = ListenerFolder::create(run.path()).unwrap();
+        let killed = ConnectionFolder::create(listener.path()).unwrap();
+        let mut writer = SegmentWriter::open(killed.outgoing()).unwrap();
+        assert_eq!(writer.write(&[1; SEGMENT], false), Ok(None));
+        let folder = listener.new_connections().unwrap().remove(0);
+        let Ok((mut connection, link)) = Connection::new(folder) else {
+            panic!("the folder is complete");
+        };
+        drop(killed);
+
+        connection.next_check = Instant::now();
+        let begun = connection.advance(false, true).unwrap();
+        assert_eq!(begun, ConnectionProgress::Idle);
+        assert!(connection.is_blocked);
+        let mut received = 0;
+        while received < SEGMENT {
+            received += read(&link).len();
+            connection.advance(false, false).unwrap();
+        }
+        let end = connection.advance(false, true).unwrap();
+        assert_eq!(end, ConnectionProgress::Abandoned);
     }
 }

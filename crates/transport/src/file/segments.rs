@@ -1,15 +1,15 @@
 //! A stream of bytes in numbered segment files: the writing end and the reading end.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::fs;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use titin_os::{Descriptor, descriptors};
+use titin_os::Descriptor;
 use titin_wire::Malformed;
 
 use super::folder::named;
@@ -34,9 +34,9 @@ const MAGIC: [u8; 8] = *b"titinseg";
 /// The name of a segment that is not complete.
 const DRAFT: &str = "new";
 
-/// How long a file may be shorter than its header says. A network file system may show the name
-/// before the length.
-const TORN: Duration = Duration::from_secs(2);
+/// How long a file may be shorter than its header says, or missing though a later file is there. A
+/// network file system may show the name before the length, and a later name before an earlier one.
+const LATE: Duration = Duration::from_secs(2);
 
 fn header(number: u64, length: usize, is_last: bool) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
@@ -59,34 +59,34 @@ struct SegmentFolder {
 }
 
 impl SegmentFolder {
-    fn open(path: PathBuf) -> Result<Self, Lost> {
-        let descriptor = open_folder(&path)?;
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let descriptor = open_folder(&path).map_err(|error| named(&path, &error.into()))?;
         Ok(SegmentFolder { path, descriptor })
     }
 
     /// Opens the folder anew. A network file system then asks the server for what has changed, and
-    /// does not rely on what it remembers.
-    fn refresh(&mut self) -> Result<(), Lost> {
-        self.descriptor = open_folder(&self.path)?;
+    /// does not rely on what it remembers. Without free descriptors the old one stays.
+    fn refresh(&mut self) -> Result<(), Errno> {
+        match open_folder(&self.path) {
+            Err(Errno::MFILE | Errno::NFILE) => {}
+            opened => self.descriptor = opened?,
+        }
         Ok(())
     }
+
+    /// The error of a link whose folder refuses something.
+    fn lost(&self, error: Errno) -> Lost {
+        let why = match error {
+            Errno::NOENT => io::Error::other("somebody has deleted it during the run"),
+            _ => error.into(),
+        };
+        Lost::System(named(&self.path, &why).to_string())
+    }
 }
 
-fn open_folder(path: &Path) -> Result<Descriptor, Lost> {
+fn open_folder(path: &Path) -> Result<Descriptor, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(folder) => Ok(folder.into()),
-        Err(error) => Err(lost(path, error)),
-    }
-}
-
-/// The error of a link whose folder refuses something. The folder goes with the other end, or with
-/// the run.
-fn lost(folder: &Path, error: Errno) -> Lost {
-    match error {
-        Errno::NOENT => Lost::Closed,
-        _ => Lost::System(named(folder, &error.into()).to_string()),
-    }
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 /// The writing end.
@@ -94,17 +94,20 @@ pub(super) struct SegmentWriter {
     folder: SegmentFolder,
     next: u64,
     unread: VecDeque<u64>,
+    /// Whether the newest segment has no bytes, or there is none.
+    newest_is_empty: bool,
     has_ended: bool,
 }
 
 impl SegmentWriter {
     /// # Errors
-    /// [`Lost`] if the folder cannot be opened.
-    pub(super) fn open(folder: PathBuf) -> Result<Self, Lost> {
+    /// If the folder cannot be opened.
+    pub(super) fn open(folder: PathBuf) -> io::Result<Self> {
         Ok(SegmentWriter {
             folder: SegmentFolder::open(folder)?,
             next: 0,
             unread: VecDeque::new(),
+            newest_is_empty: true,
             has_ended: false,
         })
     }
@@ -113,10 +116,11 @@ impl SegmentWriter {
     /// system for what other hosts have done.
     ///
     /// # Errors
-    /// [`Lost`] if the folder cannot be opened.
+    /// [`Lost::Closed`] if the other end has removed the folder, and other errors if the folder
+    /// cannot be opened.
     pub(super) fn note_read(&mut self, afresh: bool) -> Result<(), Lost> {
         if afresh && !self.unread.is_empty() {
-            self.folder.refresh()?;
+            self.folder.refresh().map_err(|error| self.lost(error))?;
         }
         while let Some(oldest) = self.unread.front() {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -134,6 +138,12 @@ impl SegmentWriter {
         length > 0 && (unread < EAGER || length >= SEGMENT && unread < UNREAD)
     }
 
+    /// Whether an empty segment is due: only the next segment shows the other end that somebody has
+    /// deleted the newest one, which seems read from here.
+    pub(super) fn wants_empty(&self) -> bool {
+        !self.newest_is_empty && !self.has_ended && self.unread.is_empty()
+    }
+
     /// Whether the last segment is written, or nobody reads any more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
@@ -145,31 +155,37 @@ impl SegmentWriter {
         self.unread.clear();
     }
 
-    /// Writes a segment. False if the disk is full: the caller may try again.
+    /// Writes a segment. Returns an error that may pass: the disk is full, or the process has no
+    /// descriptors left. The caller may try again.
     ///
     /// # Errors
-    /// [`Lost`] if the file system refuses the segment.
-    pub(super) fn write(&mut self, bytes: &[u8], is_last: bool) -> Result<bool, Lost> {
+    /// [`Lost::Closed`] if the other end has removed the folder, and other errors if the file system
+    /// refuses the segment.
+    pub(super) fn write(&mut self, bytes: &[u8], is_last: bool) -> Result<Option<Errno>, Lost> {
         match self.write_file(bytes, is_last) {
             Ok(()) => {
                 self.unread.push_back(self.next);
                 self.next += 1;
+                self.newest_is_empty = bytes.is_empty();
                 self.has_ended = is_last;
-                Ok(true)
+                Ok(None)
             }
             Err(error) => {
                 let _ = unlinkat(&self.folder.descriptor, DRAFT, AtFlags::empty());
-                if matches!(error, Errno::NOSPC | Errno::DQUOT) {
-                    return Ok(false);
+                match error {
+                    Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE => Ok(Some(error)),
+                    _ => Err(self.lost(error)),
                 }
-                Err(lost(&self.folder.path, error))
             }
         }
     }
 
-    /// The error once the disk has been full for too long.
-    pub(super) fn full(&self) -> Lost {
-        lost(&self.folder.path, Errno::NOSPC)
+    /// The error of the link. The other end removes the folder when it reads no more.
+    pub(super) fn lost(&self, error: Errno) -> Lost {
+        match error {
+            Errno::NOENT if !self.folder.path.exists() => Lost::Closed,
+            _ => self.folder.lost(error),
+        }
     }
 
     fn write_file(&self, bytes: &[u8], is_last: bool) -> Result<(), Errno> {
@@ -180,7 +196,7 @@ impl SegmentWriter {
             | OFlags::NOFOLLOW
             | OFlags::NONBLOCK
             | OFlags::CLOEXEC;
-        let file = openat(folder, DRAFT, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = Descriptor::from(openat(folder, DRAFT, flags, Mode::RUSR | Mode::WUSR)?);
         let header = header(self.next, bytes.len(), is_last);
         let mut written = 0;
         while written < HEADER + bytes.len() {
@@ -197,7 +213,7 @@ impl SegmentWriter {
             }
         }
         // A network file system may refuse the bytes only now.
-        descriptors::close(file)?;
+        file.close()?;
         renameat(folder, DRAFT, folder, name(self.next))
     }
 }
@@ -220,13 +236,17 @@ pub(super) struct SegmentReader {
     folder: SegmentFolder,
     next: u64,
     current: Option<OpenSegment>,
+    /// Since when the next segment has been too short.
     torn_since: Option<Instant>,
+    /// Since when the next segment has been missing though a later one is there.
+    missing_since: Option<Instant>,
     has_ended: bool,
 }
 
 /// A segment of which some bytes are not in the socket yet.
 struct OpenSegment {
-    file: OwnedFd,
+    /// Listed, so that a forked child closes the file.
+    file: Descriptor,
     offset: u64,
     end: u64,
     is_last: bool,
@@ -234,13 +254,14 @@ struct OpenSegment {
 
 impl SegmentReader {
     /// # Errors
-    /// [`Lost`] if the folder cannot be opened.
-    pub(super) fn open(folder: PathBuf) -> Result<Self, Lost> {
+    /// If the folder cannot be opened.
+    pub(super) fn open(folder: PathBuf) -> io::Result<Self> {
         Ok(SegmentReader {
             folder: SegmentFolder::open(folder)?,
             next: 0,
             current: None,
             torn_since: None,
+            missing_since: None,
             has_ended: false,
         })
     }
@@ -260,7 +281,36 @@ impl SegmentReader {
     /// # Errors
     /// [`Lost`] if the folder cannot be opened.
     pub(super) fn refresh(&mut self) -> Result<(), Lost> {
-        self.folder.refresh()
+        let refreshed = self.folder.refresh();
+        refreshed.map_err(|error| self.folder.lost(error))
+    }
+
+    /// Looks whether the next segment is missing although a later one is there, or although the
+    /// sender has left.
+    ///
+    /// # Errors
+    /// [`Lost`] if the segment has been missing for too long.
+    pub(super) fn check_missing(&mut self, sender_has_left: bool) -> Result<(), Lost> {
+        if !sender_has_left && !self.has_later_segment() {
+            self.missing_since = None;
+            return Ok(());
+        }
+        if is_over(&mut self.missing_since) {
+            let why = "is missing: somebody has deleted it, or its sender has ended without it";
+            return Err(self.malformed(why));
+        }
+        Ok(())
+    }
+
+    fn has_later_segment(&self) -> bool {
+        let is_later = |name: &str| {
+            let number = u64::from_str_radix(name, 16);
+            name.len() == 16 && number.is_ok_and(|number| number > self.next)
+        };
+        fs::read_dir(&self.folder.path).is_ok_and(|entries| {
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            names.any(|name| name.to_str().is_some_and(is_later))
+        })
     }
 
     /// Moves bytes of segments to the socket, and deletes the segments.
@@ -290,14 +340,14 @@ impl SegmentReader {
                     Ok(_) | Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) => return Ok(ReadProgress::Blocked),
                     Err(Errno::PIPE | Errno::CONNRESET) => return Ok(ReadProgress::Unwanted),
-                    Err(error) => return Err(lost(&self.folder.path, error)),
+                    Err(error) => return Err(self.folder.lost(error)),
                 }
             }
             self.has_ended = segment.is_last;
             self.current = None;
             match unlinkat(&self.folder.descriptor, name(self.next), AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(lost(&self.folder.path, error)),
+                Err(error) => return Err(self.folder.lost(error)),
             }
             self.next += 1;
             if self.has_ended {
@@ -323,18 +373,18 @@ impl SegmentReader {
             flags,
             Mode::empty(),
         ) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(None),
+            Ok(file) => Descriptor::from(file),
+            Err(Errno::NOENT | Errno::MFILE | Errno::NFILE) => return Ok(None),
             Err(Errno::LOOP | Errno::NXIO) => return Err(self.malformed("is no plain file")),
-            Err(error) => return Err(lost(&self.folder.path, error)),
+            Err(error) => return Err(self.folder.lost(error)),
         };
-        let metadata = fstat(&file).map_err(|error| lost(&self.folder.path, error))?;
+        let metadata = fstat(&file).map_err(|error| self.folder.lost(error))?;
         if FileType::from_raw_mode(metadata.st_mode) != FileType::RegularFile {
             return Err(self.malformed("is no plain file"));
         }
         let mut bytes = [0; HEADER];
-        let count = rustix::io::pread(&file, &mut bytes, 0)
-            .map_err(|error| lost(&self.folder.path, error))?;
+        let count =
+            rustix::io::pread(&file, &mut bytes, 0).map_err(|error| self.folder.lost(error))?;
         let Some((length, is_last)) = self.content(&bytes[..count])? else {
             return self.torn(count as u64);
         };
@@ -378,8 +428,7 @@ impl SegmentReader {
 
     /// A file that is too short: waits for the rest, for a while.
     fn torn(&mut self, size: u64) -> Result<Option<OpenSegment>, Lost> {
-        let since = *self.torn_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < TORN {
+        if !is_over(&mut self.torn_since) {
             return Ok(None);
         }
         Err(self.malformed(&format!("was cut short, to {size} bytes")))
@@ -388,5 +437,44 @@ impl SegmentReader {
     fn malformed(&self, why: &str) -> Lost {
         let path = self.folder.path.join(name(self.next));
         Malformed::new("file", format!("{} {why}", path.display())).into()
+    }
+}
+
+/// Whether a file has been late for too long. Notes the beginning.
+fn is_over(late_since: &mut Option<Instant>) -> bool {
+    late_since.get_or_insert_with(Instant::now).elapsed() >= LATE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::socket_pair;
+    use super::*;
+
+    #[test]
+    fn the_deletion_of_the_newest_segment_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = SegmentWriter::open(folder.path().to_owned()).unwrap();
+        let mut reader = SegmentReader::open(folder.path().to_owned()).unwrap();
+        let [_link, socket] = socket_pair().unwrap();
+        assert!(!writer.wants_empty(), "nothing has been written");
+        assert_eq!(writer.write(b"bytes", false), Ok(None));
+        assert!(!writer.wants_empty(), "a segment is unread");
+
+        let deleted = folder.path().join(name(0));
+        fs::remove_file(&deleted).unwrap();
+        writer.note_read(true).unwrap();
+        assert!(writer.wants_empty(), "it seems read");
+        assert_eq!(reader.advance(&socket), Ok(ReadProgress::Waits));
+        assert_eq!(reader.check_missing(false), Ok(()));
+        assert_eq!(reader.missing_since, None, "none may be written yet");
+
+        assert_eq!(writer.write(b"", false), Ok(None));
+        assert!(!writer.wants_empty());
+        assert_eq!(reader.advance(&socket), Ok(ReadProgress::Waits));
+        assert_eq!(reader.check_missing(false), Ok(()));
+        let since = reader.missing_since.as_mut().unwrap();
+        *since -= LATE;
+        let why = reader.check_missing(false).unwrap_err().to_string();
+        assert!(why.contains(deleted.to_str().unwrap()), "{why}");
     }
 }

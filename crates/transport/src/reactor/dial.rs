@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use titin_os::Descriptor;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Purpose, Refusal};
@@ -206,7 +206,7 @@ impl Dialling {
             match target.place.connect(&self.settings) {
                 Ok(socket) => return self.wait_for(target, socket, now),
                 // The listener's queue is full.
-                Err(Errno::AGAIN) if now < self.until => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && now < self.until => {
                     self.untried.push_front(target);
                     return self.pause(now);
                 }

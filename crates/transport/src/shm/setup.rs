@@ -67,7 +67,7 @@ impl fmt::Display for ShmTarget {
 }
 
 impl DialTarget for ShmTarget {
-    fn connect(&self, _: &LinkSettings) -> Result<Descriptor, Errno> {
+    fn connect(&self, _: &LinkSettings) -> io::Result<Descriptor> {
         let socket = unix_socket()?;
         net::connect(&socket, &SocketAddrUnix::new(self.0.as_str())?)?;
         Ok(socket)
