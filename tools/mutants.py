@@ -32,6 +32,7 @@ PARTS = {
     "element": ("crates/element/src/*", "element", []),
     "array": ("crates/array/src/*", "array", []),
     "model": ("crates/model/src/*", "model", []),
+    "draw": ("crates/draw/src/*", "draw", []),
     "components": ("crates/components/src/*", "components", ["tests/components"]),
     "filter": (
         "crates/runtime/src/filter.rs",

@@ -97,22 +97,17 @@ pub fn read(given: &[PathBuf]) -> Result<CoupledArrays, ProblemReport> {
     for (number, path) in (1..).zip(given) {
         read_argument(path, number, &mut read, &mut problems);
     }
-    let both = read.from.zip(read.to);
-    if both.is_none() && problems.errors() == 0 {
+    let arrays = read.complete();
+    if arrays.is_none() && problems.errors() == 0 {
         let hint = EXAMPLE.to_string();
         let why =
             "a schedule is drawn between \"from\", the sender's side, and \"to\", the receiver's";
         let at = TextPosition::default();
         problems.error_hint(at, Code::MissingKey, "a side is missing", why, hint);
     }
-    match both {
-        Some((from, to)) if problems.errors() == 0 => Ok(CoupledArrays {
-            from,
-            to,
-            dtypes: read.dtypes.unwrap_or_else(|| vec![Dtype::Float64]),
-        }),
-        _ => Err(problems.into_report()),
-    }
+    arrays
+        .filter(|_| problems.errors() == 0)
+        .ok_or_else(|| problems.into_report())
 }
 
 /// The parts of an [`CoupledArrays`] that the arguments read so far have given.
@@ -121,6 +116,16 @@ struct PartialPair {
     from: Option<ArrayDescription>,
     to: Option<ArrayDescription>,
     dtypes: Option<Vec<Dtype>>,
+}
+
+impl PartialPair {
+    fn complete(self) -> Option<CoupledArrays> {
+        Some(CoupledArrays {
+            from: self.from?,
+            to: self.to?,
+            dtypes: self.dtypes.unwrap_or_else(|| vec![Dtype::Float64]),
+        })
+    }
 }
 
 /// Reads one argument, a file or YAML, into `read`.
@@ -132,9 +137,7 @@ fn read_argument(path: &Path, number: usize, read: &mut PartialPair, problems: &
         return;
     };
     if fields.take("ymmsl_version").is_some() {
-        let why = "how arrays are spread over ranks is said by the programs, not by a description";
-        let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
-        problems.error_hint(root.at, Code::WrongType, "this is a description", why, hint);
+        report_description(root.at, problems);
         return;
     }
     for (key, kept) in [("from", &mut read.from), ("to", &mut read.to)] {
@@ -143,10 +146,17 @@ fn read_argument(path: &Path, number: usize, read: &mut PartialPair, problems: &
         }
     }
     if let Some(node) = once(&mut fields, "dtype", read.dtypes.is_some(), problems) {
-        let dtypes = list(node).iter().filter_map(|item| dtype(item, problems));
+        let dtypes = node.items().iter().filter_map(|item| dtype(item, problems));
         read.dtypes = Some(dtypes.collect());
     }
     fields.finish(problems);
+}
+
+/// Reports a file that describes a model, and no arrays.
+fn report_description(at: TextPosition, problems: &mut Problems) {
+    let why = "how arrays are spread over ranks is said by the programs, not by a description";
+    let hint = format!("give the directory of a run, or two sides, {EXAMPLE}");
+    problems.error_hint(at, Code::WrongType, "this is a description", why, hint);
 }
 
 /// The YAML tree of an argument.
@@ -175,13 +185,9 @@ fn once<'n>(
 ) -> Option<&'n Node> {
     let node = fields.take(key)?;
     if known {
+        let what = format!("\"{key}\" is given twice");
         let why = "an argument before this one has it, and only one can count";
-        problems.error(
-            node.at,
-            Code::Duplicate,
-            format!("\"{key}\" is given twice"),
-            why,
-        );
+        problems.error(node.at, Code::Duplicate, what, why);
         return None;
     }
     Some(node)
@@ -190,8 +196,9 @@ fn once<'n>(
 fn side(node: &Node, which: &str, problems: &mut Problems) -> Option<ArrayDescription> {
     let before = problems.errors();
     let mut fields = Fields::new(node, format!("the side \"{which}\""), problems)?;
-    let shape = fields.take("shape");
-    let shape = shape.map(|node| numbers(node, "an extent", 0, LARGEST_INDEX, problems));
+    let shape = fields
+        .take("shape")
+        .map(|node| numbers(node, "an extent", 0, LARGEST_INDEX, problems));
     let decomposition = DecompositionFields::take(&mut fields, problems);
     let region = fields
         .take("region")
@@ -290,11 +297,11 @@ impl<'n> DecompositionFields<'n> {
 
 /// The boxes of one rank: a list of boxes, or one box.
 fn boxes(node: &Node, problems: &mut Problems) -> Vec<Vec<Bounds>> {
-    let first = list(node).first();
+    let first = node.items().first();
     let of_slices = first.is_some_and(|first| matches!(first.kind(), NodeKind::Scalar(_)));
     let boxes = match of_slices || corners(node).is_some() {
         true => std::slice::from_ref(node),
-        false => list(node),
+        false => node.items(),
     };
     boxes
         .iter()
@@ -304,22 +311,11 @@ fn boxes(node: &Node, problems: &mut Problems) -> Vec<Vec<Bounds>> {
 
 /// The indices of one rank's elements.
 fn indices(node: &Node, problems: &mut Problems) -> Vec<Bounds> {
-    list(node)
-        .iter()
-        .filter_map(|node| interval(node, "an index", problems))
-        .collect()
-}
-
-/// The items of a list; a node of another kind counts as a list with one item.
-fn list(node: &Node) -> &[Node] {
-    match node.kind() {
-        NodeKind::List(items) => items,
-        _ => std::slice::from_ref(node),
-    }
+    intervals(node, "an index", problems)
 }
 
 fn numbers(node: &Node, what: &str, least: u64, most: u64, problems: &mut Problems) -> Vec<u64> {
-    list(node)
+    node.items()
         .iter()
         .filter_map(|item| count(item, what, least, most, problems))
         .collect()
@@ -342,28 +338,23 @@ fn each_rank<T>(
 /// `[0:4, 2:8]` as Python writes slices, without the upper bounds; or the lower and the upper
 /// bounds, `[[0, 2], [4, 8]]`.
 fn bounds(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
-    if let Some([lower, upper]) = corners(node) {
-        let [lower, upper] =
-            [lower, upper].map(|corner| numbers(corner, what, 0, LARGEST_INDEX, problems));
-        if lower.len() == upper.len()
-            && lower
-                .iter()
-                .zip(&upper)
-                .all(|(lower, upper)| lower <= upper)
-        {
-            return lower.into_iter().zip(upper).collect();
-        }
+    let Some(corners) = corners(node) else {
+        return intervals(node, what, problems);
+    };
+    let [lower, upper] = corners.map(|corner| numbers(corner, what, 0, LARGEST_INDEX, problems));
+    let mut pairs = lower.iter().zip(&upper);
+    if lower.len() != upper.len() || pairs.any(|(lower, upper)| lower > upper) {
+        let what = format!("{what} cannot be read");
         let why =
             format!("each upper bound is at its lower one or above; found {lower:?} and {upper:?}");
-        problems.error(
-            node.at,
-            Code::BadValue,
-            format!("{what} cannot be read"),
-            why,
-        );
+        problems.error(node.at, Code::BadValue, what, why);
         return Vec::new();
     }
-    list(node)
+    lower.into_iter().zip(upper).collect()
+}
+
+fn intervals(node: &Node, what: &str, problems: &mut Problems) -> Vec<Bounds> {
+    node.items()
         .iter()
         .filter_map(|item| interval(item, what, problems))
         .collect()
@@ -375,7 +366,7 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
         |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if !scalar.text.contains(':'));
     let is_corner =
         |node: &Node| matches!(node.kind(), NodeKind::List(bounds) if bounds.iter().all(is_number));
-    match list(node) {
+    match node.items() {
         [lower, upper] if is_corner(lower) && is_corner(upper) => Some([lower, upper]),
         _ => None,
     }
@@ -383,31 +374,26 @@ fn corners(node: &Node) -> Option<[&Node; 2]> {
 
 /// `1`, `[1, 0]` or `[[1, 2], [0, 0]]`.
 fn widths(node: &Node, problems: &mut Problems) -> Vec<(u64, u64)> {
-    let width = |node: &Node, problems: &mut Problems| match numbers(
-        node,
-        "the width of a halo",
-        0,
-        LARGEST_INDEX,
-        problems,
-    )[..]
-    {
-        [both] => Some((both, both)),
-        [below, above] => Some((below, above)),
-        _ => wrong_type(
-            node,
-            "the width of a halo",
-            "a number, or one below and one above",
-            problems,
-        ),
-    };
-    list(node)
+    node.items()
         .iter()
         .filter_map(|item| width(item, problems))
         .collect()
 }
 
+fn width(node: &Node, problems: &mut Problems) -> Option<(u64, u64)> {
+    let what = "the width of a halo";
+    match numbers(node, what, 0, LARGEST_INDEX, problems)[..] {
+        [both] => Some((both, both)),
+        [below, above] => Some((below, above)),
+        _ => {
+            let wanted = "a number, or one below and one above";
+            wrong_type(node, what, wanted, problems)
+        }
+    }
+}
+
 fn spreads(node: &Node, problems: &mut Problems) -> Vec<SpreadDescription> {
-    list(node)
+    node.items()
         .iter()
         .filter_map(|item| spread(item, problems))
         .collect()

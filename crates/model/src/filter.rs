@@ -265,15 +265,31 @@ pub fn before_wire(filters: &[Filter]) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// Whether the filters stand in a valid order; the error names two filters that do not.
-pub(crate) fn check_order(filters: &[Filter]) -> Result<(), String> {
+/// Whether the filters stand in a valid order.
+pub(crate) fn check_order(filters: &[Filter]) -> Result<(), WrongOrder<'_>> {
     let ranked = filters
         .iter()
         .filter_map(|f| f.kind.rank().map(|rank| (rank, f)));
     let ranked: Vec<_> = ranked.collect();
     match ranked.windows(2).find(|pair| pair[0].0 > pair[1].0) {
         None => Ok(()),
-        Some(pair) => Err(format!("\"{}\" stands before \"{}\"", pair[0].1, pair[1].1)),
+        Some(pair) => Err(WrongOrder {
+            first: pair[0].1,
+            second: pair[1].1,
+        }),
+    }
+}
+
+/// Two filters that stand in the wrong order.
+#[derive(Debug)]
+pub(crate) struct WrongOrder<'f> {
+    first: &'f Filter,
+    second: &'f Filter,
+}
+
+impl fmt::Display for WrongOrder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" stands before \"{}\"", self.first, self.second)
     }
 }
 
@@ -346,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_order_is_last_repeat_pad_and_ours_stand_anywhere() {
-        let order = |text| check_order(&read(text).unwrap());
+        let order = |text| check_order(&read(text).unwrap()).map_err(|error| error.to_string());
         assert!(order("last last zstd repeat pad").is_ok());
         assert!(
             order("repeat scale(2) last")

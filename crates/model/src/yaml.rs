@@ -86,6 +86,14 @@ impl Node {
         )
     }
 
+    /// The items of a list; a node of another kind counts as a list with one item.
+    pub fn items(&self) -> &[Node] {
+        match self.kind() {
+            NodeKind::List(items) => items,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
     /// The node in words, for "expected a list, found ...".
     pub fn describe(&self) -> String {
         match self.kind() {

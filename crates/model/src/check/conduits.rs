@@ -41,19 +41,11 @@ fn pins(network: &Network, bundle: &Bundle, problems: &mut Problems) {
         return;
     }
     let what = format!("the conduit from \"{from}\" to \"{to}\" is pinned to two media");
-    let why = format!(
-        "\"titin: medium\" has {} for \"{from}\", and {} for \"{to}\"",
-        one.medium.key(),
-        other.medium.key()
-    );
+    let (first, second) = (one.medium.key(), other.medium.key());
+    let why = format!("\"titin: medium\" has {first} for \"{from}\", and {second} for \"{to}\"");
     let hint = "take one of them out; where a port sends to several, pin those that receive";
-    problems.error_hint(
-        one.at.max(other.at),
-        Code::BadValue,
-        what,
-        why,
-        hint.to_string(),
-    );
+    let at = one.at.max(other.at);
+    problems.error_hint(at, Code::BadValue, what, why, hint.to_string());
 }
 
 /// Two programs in different processes cannot use the medium inproc.
@@ -111,29 +103,11 @@ fn filters(network: &Network, bundle: &Bundle, start: &StartPolicy, problems: &m
             .map(|last| &bundle.filters[last]);
         if let (Some(FilterSide::Receiver), Some(later)) = (pinned[i].side, later) {
             report_late_pin(network, bundle, filter, later, problems);
-            continue;
-        }
-        if !matches!(filter.kind, FilterKind::User(_)) {
-            continue;
-        }
-        let site = FilterSite::new(network, bundle, filter, sides[i]);
-        // Every program can call a filter from a library. A Python filter needs Python in the
-        // process, and a host of libraries has none.
-        if site.here.calls == Calls::Libraries && network.in_python(filter).is_some() {
-            let hint = site.hint_for_python(network, filter);
-            let why = format!(
-                "\"{}\" is a function of a shared library, whose host runs no Python",
-                site.here.path
-            );
-            problems.error_hint(bundle.at, Code::Filter, site.cannot_run(), why, hint);
-        } else if let Some(built_in) = started_built_in(site.here, start) {
-            let hint = site.hint_for_built_in(start, later);
-            let why = format!(
-                "\"{}\" is {}, and components that come with titin call no functions of yours",
-                site.here.path,
-                built_in.name()
-            );
-            problems.error_hint(bundle.at, Code::Filter, site.cannot_run(), why, hint);
+        } else if let FilterKind::User(_) = filter.kind {
+            let site = FilterSite::new(network, bundle, filter, sides[i]);
+            if let Some((why, hint)) = site.fault(network, start, later) {
+                problems.error_hint(bundle.at, Code::Filter, site.cannot_run(), why, hint);
+            }
         }
     }
 }
@@ -173,6 +147,7 @@ fn started_built_in(component: &NetworkComponent, start: &StartPolicy) -> Option
 
 /// The end of a conduit at which a user filter is to run.
 struct FilterSite<'n> {
+    filter: &'n Filter,
     /// The name of the filter.
     name: String,
     side: FilterSide,
@@ -184,7 +159,7 @@ struct FilterSite<'n> {
 }
 
 impl<'n> FilterSite<'n> {
-    fn new(network: &'n Network, bundle: &Bundle, filter: &Filter, side: FilterSide) -> Self {
+    fn new(network: &'n Network, bundle: &Bundle, filter: &'n Filter, side: FilterSide) -> Self {
         let (sender, receiver) = network.ends(bundle);
         let (from, to) = ends(sender, receiver, bundle);
         let (here, there, port) = match side {
@@ -192,12 +167,34 @@ impl<'n> FilterSite<'n> {
             FilterSide::Receiver => (receiver, sender, to),
         };
         FilterSite {
+            filter,
             name: plain(filter),
             side,
             here,
             there,
             port,
         }
+    }
+
+    /// Why the program cannot call the filter, and the hint. Every program can call a filter from a
+    /// library. A Python filter needs Python in the process, and a host of libraries has none.
+    fn fault(
+        &self,
+        network: &Network,
+        start: &StartPolicy,
+        later: Option<&Filter>,
+    ) -> Option<(String, String)> {
+        let here = &self.here.path;
+        if self.here.calls == Calls::Libraries && network.in_python(self.filter).is_some() {
+            let why =
+                format!("\"{here}\" is a function of a shared library, whose host runs no Python");
+            return Some((why, self.hint_for_python(network)));
+        }
+        let built_in = started_built_in(self.here, start)?.name();
+        let why = format!(
+            "\"{here}\" is {built_in}, and components that come with titin call no functions of yours"
+        );
+        Some((why, self.hint_for_built_in(start, later)))
     }
 
     fn cannot_run(&self) -> String {
@@ -219,8 +216,8 @@ impl<'n> FilterSite<'n> {
         }
     }
 
-    fn hint_for_python(&self, network: &Network, filter: &Filter) -> String {
-        if !network.can_call(self.there.id, filter) {
+    fn hint_for_python(&self, network: &Network) -> String {
+        if !network.can_call(self.there.id, self.filter) {
             return PYTHON_BETWEEN.to_string();
         }
         format!(

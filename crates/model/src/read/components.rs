@@ -22,44 +22,24 @@ const OF_COMPONENTS: [&str; 5] = [
 ];
 
 /// A component of either version; the caller finishes the fields.
-pub(super) fn component(
+fn component(
     name: Name,
     at: TextPosition,
     fields: &mut Fields<'_>,
     version: FormatVersion,
     problems: &mut Problems,
 ) -> Component {
-    let what = fields.what().to_string();
     let mut component = Component {
         name,
         at,
         ..Component::default()
     };
     if version == FormatVersion::V02 {
-        match fields.take("description") {
-            Some(node) => {
-                component.description = text(node, "the description", problems).unwrap_or_default()
-            }
-            None => {
-                let why =
-                    "yMMSL v0.2 asks for one, and other tools do not load the file without it";
-                let hint = "add a line \"description: what it computes\"".to_string();
-                problems.warn(
-                    at,
-                    Code::Incomplete,
-                    format!("{what} has no description"),
-                    why,
-                    hint,
-                );
-            }
-        }
-        if let Some(node) = fields.take("optional") {
-            component.optional = truth(node, "\"optional\"", problems).unwrap_or(false);
-        }
+        entries_of_v02(&mut component, fields, problems);
     }
     if let Some(node) = fields.take("ports") {
         component.lists_ports = true;
-        component.ports = implementations::ports(node, version, &what, problems).into();
+        component.ports = implementations::ports(node, version, fields.what(), problems).into();
     }
     if let Some(node) = fields.take("implementation") {
         component.implementation_at = node.at;
@@ -67,23 +47,51 @@ pub(super) fn component(
             .and_then(|written| dotted(&written, "an implementation", node.at, problems));
     }
     if let Some(node) = fields.take("multiplicity") {
-        let one = std::slice::from_ref(node);
-        let sizes = if let NodeKind::List(items) = node.kind() {
-            items.as_slice()
-        } else {
-            one
-        };
-        let sizes: Option<Vec<_>> = sizes
-            .iter()
-            .map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems))
-            .collect();
-        component.multiplicity = sizes
-            .unwrap_or_default()
-            .into_iter()
-            .map(|n| n as u32)
-            .collect();
+        component.multiplicity = multiplicity(node, problems);
     }
     component
+}
+
+/// The entries that only v0.2 has.
+fn entries_of_v02(component: &mut Component, fields: &mut Fields<'_>, problems: &mut Problems) {
+    match fields.description(problems) {
+        Some(description) => component.description = description,
+        None => report_no_description(fields.what(), component.at, problems),
+    }
+    if let Some(node) = fields.take("optional") {
+        component.optional = truth(node, "\"optional\"", problems).unwrap_or(false);
+    }
+}
+
+fn report_no_description(what: &str, at: TextPosition, problems: &mut Problems) {
+    let what = format!("{what} has no description");
+    let why = "yMMSL v0.2 asks for one, and other tools do not load the file without it";
+    let hint = "add a line \"description: what it computes\"".to_string();
+    problems.warn(at, Code::Incomplete, what, why, hint);
+}
+
+/// The number of instances in each dimension; a number alone is one dimension.
+fn multiplicity(node: &Node, problems: &mut Problems) -> Vec<u32> {
+    let sizes: Option<Vec<_>> = node
+        .items()
+        .iter()
+        .map(|n| count(n, "\"multiplicity\"", 1, MOST_INSTANCES, problems))
+        .collect();
+    let sizes = sizes.unwrap_or_default();
+    sizes.into_iter().map(|n| n as u32).collect()
+}
+
+/// The component that an entry describes, in the form with the name as the key.
+pub(super) fn named_component(
+    name: &Name,
+    entry: &MapEntry,
+    version: FormatVersion,
+    problems: &mut Problems,
+) -> Option<Component> {
+    let mut fields = Fields::new(&entry.value, format!("component \"{name}\""), problems)?;
+    let component = component(name.clone(), entry.at, &mut fields, version, problems);
+    fields.finish(problems);
+    Some(component)
 }
 
 /// Reports a key of the model that is indented too far, among the components; false for a
@@ -107,35 +115,45 @@ pub(super) fn too_deep(entry: &MapEntry, problems: &mut Problems) -> bool {
     true
 }
 
-/// A component in the list form, with the name inside.
-pub(super) fn listed_component(
+/// The components in the list form, with the names inside; `None` for another form.
+pub(super) fn listed_components(
     node: &Node,
     version: FormatVersion,
-    components: &mut IndexMap<Name, Component>,
     problems: &mut Problems,
-) {
-    let Some(mut fields) = Fields::new(node, "a component", problems) else {
-        return;
+) -> Option<IndexMap<Name, Component>> {
+    let NodeKind::List(items) = node.kind() else {
+        return None;
     };
+    let mut components: IndexMap<Name, Component> = IndexMap::new();
+    for item in items {
+        let Some(component) = listed_component(item, version, problems) else {
+            continue;
+        };
+        if let Some(first) = components.get(&component.name) {
+            let what = format!("component \"{}\" is there twice", component.name);
+            let why = format!("it is described before, in line {}", first.at.line);
+            problems.error(component.at, Code::Duplicate, what, why);
+        } else {
+            components.insert(component.name.clone(), component);
+        }
+    }
+    Some(components)
+}
+
+fn listed_component(
+    node: &Node,
+    version: FormatVersion,
+    problems: &mut Problems,
+) -> Option<Component> {
+    let mut fields = Fields::new(node, "a component", problems)?;
     let Some(name_node) = fields.take("name") else {
         let why = "in a list each component has a \"name\"";
         problems.error(node.at, Code::MissingKey, "a component without a name", why);
-        return;
+        return None;
     };
-    let name = text(name_node, "a component's name", problems)
-        .and_then(|name| dotted(&name, "the name of a component", name_node.at, problems));
-    let Some(name) = name else { return };
-    let component = component(name.clone(), name_node.at, &mut fields, version, problems);
+    let name = text(name_node, "a component's name", problems)?;
+    let name = dotted(&name, "the name of a component", name_node.at, problems)?;
+    let component = component(name, name_node.at, &mut fields, version, problems);
     fields.finish(problems);
-    if let Some(first) = components.get(&name) {
-        let why = format!("it is described before, in line {}", first.at.line);
-        problems.error(
-            name_node.at,
-            Code::Duplicate,
-            format!("component \"{name}\" is there twice"),
-            why,
-        );
-    } else {
-        components.insert(name, component);
-    }
+    Some(component)
 }

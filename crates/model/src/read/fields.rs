@@ -32,6 +32,12 @@ impl<'n> Fields<'n> {
             .filter(|value| !value.is_null())
     }
 
+    /// The text under `description`; `None` if there is no such key.
+    pub fn description(&mut self, problems: &mut Problems) -> Option<String> {
+        let node = self.take("description")?;
+        Some(super::text(node, "the description", problems).unwrap_or_default())
+    }
+
     fn entry(&mut self, key: &'static str) -> Option<&'n MapEntry> {
         self.known.push(key);
         let i = self.entries.iter().position(|entry| entry.key == key)?;
@@ -54,43 +60,49 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports keys that belong elsewhere, and skips them; `hint` says where each key should stand.
+    /// True if there are such keys.
     pub fn misplaced(
         &mut self,
         keys: &[&str],
         why: &str,
         hint: impl Fn(&str) -> String,
         problems: &mut Problems,
-    ) {
+    ) -> bool {
+        let mut found = false;
         for (entry, taken) in self.entries.iter().zip(&mut self.taken) {
             if !*taken && keys.contains(&entry.key.as_str()) {
                 *taken = true;
+                found = true;
                 misplaced(entry, &self.what, why, hint(&entry.key), problems);
             }
         }
+        found
     }
 
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Reports the keys that were not taken.
-    pub fn finish(self, problems: &mut Problems) {
-        for (entry, taken) in self.entries.iter().zip(&self.taken) {
-            if !taken {
-                let known = || self.known.iter().copied();
-                let key = shorten(&entry.key);
-                let hint = did_you_mean(&entry.key, known())
-                    .or_else(|| Some(format!("known here: {}", listing(known()))));
-                let why = format!("there is no such key in {}", self.what);
-                problems.error_hint(
-                    entry.at,
-                    Code::UnknownKey,
-                    format!("unknown key \"{key}\""),
-                    why,
-                    hint,
-                );
-            }
+    /// Reports the keys that were not taken; true if there are such keys.
+    pub fn finish(self, problems: &mut Problems) -> bool {
+        let entries = self.entries.iter().zip(&self.taken);
+        let unknown: Vec<_> = entries
+            .filter(|(_, taken)| !**taken)
+            .map(|(entry, _)| entry)
+            .collect();
+        for entry in &unknown {
+            self.report_unknown(entry, problems);
         }
+        !unknown.is_empty()
+    }
+
+    fn report_unknown(&self, entry: &MapEntry, problems: &mut Problems) {
+        let known = || self.known.iter().copied();
+        let what = format!("unknown key \"{}\"", shorten(&entry.key));
+        let why = format!("there is no such key in {}", self.what);
+        let hint = did_you_mean(&entry.key, known())
+            .unwrap_or_else(|| format!("known here: {}", listing(known())));
+        problems.error_hint(entry.at, Code::UnknownKey, what, why, hint);
     }
 }
 
@@ -155,17 +167,22 @@ pub(crate) fn identifier(
 
 fn bad_name(written: &str, what: &str, at: TextPosition, problems: &mut Problems) -> Option<Name> {
     let why = "a name is made of letters, digits and _, and does not begin with a digit";
-    let mut hint = None;
-    if written.ends_with("[]") {
-        hint = Some("\"[]\" is written in the program only; leave it out here".to_string());
-    } else if written.contains(['-', ' ', ',']) {
-        let fixed: String = written
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-            .collect();
-        hint = is_identifier(&fixed).then(|| format!("\"{}\" would do", shorten(&fixed)));
-    }
     let what = format!("\"{}\" cannot be {what}", shorten(written));
-    problems.error_hint(at, Code::BadName, what, why, hint);
+    problems.error_hint(at, Code::BadName, what, why, hint_for_name(written));
     None
+}
+
+/// The hint for a text that is no name.
+fn hint_for_name(written: &str) -> Option<String> {
+    if written.ends_with("[]") {
+        return Some("\"[]\" is written in the program only; leave it out here".to_string());
+    }
+    if !written.contains(['-', ' ', ',']) {
+        return None;
+    }
+    let fixed: String = written
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    is_identifier(&fixed).then(|| format!("\"{}\" would do", shorten(&fixed)))
 }

@@ -13,7 +13,7 @@ use crate::description::{
 use crate::document::FormatVersion;
 use crate::names::{Name, is_dotted, is_identifier};
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Problems, TextPosition, listing};
+use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 use crate::settings::SettingType;
 use crate::titin_section::UserFunction;
 use crate::yaml::{MapEntry, Node, NodeKind, shorten};
@@ -90,6 +90,13 @@ fn add_ports(
         let Some(name) = identifier(&written, "a port", at, problems) else {
             continue;
         };
+        if let Some(first) = ports.get(&name) {
+            let before = first.operator;
+            let why = format!("{what} has it under {before} already; a port has one operator");
+            let what = format!("port \"{name}\" is listed twice");
+            problems.error(at, Code::Duplicate, what, why);
+            continue;
+        }
         let port = Port {
             name: name.clone(),
             operator,
@@ -97,20 +104,7 @@ fn add_ports(
             guessed: false,
             at,
         };
-        if let Some(first) = ports.get(&name) {
-            let why = format!(
-                "{what} has it under {} already; a port has one operator",
-                first.operator
-            );
-            problems.error(
-                at,
-                Code::Duplicate,
-                format!("port \"{name}\" is listed twice"),
-                why,
-            );
-        } else {
-            ports.insert(name, port);
-        }
+        ports.insert(name, port);
     }
 }
 
@@ -143,29 +137,29 @@ fn supported_setting(
         return typed_text(name, node, problems);
     }
     let mut fields = Fields::new(node, format!("supported setting \"{name}\""), problems)?;
-    let of = fields.take("type").map(|n| setting_type(name, n, problems));
-    let description = fields.take("description");
-    let setting = match (of, description) {
-        (Some(of), description) => {
-            let description = description.and_then(|n| text(n, "the description", problems));
+    let setting = match fields.take("type") {
+        Some(node) => {
+            let of = setting_type(name, node, problems);
+            let description = fields.description(problems);
             of.map(|of| (of, description.unwrap_or_default()))
         }
         // Without a type the description begins with the type.
-        (None, Some(description)) => typed_text(name, description, problems),
-        (None, None) => {
-            let types = listing(SettingType::ALL.map(SettingType::key));
-            let what = format!("supported setting \"{name}\" has no \"type\"");
-            problems.error(
-                node.at,
-                Code::MissingKey,
-                what,
-                format!("write one of {types}"),
-            );
-            None
-        }
+        None => match fields.take("description") {
+            Some(description) => typed_text(name, description, problems),
+            None => {
+                report_no_type(name, node.at, problems);
+                None
+            }
+        },
     };
     fields.finish(problems);
     setting
+}
+
+fn report_no_type(name: &str, at: TextPosition, problems: &mut Problems) {
+    let types = listing(SettingType::ALL.map(SettingType::key));
+    let what = format!("supported setting \"{name}\" has no \"type\"");
+    problems.error(at, Code::MissingKey, what, format!("write one of {types}"));
 }
 
 /// `float how fast it goes`, or `[[float]]`.
@@ -213,19 +207,10 @@ fn known_type(
     let found = SettingType::from_key(word);
     if found.is_none() {
         let keys = SettingType::ALL.map(SettingType::key);
-        let hint = crate::problem::did_you_mean(word, keys);
-        let why = format!(
-            "the types are {}; found \"{}\"",
-            listing(keys),
-            shorten(word)
-        );
-        problems.error_hint(
-            at,
-            Code::BadValue,
-            format!("setting \"{name}\" has an unknown type"),
-            why,
-            hint,
-        );
+        let (known, written) = (listing(keys), shorten(word));
+        let what = format!("setting \"{name}\" has an unknown type");
+        let why = format!("the types are {known}; found \"{written}\"");
+        problems.error_hint(at, Code::BadValue, what, why, did_you_mean(word, keys));
     }
     found
 }
@@ -266,7 +251,7 @@ pub(super) fn program(
         ..Program::default()
     };
     if version == FormatVersion::V02 {
-        interface(&mut program, &mut fields, &what, problems);
+        interface(&mut program, &mut fields, problems);
     }
     let start = StartFields::take(&mut fields);
     environment_of(&mut program, &start, &what, problems);
@@ -281,15 +266,13 @@ pub(super) fn program(
 }
 
 /// The description, ports and settings of a program.
-fn interface(program: &mut Program, fields: &mut Fields<'_>, what: &str, problems: &mut Problems) {
-    if let Some(node) = fields.take("description") {
-        program.description = text(node, "the description", problems).unwrap_or_default();
-    }
+fn interface(program: &mut Program, fields: &mut Fields<'_>, problems: &mut Problems) {
+    program.description = fields.description(problems).unwrap_or_default();
     if let Some(node) = fields.take("ports") {
-        program.ports = ports(node, FormatVersion::V02, what, problems);
+        program.ports = ports(node, FormatVersion::V02, fields.what(), problems);
     }
     if let Some(node) = fields.take("supported_settings") {
-        program.supported_settings = supported_settings(node, what, problems);
+        program.supported_settings = supported_settings(node, fields.what(), problems);
     }
 }
 
@@ -417,19 +400,15 @@ fn hosted_kind(
     what: &str,
     problems: &mut Problems,
 ) {
-    let beside = start.beside_host();
-    if !beside.is_empty() || program.execution_model != ExecutionModel::Direct {
-        let keys = match beside.is_empty() {
-            true => "\"execution_model\"".to_owned(),
-            false => listing(beside),
-        };
+    let mut beside = start.beside_host();
+    if beside.is_empty() && program.execution_model != ExecutionModel::Direct {
+        beside.push("execution_model");
+    }
+    if !beside.is_empty() {
+        let keys = listing(beside);
         let why = format!("a host calls it, and starts nothing: leave out {keys}");
-        problems.error(
-            node.at,
-            Code::BadValue,
-            format!("{what} is run by a host"),
-            why,
-        );
+        let what = format!("{what} is run by a host");
+        problems.error(node.at, Code::BadValue, what, why);
     }
     if let Some(function) = hosted_function(node, what, problems) {
         program.kind = ProgramKind::Hosted(function);
@@ -443,30 +422,34 @@ fn started_kind(
     what: &str,
     problems: &mut Problems,
 ) {
-    match (start.script, start.executable) {
-        (Some(script), _) => {
-            let beside = start.beside_script();
-            if !beside.is_empty() {
-                let keys = listing(beside);
-                let why =
-                    format!("a script sets these itself: {keys}; give either a script or the rest");
-                let what = format!("{what} has more beside its script");
-                problems.error(program.at, Code::BadValue, what, why);
-            }
-            program.kind = ProgramKind::Script(script_text(script, problems));
-        }
-        (None, Some(node)) => {
-            let path = text(node, "\"executable\"", problems).unwrap_or_default();
-            program.kind = ProgramKind::Executable(PathBuf::from(path));
-        }
-        (None, None) if program.execution_model == ExecutionModel::Manual => {
-            program.kind = ProgramKind::Manual
-        }
-        (None, None) => {
-            let why = "it needs an \"executable\" or a \"script\", or \"execution_model: manual\" if you start it";
-            let what = format!("{what} cannot be started");
-            problems.error(program.at, Code::MissingKey, what, why);
-        }
+    if let Some(script) = start.script {
+        report_beside_script(program.at, start, what, problems);
+        program.kind = ProgramKind::Script(script_text(script, problems));
+    } else if let Some(node) = start.executable {
+        let path = text(node, "\"executable\"", problems).unwrap_or_default();
+        program.kind = ProgramKind::Executable(PathBuf::from(path));
+    } else if program.execution_model == ExecutionModel::Manual {
+        program.kind = ProgramKind::Manual;
+    } else {
+        let why = "it needs an \"executable\" or a \"script\", or \"execution_model: manual\" if you start it";
+        let what = format!("{what} cannot be started");
+        problems.error(program.at, Code::MissingKey, what, why);
+    }
+}
+
+/// Reports keys that a script leaves no use for.
+fn report_beside_script(
+    at: TextPosition,
+    start: &StartFields<'_>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let beside = start.beside_script();
+    if !beside.is_empty() {
+        let keys = listing(beside);
+        let why = format!("a script sets these itself: {keys}; give either a script or the rest");
+        let what = format!("{what} has more beside its script");
+        problems.error(at, Code::BadValue, what, why);
     }
 }
 
@@ -477,14 +460,15 @@ fn hosted_function(node: &Node, what: &str, problems: &mut Problems) -> Option<H
     let [host, function, library, step] =
         ["host", "function", "library", "step"].map(|key| fields.take(key));
     fields.finish(problems);
-    let named = |node: &Node, problems: &mut Problems| text(node, "what the host calls", problems);
     let call = match (library, function, step) {
         (None, Some(node), None) => {
-            python_function(&named(node, problems)?, node.at, what, problems)?
+            let written = text(node, "what the host calls", problems)?;
+            python_function(&written, node.at, what, problems)?
         }
         (Some(path), Some(node), None) | (Some(path), None, Some(node)) => {
             let path = text(path, "\"library\"", problems)?;
-            let symbol = symbol(named(node, problems)?, node.at, what, problems)?;
+            let written = text(node, "what the host calls", problems)?;
+            let symbol = symbol(written, node.at, what, problems)?;
             UserFunction::Library { path, symbol }
         }
         _ => {
@@ -509,15 +493,11 @@ fn host_name(node: &Node, problems: &mut Problems) -> Option<Name> {
 }
 
 fn report_no_function(node: &Node, what: &str, problems: &mut Problems) {
+    let what = format!("{what} does not say what to call");
     let why = "write {host: NAME, function: \"module:function\"} for Python, or {host: NAME, library: \"path.so\", \
                function: \"name\"} for C, with \"step\" in the place of \"function\" if it is called whenever the \
                instance can go on";
-    problems.error(
-        node.at,
-        Code::MissingKey,
-        format!("{what} does not say what to call"),
-        why,
-    );
+    problems.error(node.at, Code::MissingKey, what, why);
 }
 
 fn report_no_host(node: &Node, what: &str, problems: &mut Problems) {
@@ -535,24 +515,19 @@ pub(super) fn python_function(
     what: &str,
     problems: &mut Problems,
 ) -> Option<UserFunction> {
-    match written.split_once(':') {
-        Some((module, function)) if is_dotted(module) && is_dotted(function) => {
-            Some(UserFunction::Python {
-                module: module.into(),
-                function: function.into(),
-            })
-        }
-        _ => {
-            let why = format!("write \"module:function\"; found \"{}\"", shorten(written));
-            problems.error(
-                at,
-                Code::BadValue,
-                format!("{what} does not name a function"),
-                why,
-            );
-            None
-        }
+    if let Some((module, function)) = written.split_once(':')
+        && is_dotted(module)
+        && is_dotted(function)
+    {
+        return Some(UserFunction::Python {
+            module: module.into(),
+            function: function.into(),
+        });
     }
+    let what = format!("{what} does not name a function");
+    let why = format!("write \"module:function\"; found \"{}\"", shorten(written));
+    problems.error(at, Code::BadValue, what, why);
+    None
 }
 
 /// The name of a function with C linkage.
@@ -562,20 +537,14 @@ pub(super) fn symbol(
     what: &str,
     problems: &mut Problems,
 ) -> Option<String> {
-    if !is_identifier(&written) {
-        let why = format!(
-            "an entry point is a C name; found \"{}\"",
-            shorten(&written)
-        );
-        problems.error(
-            at,
-            Code::BadName,
-            format!("{what} does not name a function"),
-            why,
-        );
-        return None;
+    if is_identifier(&written) {
+        return Some(written);
     }
-    Some(written)
+    let what = format!("{what} does not name a function");
+    let found = shorten(&written);
+    let why = format!("an entry point is a C name; found \"{found}\"");
+    problems.error(at, Code::BadName, what, why);
+    None
 }
 
 /// A text, or a list of lines.
@@ -592,19 +561,13 @@ fn environment(node: &Node, what: &str, problems: &mut Problems) -> IndexMap<Str
     for entry in entries(node, &format!("\"env\" of {what}"), problems).unwrap_or_default() {
         let name = entry.key.strip_prefix('+').unwrap_or(&entry.key);
         if name.is_empty() || name.contains(['=', '\0']) {
+            let what = format!("\"{}\" cannot be a variable", shorten(&entry.key));
             let why = "a variable's name has at least one character, and no \"=\"";
-            let shown = shorten(&entry.key);
-            problems.error(
-                entry.at,
-                Code::BadName,
-                format!("\"{shown}\" cannot be a variable"),
-                why,
-            );
-        } else if let Some(value) =
-            any_text(&entry.value, &format!("variable \"{name}\""), problems)
-        {
-            variables.insert(entry.key.clone(), value);
+            problems.error(entry.at, Code::BadName, what, why);
+            continue;
         }
+        let value = any_text(&entry.value, &format!("variable \"{name}\""), problems);
+        variables.extend(value.map(|value| (entry.key.clone(), value)));
     }
     variables
 }

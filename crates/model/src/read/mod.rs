@@ -43,18 +43,17 @@ pub(crate) fn document(
     problems: &mut Problems,
 ) -> Option<Document> {
     let before = problems.errors();
-    let Some(root) = yaml::parse(text, file, problems) else {
-        if problems.errors() == before {
-            let why = "a description is a mapping that begins with \"ymmsl_version: v0.2\"";
-            problems.error(file, Code::Version, "the file is empty", why);
-        }
-        return None;
+    let root = yaml::parse(text, file, problems);
+    let is_empty = match &root {
+        Some(root) => root.is_null(),
+        None => problems.errors() == before,
     };
-    if root.is_null() {
+    if is_empty {
         let why = "a description is a mapping that begins with \"ymmsl_version: v0.2\"";
         problems.error(file, Code::Version, "the file is empty", why);
         return None;
     }
+    let root = root?;
     let mut fields = Fields::new(&root, "a description", problems)?;
     match version(&mut fields, &root, problems)? {
         FormatVersion::V01 => Some(v01::document(fields, problems)),
@@ -65,36 +64,19 @@ pub(crate) fn document(
 fn version(fields: &mut Fields<'_>, root: &Node, problems: &mut Problems) -> Option<FormatVersion> {
     let hint = "write \"ymmsl_version: v0.2\" at the top".to_string();
     let Some(node) = fields.take("ymmsl_version") else {
+        let what = "\"ymmsl_version\" is missing";
         let why = "without it the file cannot be read; the versions are v0.1 and v0.2";
-        problems.error_hint(
-            root.at,
-            Code::Version,
-            "\"ymmsl_version\" is missing",
-            why,
-            hint,
-        );
+        problems.error_hint(root.at, Code::Version, what, why, hint);
         return None;
     };
-    let text = match node.kind() {
-        NodeKind::Scalar(scalar) => scalar.text.as_str(),
-        _ => "",
-    };
-    match text {
-        "v0.1" => Some(FormatVersion::V01),
-        "v0.2" => Some(FormatVersion::V02),
+    match node.kind() {
+        NodeKind::Scalar(scalar) if scalar.text == "v0.1" => Some(FormatVersion::V01),
+        NodeKind::Scalar(scalar) if scalar.text == "v0.2" => Some(FormatVersion::V02),
         _ => {
-            let why = format!(
-                "titin reads {}; found {}",
-                listing(["v0.1", "v0.2"]),
-                node.describe()
-            );
-            problems.error_hint(
-                node.at,
-                Code::Version,
-                "this version of yMMSL is not known",
-                why,
-                hint,
-            );
+            let what = "this version of yMMSL is not known";
+            let known = listing(["v0.1", "v0.2"]);
+            let why = format!("titin reads {known}; found {}", node.describe());
+            problems.error_hint(node.at, Code::Version, what, why, hint);
             None
         }
     }

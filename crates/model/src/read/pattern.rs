@@ -21,37 +21,42 @@ pub(super) fn pattern(
         .take("mode")
         .map(|node| choice(node, "the mode", &modes, problems));
     let pulls = mode == Some(Some(true));
-    let both = share(&mut fields, &PatternSide::default(), problems);
-    // A receiver that pulls takes versions at any of its steps; the given steps are those of the
-    // sender.
-    let of_receiver = match pulls {
-        true => PatternSide {
-            steps: Steps::default(),
-            ..both.clone()
-        },
-        false => both.clone(),
+    let (sender, receiver) = sides(&mut fields, pulls, problems);
+    let versions = VersionFields {
+        versions: fields.take("versions"),
+        full: fields.take("full"),
     };
-    let sender = side(&mut fields, "sender", both, problems);
-    let receiver = side(&mut fields, "receiver", of_receiver, problems);
-    let (versions, full) = (fields.take("versions"), fields.take("full"));
     fields.finish(problems);
     if matches!(mode, None | Some(Some(false))) {
-        report_needless_versions(versions, full, &what, problems);
+        versions.report_needless(&what, problems);
     }
-    let cache = cache(versions, full, problems);
-    let mode = if pulls {
-        TransferMode::Pull(cache)
-    } else {
-        TransferMode::Push
-    };
-    Some((
-        Pattern {
-            mode,
-            sender,
-            receiver,
+    let cache = versions.read(problems);
+    let pattern = Pattern {
+        mode: match pulls {
+            true => TransferMode::Pull(cache),
+            false => TransferMode::Push,
         },
-        at,
-    ))
+        sender,
+        receiver,
+    };
+    Some((pattern, at))
+}
+
+/// Reads the steps and the regions of the sender and the receiver.
+fn sides(
+    fields: &mut Fields<'_>,
+    pulls: bool,
+    problems: &mut Problems,
+) -> (PatternSide, PatternSide) {
+    let both = share(fields, &PatternSide::default(), problems);
+    let mut of_receiver = both.clone();
+    // A receiver that pulls takes versions at any of its steps; the given steps are those of the
+    // sender.
+    if pulls {
+        of_receiver.steps = Steps::default();
+    }
+    let sender = side(fields, "sender", both, problems);
+    (sender, side(fields, "receiver", of_receiver, problems))
 }
 
 /// Reads the entries for one side; missing entries are as in `usual`.
@@ -73,110 +78,124 @@ fn side(
     side
 }
 
-/// Reports keys for versions of a field that is pushed.
-fn report_needless_versions(
-    versions: Option<&Node>,
-    full: Option<&Node>,
-    what: &str,
-    problems: &mut Problems,
-) {
-    let mut given = [("versions", versions), ("full", full)].into_iter();
-    let Some((key, node)) = given.find_map(|(key, node)| Some((key, node?))) else {
-        return;
-    };
-    let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
-    let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
-    let what = format!("\"{key}\" has no use in {what}");
-    problems.error_hint(node.at, Code::BadValue, what, why, hint.to_string());
+/// The keys for versions of a field that is pulled.
+struct VersionFields<'n> {
+    versions: Option<&'n Node>,
+    full: Option<&'n Node>,
 }
 
-fn cache(versions: Option<&Node>, full: Option<&Node>, problems: &mut Problems) -> VersionCache {
-    let versions =
-        versions.and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
-    let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
-    let full = full.and_then(|node| choice(node, "what is done when it is full", &ways, problems));
-    VersionCache {
-        versions: versions.unwrap_or(1) as u32,
-        full: full.unwrap_or_default(),
+impl VersionFields<'_> {
+    /// Reports keys for versions of a field that is pushed.
+    fn report_needless(&self, what: &str, problems: &mut Problems) {
+        let mut given = [("versions", self.versions), ("full", self.full)].into_iter();
+        let Some((key, node)) = given.find_map(|(key, node)| Some((key, node?))) else {
+            return;
+        };
+        let why = "a field that is pushed is received once for each time it is sent: no versions of it are kept";
+        let hint = "write mode: pull beside it, or take it out; how far a sender may be ahead is set under \"buffer\"";
+        let what = format!("\"{key}\" has no use in {what}");
+        problems.error_hint(node.at, Code::BadValue, what, why, hint.to_string());
+    }
+
+    fn read(&self, problems: &mut Problems) -> VersionCache {
+        let versions = self
+            .versions
+            .and_then(|node| count(node, "\"versions\"", 1, MOST_VERSIONS, problems));
+        let ways = [("evict", WhenFull::Evict), ("wait", WhenFull::Wait)];
+        let full = self
+            .full
+            .and_then(|node| choice(node, "what is done when it is full", &ways, problems));
+        VersionCache {
+            versions: versions.unwrap_or(1) as u32,
+            full: full.unwrap_or_default(),
+        }
     }
 }
 
 /// Reads the steps and the region of one side; missing entries are as in `usual`.
 fn share(fields: &mut Fields<'_>, usual: &PatternSide, problems: &mut Problems) -> PatternSide {
-    let step = |node, key: &str, problems: &mut Problems| {
-        count(node, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
-    };
-    let [from, until, every, region] =
-        ["from", "until", "every", "region"].map(|key| fields.take(key));
-    let steps = Steps {
-        from: from
-            .and_then(|node| step(node, "from", problems))
-            .unwrap_or(usual.steps.from),
-        until: until
-            .and_then(|node| step(node, "until", problems))
-            .or(usual.steps.until),
-        every: every
-            .and_then(|node| step(node, "every", problems))
-            .unwrap_or(usual.steps.every),
-    };
-    if let (Some(last), Some(node)) = (
-        steps.until.filter(|until| *until < steps.from),
-        until.or(from),
-    ) {
-        let why = format!(
-            "\"until\" is {last}, and \"from\" is {}; steps are counted from 1",
-            steps.from
-        );
-        problems.error(
-            node.at,
-            Code::BadValue,
-            format!("{} has no step", fields.what()),
-            why,
-        );
+    let steps = steps(fields, &usual.steps, problems);
+    let region = fields.take("region");
+    PatternSide {
+        steps,
+        region: region
+            .and_then(|node| bounds(node, problems))
+            .or_else(|| usual.region.clone()),
     }
-    let region = region
-        .and_then(|node| bounds(node, problems))
-        .or_else(|| usual.region.clone());
-    PatternSide { steps, region }
+}
+
+fn steps(fields: &mut Fields<'_>, usual: &Steps, problems: &mut Problems) -> Steps {
+    let [from, until, every] = ["from", "until", "every"].map(|key| (key, fields.take(key)));
+    let mut step = |(key, node): (&str, Option<&Node>)| {
+        count(node?, &format!("\"{key}\""), 1, i64::MAX as u64, problems)
+    };
+    let steps = Steps {
+        from: step(from).unwrap_or(usual.from),
+        until: step(until).or(usual.until),
+        every: step(every).unwrap_or(usual.every),
+    };
+    if let Some(last) = steps.until.filter(|until| *until < steps.from)
+        && let Some(node) = until.1.or(from.1)
+    {
+        let what = format!("{} has no step", fields.what());
+        let first = steps.from;
+        let why = format!("\"until\" is {last}, and \"from\" is {first}; steps are counted from 1");
+        problems.error(node.at, Code::BadValue, what, why);
+    }
+    steps
 }
 
 /// Reads a region, as `[[0, 0], [512, 1024]]`, lower bounds and upper bounds, or as `[0:512,
 /// 0:1024]`. The upper bounds are not part of the region. `titin plot --schedule` reads both forms
 /// too.
 fn bounds(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
-    const WANTED: &str = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
-    let what = "the region";
-    let is_slice =
-        |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if scalar.text.contains(':'));
-    let slices = match node.kind() {
-        NodeKind::List(items) if items.iter().any(is_slice) => items.as_slice(),
-        _ if is_slice(node) => std::slice::from_ref(node),
-        _ => &[],
-    };
-    if !slices.is_empty() {
+    let slices = slices(node);
+    let bounds = if slices.is_empty() {
+        corners(node, problems)?
+    } else {
         let bounds = slices
             .iter()
-            .map(|item| interval(item, what, problems))
-            .collect::<Option<Vec<_>>>()?;
-        return box_of(node, bounds.into_iter().unzip(), problems);
+            .map(|item| interval(item, "the region", problems));
+        bounds.collect::<Option<Vec<_>>>()?.into_iter().unzip()
+    };
+    box_of(node, bounds, problems)
+}
+
+/// The nodes of a region in the form of slices; none for another form.
+fn slices(node: &Node) -> &[Node] {
+    let is_slice =
+        |node: &Node| matches!(node.kind(), NodeKind::Scalar(scalar) if scalar.text.contains(':'));
+    let items = node.items();
+    if items.iter().any(is_slice) {
+        items
+    } else {
+        &[]
     }
+}
+
+/// The lower and the upper bounds of a region, each as a list.
+fn corners(node: &Node, problems: &mut Problems) -> Option<(Vec<u64>, Vec<u64>)> {
     let NodeKind::List(pair) = node.kind() else {
-        return wrong_type(node, what, WANTED, problems);
+        return no_region(node, problems);
     };
     let [lower, upper] = pair.as_slice() else {
-        return wrong_type(node, what, WANTED, problems);
+        return no_region(node, problems);
     };
     let mut line = |node: &Node| {
         let NodeKind::List(bounds) = node.kind() else {
-            return wrong_type(node, what, WANTED, problems);
+            return no_region(node, problems);
         };
         bounds
             .iter()
             .map(|bound| count(bound, "a bound", 0, i64::MAX as u64, problems))
             .collect::<Option<Vec<_>>>()
     };
-    let bounds = (line(lower)?, line(upper)?);
-    box_of(node, bounds, problems)
+    Some((line(lower)?, line(upper)?))
+}
+
+fn no_region<T>(node: &Node, problems: &mut Problems) -> Option<T> {
+    let wanted = "a list of lower bounds and one of upper bounds, such as [[0, 0], [512, 1024]], or slices, as [0:512, 0:1024],";
+    wrong_type(node, "the region", wanted, problems)
 }
 
 /// The bounds of a region that is not empty.

@@ -10,12 +10,12 @@ use crate::byte_size::bytes_of;
 use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
-use crate::quantity::{self, Dimension, Quantity};
+use crate::quantity::{self, Dimension, Quantity, UnitError};
 use crate::titin_section::{
     BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
     PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
-use crate::yaml::{Node, NodeKind, Scalar, ScalarType, shorten};
+use crate::yaml::{MapEntry, Node, NodeKind, Scalar, ScalarType, shorten};
 
 pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
     let Some(mut fields) = Fields::new(node, "\"titin\"", problems) else {
@@ -24,9 +24,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
     let extras = Extras {
         scales: by_path(&mut fields, "scales", problems, scales),
         stage: by_path(&mut fields, "stage", problems, stage),
-        time_unit: read(&mut fields, "time_unit", problems, |node, _, problems| {
-            time_unit(node, problems)
-        }),
+        time_unit: read(&mut fields, "time_unit", problems, time_unit),
         progress: by_path(&mut fields, "progress", problems, progress),
         filters: by_path(&mut fields, "filters", problems, user_filter),
         required: by_path(&mut fields, "required", problems, required),
@@ -34,10 +32,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         folder: read(&mut fields, "folder", problems, text),
         fields: by_path(&mut fields, "fields", problems, pattern),
         links: links(&mut fields, problems),
-        buffer: fields
-            .take("buffer")
-            .map(|node| buffers(node, problems))
-            .unwrap_or_default(),
+        buffer: read(&mut fields, "buffer", problems, buffers).unwrap_or_default(),
         grace: read(&mut fields, "grace", problems, duration),
         heartbeat: read(&mut fields, "heartbeat", problems, timeout),
         register_timeout: read(&mut fields, "register_timeout", problems, timeout),
@@ -110,48 +105,40 @@ fn measure(
     dimension: Dimension,
     problems: &mut Problems,
 ) -> Option<Quantity> {
-    let si = if dimension == Dimension::LENGTH {
-        "m"
-    } else {
-        "s"
+    let (si, example) = match dimension {
+        Dimension::LENGTH => ("m", "2.5 km"),
+        _ => ("s", "10 ms"),
     };
     let value_si = match node.kind() {
         NodeKind::Scalar(Scalar {
             of: ScalarType::Text,
             text,
-        }) => match quantity::parse(text) {
-            Ok(_) => quantity::parse_in(text, si).ok(),
-            Err(error) => {
-                let hint = error.hint().map(str::to_string);
-                problems.error_hint(
-                    node.at,
-                    Code::Unit,
-                    format!("{what} cannot be read"),
-                    error.to_string(),
-                    hint,
-                );
+        }) => {
+            if let Err(error) = quantity::parse(text) {
+                report_unreadable(node.at, what, &error, problems);
                 return None;
             }
-        },
+            quantity::parse_in(text, si).ok()
+        }
         _ => Some(number(node, what, problems)?),
     };
-    let Some(value_si) = value_si.filter(|value| value.is_finite() && *value >= 0.0) else {
-        let like = if dimension == Dimension::LENGTH {
-            "2.5 km"
-        } else {
-            "10 ms"
-        };
-        let why = format!(
-            "{dimension} of 0 or more is expected, such as \"{like}\"; found {}",
-            node.describe()
-        );
+    let value_si = value_si.filter(|value| value.is_finite() && *value >= 0.0);
+    if value_si.is_none() {
+        let found = node.describe();
+        let why =
+            format!("{dimension} of 0 or more is expected, such as \"{example}\"; found {found}");
         problems.error(node.at, Code::Unit, format!("{what} does not fit"), why);
-        return None;
-    };
+    }
     Some(Quantity {
-        value_si,
+        value_si: value_si?,
         dimension,
     })
+}
+
+fn report_unreadable(at: TextPosition, what: &str, error: &UnitError, problems: &mut Problems) {
+    let what = format!("{what} cannot be read");
+    let hint = error.hint().map(str::to_string);
+    problems.error_hint(at, Code::Unit, what, error.to_string(), hint);
 }
 
 fn duration(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
@@ -172,59 +159,38 @@ fn timeout(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity>
 
 fn scales(path: &str, at: TextPosition, node: &Node, problems: &mut Problems) -> Option<Scales> {
     let mut fields = Fields::new(node, format!("the scales of \"{path}\""), problems)?;
-    let dt = fields
-        .take("dt")
-        .and_then(|n| duration(n, "\"dt\"", problems));
-    let total = fields
-        .take("total")
-        .and_then(|n| duration(n, "\"total\"", problems));
-    let dx = fields
-        .take("dx")
-        .map(|n| lengths(n, "\"dx\"", problems))
-        .unwrap_or_default();
-    let extent = fields
-        .take("extent")
-        .map(|n| lengths(n, "\"extent\"", problems))
-        .unwrap_or_default();
+    let scales = Scales {
+        dt: read(&mut fields, "dt", problems, duration),
+        total: read(&mut fields, "total", problems, duration),
+        dx: read(&mut fields, "dx", problems, lengths).unwrap_or_default(),
+        extent: read(&mut fields, "extent", problems, lengths).unwrap_or_default(),
+        at,
+    };
     fields.finish(problems);
-    for (small, large, names) in [
-        (dt.as_slice(), total.as_slice(), ("dt", "total")),
-        (dx.as_slice(), extent.as_slice(), ("dx", "extent")),
+    for (small, large, why) in [
+        (
+            scales.dt.as_slice(),
+            scales.total.as_slice(),
+            "\"dt\" is more than \"total\"",
+        ),
+        (&scales.dx, &scales.extent, "\"dx\" is more than \"extent\""),
     ] {
-        if small
-            .iter()
-            .zip(large)
-            .any(|(small, large)| small.value_si > large.value_si)
-        {
+        let mut pairs = small.iter().zip(large);
+        if pairs.any(|(small, large)| small.value_si > large.value_si) {
             let what = format!("the scales of \"{path}\" do not fit together");
-            problems.error(
-                at,
-                Code::BadValue,
-                what,
-                format!("\"{}\" is more than \"{}\"", names.0, names.1),
-            );
+            problems.error(at, Code::BadValue, what, why);
         }
     }
-    Some(Scales {
-        dt,
-        total,
-        dx,
-        extent,
-        at,
-    })
+    Some(scales)
 }
 
-fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Vec<Quantity> {
-    let one = std::slice::from_ref(node);
-    let items = if let NodeKind::List(items) = node.kind() {
-        items.as_slice()
-    } else {
-        one
-    };
-    items
+/// A length, or one in each dimension.
+fn lengths(node: &Node, what: &str, problems: &mut Problems) -> Option<Vec<Quantity>> {
+    let lengths = node
+        .items()
         .iter()
-        .filter_map(|item| measure(item, what, Dimension::LENGTH, problems))
-        .collect()
+        .filter_map(|item| measure(item, what, Dimension::LENGTH, problems));
+    Some(lengths.collect())
 }
 
 fn stage(
@@ -234,37 +200,31 @@ fn stage(
     problems: &mut Problems,
 ) -> Option<StagedFiles> {
     let mut fields = Fields::new(node, format!("the files of \"{path}\""), problems)?;
-    let input = fields
-        .take("in")
-        .map(|n| text_list(n, "a file to stage in", problems))
-        .unwrap_or_default();
-    let output = fields
-        .take("out")
-        .map(|n| text_list(n, "a file to stage out", problems))
-        .unwrap_or_default();
+    let [input, output] =
+        [("in", "a file to stage in"), ("out", "a file to stage out")].map(|(key, what)| {
+            let node = fields.take(key);
+            node.map(|node| text_list(node, what, problems))
+                .unwrap_or_default()
+        });
     fields.finish(problems);
     Some(StagedFiles { input, output, at })
 }
 
 /// A unit of time, such as `h`.
-fn time_unit(node: &Node, problems: &mut Problems) -> Option<Name> {
-    let written = text(node, "\"time_unit\"", problems)?;
+fn time_unit(node: &Node, what: &str, problems: &mut Problems) -> Option<Name> {
+    let written = text(node, what, problems)?;
     let (why, hint) = match quantity::parse(&format!("1 {written}")) {
         Ok(one) if one.dimension == Dimension::TIME => return Some(written.as_str().into()),
-        Ok(one) => (
-            format!("\"{}\" measures {}", shorten(&written), one.dimension),
-            None,
-        ),
+        Ok(one) => {
+            let measured = one.dimension;
+            let why = format!("\"{}\" measures {measured}", shorten(&written));
+            (why, None)
+        }
         Err(error) => (error.to_string(), error.hint().map(str::to_string)),
     };
-    let hint = hint.or_else(|| Some("write one such as s, ms, h, days or yr".to_string()));
-    problems.error_hint(
-        node.at,
-        Code::Unit,
-        "\"time_unit\" is no unit of time",
-        why,
-        hint,
-    );
+    let hint = hint.unwrap_or_else(|| "write one such as s, ms, h, days or yr".to_string());
+    let what = format!("{what} is no unit of time");
+    problems.error_hint(node.at, Code::Unit, what, why, hint);
     None
 }
 
@@ -305,45 +265,47 @@ fn user_filter(
         problems.error(at, Code::Duplicate, format!("{what} is there already"), why);
         return None;
     }
-    let mut fields = Fields::new(node, what.as_str(), problems)?;
-    let [python, library, symbol, side] =
-        ["python", "library", "symbol", "side"].map(|key| fields.take(key));
+    let mut fields = Fields::new(node, what, problems)?;
+    let called = ["python", "library", "symbol"].map(|key| fields.take(key));
+    let side = fields.take("side");
+    let what = fields.what().to_string();
     fields.finish(problems);
-    let sides = [
-        ("sender", FilterSide::Sender),
-        ("receiver", FilterSide::Receiver),
-    ];
-    let side = side.and_then(|n| choice(n, "the side", &sides, problems));
-    let call = match (python, library, symbol) {
-        (Some(node), None, None) => python_function(
-            &text(node, "\"python\"", problems)?,
-            node.at,
-            &what,
-            problems,
-        )?,
+    let side = side.and_then(|node| choice(node, "the side", &SIDES, problems));
+    let call = filter_call(called, at, &what, problems)?;
+    Some(FilterDefinition { call, side, at })
+}
+
+const SIDES: [(&str, FilterSide); 2] = [
+    ("sender", FilterSide::Sender),
+    ("receiver", FilterSide::Receiver),
+];
+
+/// The function of a filter, in Python or in a library.
+fn filter_call(
+    [python, library, symbol]: [Option<&Node>; 3],
+    at: TextPosition,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<UserFunction> {
+    match (python, library, symbol) {
+        (Some(node), None, None) => {
+            let written = text(node, "\"python\"", problems)?;
+            python_function(&written, node.at, what, problems)
+        }
         (None, Some(path), Some(symbol)) => {
-            let (path, name) = (
-                text(path, "\"library\"", problems)?,
-                text(symbol, "\"symbol\"", problems)?,
-            );
-            UserFunction::Library {
-                path,
-                symbol: self::symbol(name, at, &what, problems)?,
-            }
+            let path = text(path, "\"library\"", problems)?;
+            let name = text(symbol, "\"symbol\"", problems)?;
+            let symbol = self::symbol(name, at, what, problems)?;
+            Some(UserFunction::Library { path, symbol })
         }
         _ => {
             let why =
                 "write {python: \"module:function\"} or {library: \"path.so\", symbol: \"name\"}";
-            problems.error(
-                at,
-                Code::MissingKey,
-                format!("{what} does not say what to call"),
-                why,
-            );
-            return None;
+            let what = format!("{what} does not say what to call");
+            problems.error(at, Code::MissingKey, what, why);
+            None
         }
-    };
-    Some(FilterDefinition { call, side, at })
+    }
 }
 
 fn required(
@@ -370,68 +332,66 @@ fn link(
     node: &Node,
     problems: &mut Problems,
 ) -> Option<(LinkTuning, TextPosition)> {
-    const MOST_STREAMS: u64 = 256;
     let mut fields = Fields::new(node, format!("the links of \"{path}\""), problems)?;
-    let streams = fields
-        .take("streams")
-        .and_then(|n| count(n, "\"streams\"", 1, MOST_STREAMS, problems));
-    let pacing = fields
-        .take("pacing")
-        .and_then(|n| rate(n, "\"pacing\"", problems));
-    let [send_buffer, receive_buffer] = ["send_buffer", "receive_buffer"].map(|key| {
-        fields
-            .take(key)
-            .and_then(|n| socket_buffer(n, &format!("\"{key}\""), problems))
-    });
+    let tuning = LinkTuning {
+        streams: read(&mut fields, "streams", problems, streams),
+        pacing: read(&mut fields, "pacing", problems, rate),
+        send_buffer: read(&mut fields, "send_buffer", problems, socket_buffer),
+        receive_buffer: read(&mut fields, "receive_buffer", problems, socket_buffer),
+    };
     fields.finish(problems);
-    let streams = streams.map(|n| n as u32);
-    Some((
-        LinkTuning {
-            streams,
-            pacing,
-            send_buffer,
-            receive_buffer,
-        },
-        at,
-    ))
+    Some((tuning, at))
 }
 
-fn buffers(node: &Node, problems: &mut Problems) -> Buffers {
+fn streams(node: &Node, what: &str, problems: &mut Problems) -> Option<u32> {
+    const MOST_STREAMS: u64 = 256;
+    count(node, what, 1, MOST_STREAMS, problems).map(|n| n as u32)
+}
+
+fn buffers(node: &Node, what: &str, problems: &mut Problems) -> Option<Buffers> {
     let mut buffers = Buffers::default();
-    for entry in entries(node, "\"buffer\"", problems).unwrap_or_default() {
-        let what = format!("the buffer of \"{}\"", shorten(&entry.key));
+    for entry in entries(node, what, problems)? {
         if entry.key != "default" && !entry.key.contains('.') {
-            let why = format!(
-                "\"buffer\" has limits by port, or for \"default\"; found \"{}\"",
-                shorten(&entry.key)
-            );
-            let hint = did_you_mean(&entry.key, ["default"]).unwrap_or_else(|| {
-                "write buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}".to_string()
-            });
-            problems.error_hint(entry.at, Code::UnknownKey, "this is no port", why, hint);
+            report_no_port(entry, problems);
             continue;
         }
-        let Some(path) = dotted(&entry.key, "a port", entry.at, problems) else {
+        let Some((path, limits)) = buffer_limits(entry, problems) else {
             continue;
         };
-        let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
-            continue;
-        };
-        let messages = fields
-            .take("messages")
-            .and_then(|n| count(n, "\"messages\"", 1, i64::MAX as u64, problems));
-        let bytes = fields
-            .take("bytes")
-            .and_then(|n| bytes(n, "\"bytes\"", problems));
-        fields.finish(problems);
-        let buffer = BufferLimits { messages, bytes };
         if path == "default" {
-            buffers.default = buffer;
+            buffers.default = limits;
         } else {
-            buffers.ports.insert(path, (buffer, entry.at));
+            buffers.ports.insert(path, (limits, entry.at));
         }
     }
-    buffers
+    Some(buffers)
+}
+
+/// Reports an entry under `buffer` that is for no port.
+fn report_no_port(entry: &MapEntry, problems: &mut Problems) {
+    let found = shorten(&entry.key);
+    let why = format!("\"buffer\" has limits by port, or for \"default\"; found \"{found}\"");
+    let hint = did_you_mean(&entry.key, ["default"]).unwrap_or_else(|| {
+        "write buffer: {default: {messages: 64, bytes: 1 GiB}, macro.out: {messages: 8}}"
+            .to_string()
+    });
+    problems.error_hint(entry.at, Code::UnknownKey, "this is no port", why, hint);
+}
+
+fn buffer_limits(entry: &MapEntry, problems: &mut Problems) -> Option<(Name, BufferLimits)> {
+    let path = dotted(&entry.key, "a port", entry.at, problems)?;
+    let what = format!("the buffer of \"{}\"", shorten(&entry.key));
+    let mut fields = Fields::new(&entry.value, what, problems)?;
+    let limits = BufferLimits {
+        messages: read(&mut fields, "messages", problems, messages),
+        bytes: read(&mut fields, "bytes", problems, bytes),
+    };
+    fields.finish(problems);
+    Some((path, limits))
+}
+
+fn messages(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
+    count(node, what, 1, i64::MAX as u64, problems)
 }
 
 /// The size of a socket's buffer. The window of a small buffer may be smaller than a segment; the
@@ -440,18 +400,13 @@ fn socket_buffer(node: &Node, what: &str, problems: &mut Problems) -> Option<u64
     const LEAST: u64 = 64 << 10;
     let size = bytes(node, what, problems)?;
     if size < LEAST {
+        let what = format!("{what} is too small");
         let why = format!(
             "it is at least 64 KiB, found {size} bytes: a connection whose buffers hold less than a segment, which has up to \
              64 KiB on the loopback interface, stalls"
         );
         let hint = "leave it out: the system's own choice grows as needed".to_string();
-        problems.error_hint(
-            node.at,
-            Code::BadValue,
-            format!("{what} is too small"),
-            why,
-            hint,
-        );
+        problems.error_hint(node.at, Code::BadValue, what, why, hint);
         return None;
     }
     Some(size)
@@ -476,30 +431,21 @@ fn rate(node: &Node, what: &str, problems: &mut Problems) -> Option<u64> {
     let wanted = "a number of bytes per second, such as \"100 MB/s\" or \"64 MiB\" (kbit/s and the like are not known)";
     let of = |text: &str| bytes_of(text.strip_suffix("/s").unwrap_or(text).trim_end());
     let rate = some_bytes(node, what, wanted, of, problems)?;
-    let plain = !matches!(
-        node.kind(),
-        NodeKind::Scalar(Scalar {
-            of: ScalarType::Text,
-            ..
-        })
-    );
-    if plain && rate < SLOWEST_PLAIN {
-        let why = format!(
-            "a plain number is in bytes per second: at this rate 1 MB takes {} s",
-            1_000_000 / rate
-        );
-        let hint = format!(
-            "write \"{rate} MB/s\" if megabytes are meant, or \"{rate} B/s\" if it is to be so slow"
-        );
-        problems.warn(
-            node.at,
-            Code::Unit,
-            format!("{what} is {rate} bytes per second"),
-            why,
-            hint,
-        );
+    let has_unit = matches!(node.kind(), NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text);
+    if !has_unit && rate < SLOWEST_PLAIN {
+        warn_of_slow_rate(rate, node.at, what, problems);
     }
     Some(rate)
+}
+
+fn warn_of_slow_rate(rate: u64, at: TextPosition, what: &str, problems: &mut Problems) {
+    let what = format!("{what} is {rate} bytes per second");
+    let seconds = 1_000_000 / rate;
+    let why = format!("a plain number is in bytes per second: at this rate 1 MB takes {seconds} s");
+    let hint = format!(
+        "write \"{rate} MB/s\" if megabytes are meant, or \"{rate} B/s\" if it is to be so slow"
+    );
+    problems.warn(at, Code::Unit, what, why, hint);
 }
 
 /// A positive number: a plain number, or a text that `of` reads; `wanted` describes the expected

@@ -3,74 +3,46 @@
 
 use indexmap::IndexMap;
 
-use super::components::{OF_MODELS, component, listed_component, too_deep};
+use super::components::{listed_components, named_component, too_deep};
 use super::fields::{dotted, entries, identifier};
-use super::sections::shared;
+use super::sections::{finish, shared};
 use super::{Fields, conduits, implementations, text};
 use crate::description::{Component, Model, Program, ProgramKind};
 use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::problem::{Code, Problems};
-use crate::yaml::{Node, NodeKind, ScalarType};
+use crate::yaml::{MapEntry, Node, NodeKind, ScalarType};
 
 pub(super) fn document(mut fields: Fields<'_>, problems: &mut Problems) -> Document {
     let mut document = Document {
         version: FormatVersion::V01,
+        description: fields.description(problems).unwrap_or_default(),
         ..Document::default()
     };
-    if let Some(node) = fields.take("description") {
-        document.description = text(node, "the description", problems).unwrap_or_default();
-    }
     if let Some(node) = fields.take("model") {
         document
             .models
             .extend(model(node, problems).map(|model| (model.name.clone(), model)));
     }
     if let Some(node) = fields.take("implementations") {
-        implementations_of(node, &mut document.programs, problems);
+        document.programs = implementations_of(node, problems);
     }
     shared(&mut document, &mut fields, problems);
     let why = "it is indented as the sections of a file are, and belongs to the model";
     let hint = |key: &str| format!("indent \"{key}\" as what stands under \"model\" is");
-    let before = problems.errors();
-    fields.misplaced(&OF_MODELS, why, hint, problems);
-    if problems.errors() > before {
-        document
-            .models
-            .values_mut()
-            .for_each(|model| model.faulty = true);
-    }
-    let before = problems.errors();
-    fields.finish(problems);
-    if problems.errors() > before {
-        problems.lost_section();
-    }
+    finish(&mut document, fields, why, hint, problems);
     document
 }
 
 fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
     let mut fields = Fields::new(node, "\"model\"", problems)?;
-    let name = match fields.take("name") {
-        Some(node) => text(node, "the model's name", problems)
-            .and_then(|name| identifier(&name, "the model's name", node.at, problems)),
-        None => {
-            problems.error(
-                node.at,
-                Code::MissingKey,
-                "the model has no name",
-                "a model needs a \"name\"",
-            );
-            None
-        }
-    };
+    let name = model_name(&mut fields, node, problems);
     let mut model = Model {
         name: name.clone().unwrap_or_default(),
+        description: fields.description(problems).unwrap_or_default(),
         at: node.at,
         ..Model::default()
     };
-    if let Some(node) = fields.take("description") {
-        model.description = text(node, "the description", problems).unwrap_or_default();
-    }
     let before = problems.errors();
     if let Some(node) = fields.take("components") {
         model.components = components(node, problems);
@@ -83,14 +55,21 @@ fn model(node: &Node, problems: &mut Problems) -> Option<Model> {
     name.map(|_| model)
 }
 
+fn model_name(fields: &mut Fields<'_>, model: &Node, problems: &mut Problems) -> Option<Name> {
+    let Some(node) = fields.take("name") else {
+        let why = "a model needs a \"name\"";
+        problems.error(model.at, Code::MissingKey, "the model has no name", why);
+        return None;
+    };
+    let name = text(node, "the model's name", problems)?;
+    identifier(&name, "the model's name", node.at, problems)
+}
+
 fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component> {
-    let mut components = IndexMap::new();
-    if let NodeKind::List(items) = node.kind() {
-        for item in items {
-            listed_component(item, FormatVersion::V01, &mut components, problems);
-        }
-        return components;
+    if let Some(listed) = listed_components(node, FormatVersion::V01, problems) {
+        return listed;
     }
+    let mut components = IndexMap::new();
     for entry in entries(node, "\"components\"", problems).unwrap_or_default() {
         if too_deep(entry, problems) {
             continue;
@@ -99,83 +78,65 @@ fn components(node: &Node, problems: &mut Problems) -> IndexMap<Name, Component>
             continue;
         };
         let component = match entry.value.kind() {
-            // A text alone is the implementation.
-            NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Component {
-                name: name.clone(),
-                implementation: dotted(&scalar.text, "an implementation", entry.value.at, problems),
-                at: entry.at,
-                implementation_at: entry.value.at,
-                ..Component::default()
-            },
-            _ => {
-                let what = format!("component \"{name}\"");
-                let Some(mut fields) = Fields::new(&entry.value, what, problems) else {
-                    continue;
-                };
-                let component = component(
-                    name.clone(),
-                    entry.at,
-                    &mut fields,
-                    FormatVersion::V01,
-                    problems,
-                );
-                fields.finish(problems);
-                component
+            NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => {
+                Some(implemented_by(&name, entry, &scalar.text, problems))
             }
+            _ => named_component(&name, entry, FormatVersion::V01, problems),
         };
-        components.insert(name, component);
+        components.extend(component.map(|component| (name, component)));
     }
     components
 }
 
-fn implementations_of(
-    node: &Node,
-    programs: &mut IndexMap<Name, Program>,
+/// The component of an entry with a text alone, which is the implementation.
+fn implemented_by(
+    name: &Name,
+    entry: &MapEntry,
+    implementation: &str,
     problems: &mut Problems,
-) {
+) -> Component {
+    let at = entry.value.at;
+    Component {
+        name: name.clone(),
+        implementation: dotted(implementation, "an implementation", at, problems),
+        at: entry.at,
+        implementation_at: at,
+        ..Component::default()
+    }
+}
+
+fn implementations_of(node: &Node, problems: &mut Problems) -> IndexMap<Name, Program> {
+    let mut programs = IndexMap::new();
     if let NodeKind::List(items) = node.kind() {
+        let what = "\"implementations\" has the wrong type";
         let why = format!(
             "a mapping from names to implementations is expected; found a list of {}",
             items.len()
         );
-        problems.error(
-            node.at,
-            Code::WrongType,
-            "\"implementations\" has the wrong type",
-            why,
-        );
-        return;
+        problems.error(node.at, Code::WrongType, what, why);
+        return programs;
     }
     for entry in entries(node, "\"implementations\"", problems).unwrap_or_default() {
-        let Some(name) = dotted(
-            &entry.key,
-            "the name of an implementation",
-            entry.at,
-            problems,
-        ) else {
-            continue;
-        };
-        let program = match entry.value.kind() {
-            // A text or a list of lines alone is the script.
-            NodeKind::Map(_) => implementations::program(
-                name.clone(),
-                entry.at,
-                &entry.value,
-                FormatVersion::V01,
-                problems,
-            ),
-            _ => {
-                let script = implementations::script_text(&entry.value, problems);
-                let kind = ProgramKind::Script(script);
-                Some(Program {
-                    name: name.clone(),
-                    kind,
-                    can_share_resources: true,
-                    at: entry.at,
-                    ..Program::default()
-                })
-            }
-        };
-        programs.extend(program.map(|program| (name, program)));
+        let what = "the name of an implementation";
+        if let Some(name) = dotted(&entry.key, what, entry.at, problems) {
+            let program = implementation(&name, entry, problems);
+            programs.extend(program.map(|program| (name, program)));
+        }
     }
+    programs
+}
+
+/// An implementation: a mapping, or its script, as a text or a list of lines.
+fn implementation(name: &Name, entry: &MapEntry, problems: &mut Problems) -> Option<Program> {
+    let (name, node) = (name.clone(), &entry.value);
+    if let NodeKind::Map(_) = node.kind() {
+        return implementations::program(name, entry.at, node, FormatVersion::V01, problems);
+    }
+    Some(Program {
+        name,
+        kind: ProgramKind::Script(implementations::script_text(node, problems)),
+        can_share_resources: true,
+        at: entry.at,
+        ..Program::default()
+    })
 }

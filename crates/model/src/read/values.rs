@@ -8,15 +8,10 @@ pub(crate) fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<S
     match node.kind() {
         NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => Some(scalar.text.clone()),
         NodeKind::Scalar(scalar) if scalar.of != ScalarType::Null => {
+            let what = format!("{what} is not a text");
             let why = format!("a text is expected; found {}", node.describe());
             let hint = format!("write it in quotes: \"{}\"", yaml::shorten(&scalar.text));
-            problems.error_hint(
-                node.at,
-                Code::WrongType,
-                format!("{what} is not a text"),
-                why,
-                hint,
-            );
+            problems.error_hint(node.at, Code::WrongType, what, why, hint);
             None
         }
         _ => wrong_type(node, what, "a text", problems),
@@ -42,24 +37,19 @@ pub(crate) fn truth(node: &Node, what: &str, problems: &mut Problems) -> Option<
 }
 
 pub(crate) fn number(node: &Node, what: &str, problems: &mut Problems) -> Option<f64> {
-    match node.kind() {
-        NodeKind::Scalar(scalar) => match scalar.of {
-            ScalarType::Int(i) => return Some(i as f64),
-            ScalarType::Float(x) => return Some(x),
-            ScalarType::OddNumber => {
-                problems.error(
-                    node.at,
-                    Code::BadValue,
-                    format!("{what} is not clear"),
-                    odd_number(scalar),
-                );
-                return None;
-            }
-            _ => {}
-        },
-        NodeKind::List(_) | NodeKind::Map(_) | NodeKind::Alias(_) => {}
+    let NodeKind::Scalar(scalar) = node.kind() else {
+        return wrong_type(node, what, "a number", problems);
+    };
+    match scalar.of {
+        ScalarType::Int(i) => Some(i as f64),
+        ScalarType::Float(x) => Some(x),
+        ScalarType::OddNumber => {
+            let what = format!("{what} is not clear");
+            problems.error(node.at, Code::BadValue, what, odd_number(scalar));
+            None
+        }
+        _ => wrong_type(node, what, "a number", problems),
     }
-    wrong_type(node, what, "a number", problems)
 }
 
 /// The reason why the meaning of a number is unclear.
@@ -76,35 +66,20 @@ pub(crate) fn count(
     most: u64,
     problems: &mut Problems,
 ) -> Option<u64> {
-    if let NodeKind::Scalar(scalar) = node.kind() {
-        match scalar.of {
-            ScalarType::Int(i) => match u64::try_from(i) {
-                Ok(n) if (least..=most).contains(&n) => return Some(n),
-                _ => {
-                    let why =
-                        format!("a whole number from {least} to {most} is expected; found {i}");
-                    problems.error(
-                        node.at,
-                        Code::BadValue,
-                        format!("{what} is out of range"),
-                        why,
-                    );
-                    return None;
-                }
-            },
-            ScalarType::OddNumber => {
-                problems.error(
-                    node.at,
-                    Code::BadValue,
-                    format!("{what} is out of range"),
-                    odd_number(scalar),
-                );
-                return None;
-            }
-            _ => {}
-        }
-    }
-    wrong_type(node, what, "a whole number", problems)
+    let NodeKind::Scalar(scalar) = node.kind() else {
+        return wrong_type(node, what, "a whole number", problems);
+    };
+    let why = match scalar.of {
+        ScalarType::Int(i) => match u64::try_from(i) {
+            Ok(n) if (least..=most).contains(&n) => return Some(n),
+            _ => format!("a whole number from {least} to {most} is expected; found {i}"),
+        },
+        ScalarType::OddNumber => odd_number(scalar),
+        _ => return wrong_type(node, what, "a whole number", problems),
+    };
+    let what = format!("{what} is out of range");
+    problems.error(node.at, Code::BadValue, what, why);
+    None
 }
 
 /// `a b` or `[a, b]`, each word with its position; an empty node is an empty list.
@@ -118,20 +93,14 @@ pub(crate) fn word_list(
             .iter()
             .filter_map(|item| Some((text(item, what, problems)?, item.at)))
             .collect(),
-        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => scalar
-            .text
-            .split_whitespace()
-            .map(|word| (word.to_string(), node.at))
-            .collect(),
-        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Null => Vec::new(),
+        NodeKind::Scalar(scalar) if scalar.of == ScalarType::Text => {
+            let words = scalar.text.split_whitespace();
+            words.map(|word| (word.to_string(), node.at)).collect()
+        }
+        _ if node.is_null() => Vec::new(),
         _ => {
-            wrong_type::<()>(
-                node,
-                what,
-                "names with blanks between them, or a list of names",
-                problems,
-            );
-            Vec::new()
+            let wanted = "names with blanks between them, or a list of names";
+            wrong_type(node, what, wanted, problems).unwrap_or_default()
         }
     }
 }
@@ -162,18 +131,10 @@ pub(crate) fn choice<T: Copy>(
     }
     let words = || choices.iter().map(|(word, _)| *word);
     let hint = did_you_mean(&written, words());
-    let why = format!(
-        "it is {}; found \"{}\"",
-        either(words()),
-        yaml::shorten(&written)
-    );
-    problems.error_hint(
-        node.at,
-        Code::BadValue,
-        format!("{what} is not known"),
-        why,
-        hint,
-    );
+    let (expected, found) = (either(words()), yaml::shorten(&written));
+    let why = format!("it is {expected}; found \"{found}\"");
+    let what = format!("{what} is not known");
+    problems.error_hint(node.at, Code::BadValue, what, why, hint);
     None
 }
 
@@ -183,48 +144,41 @@ pub(crate) fn wrong_type<T>(
     wanted: &str,
     problems: &mut Problems,
 ) -> Option<T> {
+    let what = format!("{what} has the wrong type");
     let why = format!("{wanted} is expected; found {}", node.describe());
-    problems.error(
-        node.at,
-        Code::WrongType,
-        format!("{what} has the wrong type"),
-        why,
-    );
+    problems.error(node.at, Code::WrongType, what, why);
     None
 }
 
 /// `2:8`, or a number alone.
 pub(crate) fn interval(node: &Node, what: &str, problems: &mut Problems) -> Option<(u64, u64)> {
-    let written = if let NodeKind::Scalar(scalar) = node.kind() {
-        scalar.text.as_str()
-    } else {
-        ""
+    let written = match node.kind() {
+        NodeKind::Scalar(scalar) => scalar.text.as_str(),
+        _ => "",
     };
-    let number = |text: &str| {
-        text.trim()
-            .parse()
-            .ok()
-            .filter(|number: &u64| *number <= LARGEST_INDEX)
-    };
-    let found = match written.split_once(':') {
-        Some((lower, upper)) => number(lower)
-            .zip(number(upper))
-            .filter(|(lower, upper)| lower <= upper),
-        None => number(written).map(|lower| (lower, lower + 1)),
-    };
+    let found = bounds_of(written);
     if found.is_none() {
+        let what = format!("{what} cannot be read");
         let why = format!(
             "indices are written as 2:8, from the first to the one after the last; found {}",
             node.describe()
         );
-        problems.error(
-            node.at,
-            Code::BadValue,
-            format!("{what} cannot be read"),
-            why,
-        );
+        problems.error(node.at, Code::BadValue, what, why);
     }
     found
+}
+
+fn bounds_of(interval: &str) -> Option<(u64, u64)> {
+    let number = |text: &str| {
+        let number = text.trim().parse().ok();
+        number.filter(|number: &u64| *number <= LARGEST_INDEX)
+    };
+    match interval.split_once(':') {
+        Some((lower, upper)) => number(lower)
+            .zip(number(upper))
+            .filter(|(lower, upper)| lower <= upper),
+        None => number(interval).map(|lower| (lower, lower + 1)),
+    }
 }
 
 /// The largest extent, index or number of processes in an array.

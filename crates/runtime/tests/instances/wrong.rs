@@ -66,6 +66,31 @@ impl Hand {
         let peer = RawPeer::enter_with(Purpose::Data, address, secret, &greets);
         Hand { manager, peer }
     }
+
+    /// Sends a message, which `b` takes, and waits for the acknowledgement. From then on the process
+    /// of `b` knows that `a` is at the other end: the manager's word of `a` may come after the link.
+    fn become_known(&mut self, b: &Instance) {
+        let conduit = ConduitId(0);
+        let meta = Meta::default().encode();
+        let data = Frame::Data {
+            head: Head::new(conduit, 0, 0.0, None),
+            meta: meta.len() as u32,
+            body: 0,
+            total: 0,
+        };
+        let ask = Frame::Ask {
+            conduit,
+            sequence: 1,
+        };
+        self.peer
+            .write(&[&header(&data)[..], &meta, &header(&ask)].concat());
+        b.receive(b.port("in").unwrap(), None, Patience::Forever)
+            .unwrap();
+        let mut answer = [0; 64];
+        self.peer.0.read_exact(&mut answer).unwrap();
+        let answer = Header::decode(&answer).unwrap().frame().unwrap();
+        assert!(matches!(answer, Frame::Acknowledge { .. }), "{answer:?}");
+    }
 }
 
 /// A control message, as it goes over a link.
@@ -92,10 +117,16 @@ fn hear(manager: &mut RawPeer) -> ToProgram {
 
 /// What a receiver hears of a peer that sends these bytes.
 fn verdict(bytes: &[u8]) -> Error {
+    verdict_after(|_, _| (), bytes)
+}
+
+/// As [`verdict`], after the receiver and the peer have made the calls of `begin`.
+fn verdict_after(begin: fn(&mut Hand, &Instance), bytes: &[u8]) -> Error {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
     let b = stage.join("b");
     assert!(b.reuse().unwrap());
     let mut hand = Hand::join(&stage);
+    begin(&mut hand, &b);
     hand.peer.write(bytes);
     let error = b
         .receive(b.port("in").unwrap(), None, Patience::Forever)
@@ -137,7 +168,7 @@ fn settings_that_were_never_sent_are_missed() {
 
 #[test]
 fn a_link_that_brings_garbage_is_given_up_at_once_and_named() {
-    let error = verdict(&[0xee; 64]);
+    let error = verdict_after(Hand::become_known, &[0xee; 64]);
     assert_eq!(error.kind, Kind::Connection);
     assert!(
         error
