@@ -9,7 +9,7 @@ use pyo3::{ffi, intern};
 
 use crate::argument::Text;
 use crate::loaded_class::loaded_class;
-use crate::ndarray::{Access, NdArray, is_ndarray};
+use crate::ndarray::{Access, NdArray, asarray, is_ndarray};
 use crate::{error, sys};
 
 /// An array in libtitin's description. The `Array` holds the memory.
@@ -117,20 +117,12 @@ impl Array {
     }
 
     fn native(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = object.py();
         let (view, element) = view(object, ffi::PyBUF_RECORDS_RO).map_err(|_| refused(object))?;
         match element {
             Element::Native(dtype) => Array::new(view, dtype).with_names(object),
             Element::Swapped => {
                 drop(view);
-                let array = py
-                    .import(intern!(py, "numpy"))?
-                    .call_method1(intern!(py, "asarray"), (object,))?;
-                let native = array
-                    .getattr(intern!(py, "dtype"))?
-                    .call_method1("newbyteorder", ("=",))?;
-                let copy = array.call_method1(intern!(py, "astype"), (native,))?;
-                let view = buffer(&copy, ffi::PyBUF_RECORDS_RO)?;
+                let view = buffer(&native_copy(object)?, ffi::PyBUF_RECORDS_RO)?;
                 match dtype(&view) {
                     Element::Native(dtype) => Array::new(view, dtype).with_names(object),
                     _ => Err(refused(object)),
@@ -296,6 +288,15 @@ fn buffer(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
     }
 }
 
+/// A copy of an array in foreign byte order, in the byte order of this machine.
+fn native_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let array = asarray(object)?;
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let native = dtype.call_method1("newbyteorder", ("=",))?;
+    array.call_method1(intern!(py, "astype"), (native,))
+}
+
 /// The memory of an object, and the type of the object's elements.
 fn view(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(View, Element)> {
     match buffer(object, flags) {
@@ -315,24 +316,24 @@ fn view(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(View, Element)> {
 /// same memory, and the number of the type.
 fn custom<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, c_int)>> {
     let py = object.py();
-    let Ok(dtype) = object.getattr(intern!(py, "dtype")) else {
-        return Ok(None);
-    };
-    let name = dtype
-        .getattr(intern!(py, "name"))
-        .and_then(|name| name.extract::<String>());
-    let Some(number) = name.ok().and_then(|name| sys::element_type(&name)) else {
+    let Some((dtype, number)) = named_type(object) else {
         return Ok(None);
     };
     if !dtype.getattr(intern!(py, "isnative"))?.is_truthy()? {
         return Ok(None);
     }
     let size: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
-    let array = py
-        .import(intern!(py, "numpy"))?
-        .call_method1(intern!(py, "asarray"), (object,))?;
-    let bits = array.call_method1(intern!(py, "view"), (format!("u{size}"),))?;
+    let bits = asarray(object)?.call_method1(intern!(py, "view"), (format!("u{size}"),))?;
     Ok(Some((bits, number)))
+}
+
+/// The `dtype` of an object, and the number of the element type with the dtype's name.
+fn named_type<'py>(object: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, c_int)> {
+    let py = object.py();
+    let dtype = object.getattr(intern!(py, "dtype")).ok()?;
+    let name = dtype.getattr(intern!(py, "name")).ok()?;
+    let number = sys::element_type(&name.extract::<String>().ok()?)?;
+    Some((dtype, number))
 }
 
 enum Element {
@@ -357,53 +358,45 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
         [b'@' | b'=', code @ ..] => (false, code),
         code => (false, code),
     };
-    let name = match (code, view.itemsize) {
-        (b"?", 1) => "bool",
-        (b"b", 1) => "int8",
-        (b"h" | b"i" | b"l" | b"q" | b"n", 2) => "int16",
-        (b"h" | b"i" | b"l" | b"q" | b"n", 4) => "int32",
-        (b"h" | b"i" | b"l" | b"q" | b"n", 8) => "int64",
-        (b"B", 1) => "uint8",
-        (b"H" | b"I" | b"L" | b"Q" | b"N", 2) => "uint16",
-        (b"H" | b"I" | b"L" | b"Q" | b"N", 4) => "uint32",
-        (b"H" | b"I" | b"L" | b"Q" | b"N", 8) => "uint64",
-        (b"e", 2) => "float16",
-        (b"f", 4) => "float32",
-        (b"d" | b"g", 8) => "float64",
-        (b"Zf" | b"F", 8) => "complex64",
-        (b"Zd" | b"D" | b"Zg", 16) => "complex128",
-        _ => return Element::Other,
+    let is_of_type = |(codes, size, _): &&(&str, isize, &str)| {
+        *size == view.itemsize && codes.split(' ').any(|known| known.as_bytes() == code)
     };
-    if swapped && view.itemsize > 1 {
-        return Element::Swapped;
+    match TYPES.iter().find(is_of_type) {
+        None => Element::Other,
+        Some(_) if swapped && view.itemsize > 1 => Element::Swapped,
+        Some((_, _, name)) => {
+            Element::Native(sys::element_type(name).expect("libtitin knows the names in TYPES"))
+        }
     }
-    Element::Native(sys::element_type(name).expect("libtitin knows the names above"))
 }
+
+/// The codes of element types, the bytes of an element, and the name of the type.
+const TYPES: [(&str, isize, &str); 14] = [
+    ("?", 1, "bool"),
+    ("b", 1, "int8"),
+    ("h i l q n", 2, "int16"),
+    ("h i l q n", 4, "int32"),
+    ("h i l q n", 8, "int64"),
+    ("B", 1, "uint8"),
+    ("H I L Q N", 2, "uint16"),
+    ("H I L Q N", 4, "uint32"),
+    ("H I L Q N", 8, "uint64"),
+    ("e", 2, "float16"),
+    ("f", 4, "float32"),
+    ("d g", 8, "float64"),
+    ("Zf F", 8, "complex64"),
+    ("Zd D Zg", 16, "complex128"),
+];
 
 /// A NumPy array over an object without a buffer.
 fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    /// Device types of DLPack with memory readable by the host: CPU, CUDA's pinned and managed,
-    /// ROCm's pinned.
-    const HOST: [i64; 4] = [1, 3, 11, 13];
     let py = object.py();
-    let numpy = || py.import(intern!(py, "numpy"));
     if object.hasattr(intern!(py, "__dlpack__"))? {
-        let (kind, _) = object
-            .call_method0(intern!(py, "__dlpack_device__"))?
-            .extract::<(i64, i64)>()?;
-        if !HOST.contains(&kind) {
-            let text = format!(
-                "cannot send {}: it is in the memory of a device (DLPack device type {kind}); copy it to the host \
-                 first, as with .cpu() or .get()",
-                describe(object)
-            );
-            return Err(error::mismatch(py, text));
-        }
-        return numpy()?.call_method1(intern!(py, "from_dlpack"), (object,));
+        return from_dlpack(object);
     }
     for interface in [intern!(py, "__array_interface__"), intern!(py, "__array__")] {
         if object.hasattr(interface)? {
-            let array = numpy()?.call_method1(intern!(py, "asarray"), (object,))?;
+            let array = asarray(object)?;
             refuse_masked("send", &array)?;
             return Ok(array);
         }
@@ -413,6 +406,26 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         describe(object)
     );
     Err(error::mismatch(py, text))
+}
+
+/// A NumPy array over an object of DLPack, if the object is in the memory of the host.
+fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Device types of DLPack with memory readable by the host: CPU, CUDA's pinned and managed,
+    /// ROCm's pinned.
+    const HOST: [i64; 4] = [1, 3, 11, 13];
+    let py = object.py();
+    let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
+    let (kind, _) = device.extract::<(i64, i64)>()?;
+    if !HOST.contains(&kind) {
+        let text = format!(
+            "cannot send {}: it is in the memory of a device (DLPack device type {kind}); copy it to the host \
+             first, as with .cpu() or .get()",
+            describe(object)
+        );
+        return Err(error::mismatch(py, text));
+    }
+    let numpy = py.import(intern!(py, "numpy"))?;
+    numpy.call_method1(intern!(py, "from_dlpack"), (object,))
 }
 
 /// Refuses masked arrays: the buffer of such an array has the values under the mask too.

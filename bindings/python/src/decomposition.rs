@@ -77,10 +77,7 @@ impl Decomposition {
                     self.set_spread(dim as c_int, &spread?)?;
                 }
                 if ranks.extract::<String>()? == "F" {
-                    // SAFETY: the decomposition lives.
-                    error::check(py, unsafe {
-                        sys::titin_decomposition_ranks(self.as_ptr(), sys::ORDER_FORTRAN)
-                    })?;
+                    self.set_fortran_ranks(py)?;
                 }
                 Ok(true)
             }
@@ -99,6 +96,14 @@ impl Decomposition {
         // SAFETY: the decomposition lives, and there is an entry for each dimension.
         error::check(py, unsafe {
             sys::titin_decomposition_grid(self.as_ptr(), processes.as_ptr())
+        })
+    }
+
+    /// Numbers the ranks of the grid in Fortran order.
+    fn set_fortran_ranks(&self, py: Python<'_>) -> PyResult<()> {
+        // SAFETY: the decomposition lives.
+        error::check(py, unsafe {
+            sys::titin_decomposition_ranks(self.as_ptr(), sys::ORDER_FORTRAN)
         })
     }
 

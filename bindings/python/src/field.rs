@@ -80,21 +80,9 @@ impl Declaration<'_, '_> {
         let py = self.shape.py();
         let shape = extents(self.shape)?;
         let dtypes = dtypes(self.dtype)?;
-        let order = order_number(py, self.order, "a field")?;
-        let decomposition = Decomposition::new(py, &shape)?;
         // SAFETY: the instance is open.
-        let (rank, ranks) = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
-        let fields = py.import(intern!(py, "titin.fields"))?;
-        let halo = fields.call_method1("halo", (&self.halo, shape.len()))?;
-        let region = fields.call_method1("region", (self.region, &shape))?;
-        let owned =
-            fields.call_method1("describe", (self.owned, &shape, self.order, rank, ranks))?;
-        decomposition.set_order(py, order)?;
-        decomposition.set_halo(py, &halo.extract::<Bounds>()?)?;
-        if let Some(region) = region.extract::<Option<Bounds>>()? {
-            decomposition.set_region(py, &region)?;
-        }
-        let whole = decomposition.set_owned(&owned)?;
+        let ranks = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
+        let (decomposition, whole) = self.decomposition(&shape, ranks)?;
         let mut field = std::ptr::null_mut();
         let (count, spec) = (dtypes.len() as c_int, decomposition.as_ptr());
         // SAFETY: the instance is open, and the decomposition lives.
@@ -112,6 +100,30 @@ impl Declaration<'_, '_> {
             busy: AtomicBool::new(false),
             interrupted: Mutex::default(),
         })
+    }
+
+    /// The decomposition of the field, and whether the local arrays have as many dimensions as the
+    /// whole array. `ranks` are the number of this rank, and of all ranks.
+    fn decomposition(
+        self,
+        shape: &[i64],
+        ranks: (c_int, c_int),
+    ) -> PyResult<(Decomposition, bool)> {
+        let py = self.shape.py();
+        let order = order_number(py, self.order, "a field")?;
+        let decomposition = Decomposition::new(py, shape)?;
+        let fields = py.import(intern!(py, "titin.fields"))?;
+        let halo = fields.call_method1("halo", (&self.halo, shape.len()))?;
+        let region = fields.call_method1("region", (self.region, shape))?;
+        let owned = (self.owned, shape, self.order, ranks.0, ranks.1);
+        let owned = fields.call_method1("describe", owned)?;
+        decomposition.set_order(py, order)?;
+        decomposition.set_halo(py, &halo.extract::<Bounds>()?)?;
+        if let Some(region) = region.extract::<Option<Bounds>>()? {
+            decomposition.set_region(py, &region)?;
+        }
+        let whole = decomposition.set_owned(&owned)?;
+        Ok((decomposition, whole))
     }
 }
 
@@ -197,22 +209,8 @@ impl Field {
     #[doc = doc!("Field.owned")]
     #[getter]
     fn owned<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let (field, numpy) = (self.handle.as_ptr(), py.import(intern!(py, "numpy"))?);
-        let along = |dim: c_int| {
-            // SAFETY: the field lives.
-            let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
-            let count = usize::try_from(count).map_err(|_| error::last(py))?;
-            let indices =
-                numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
-            if count > 0 {
-                let room = Array::to_fill(&indices)?.data();
-                // SAFETY: there is room for the number of indices given by the call; the array
-                // lives, and nothing else uses the array.
-                unsafe { sys::titin_field_owned(field, dim, room.cast()) };
-            }
-            Ok(indices)
-        };
-        PyTuple::new(py, (0..self.dims).map(along).collect::<PyResult<Vec<_>>>()?)
+        let indices = (0..self.dims).map(|dim| self.owned_along(py, dim));
+        PyTuple::new(py, indices.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[doc = doc!("Field.withdraw")]
@@ -224,6 +222,23 @@ impl Field {
 }
 
 impl Field {
+    /// The indices of this rank along a dimension.
+    fn owned_along<'py>(&self, py: Python<'py>, dim: c_int) -> PyResult<Bound<'py, PyAny>> {
+        let field = self.handle.as_ptr();
+        // SAFETY: the field lives.
+        let count = unsafe { sys::titin_field_owned(field, dim, std::ptr::null_mut()) };
+        let count = usize::try_from(count).map_err(|_| error::last(py))?;
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let indices = numpy.call_method1(intern!(py, "empty"), (count, intern!(py, "int64")))?;
+        if count > 0 {
+            let room = Array::to_fill(&indices)?.data();
+            // SAFETY: there is room for the number of indices given by the call; the array lives,
+            // and nothing else uses the array.
+            unsafe { sys::titin_field_owned(field, dim, room.cast()) };
+        }
+        Ok(indices)
+    }
+
     fn take(&self, py: Python<'_>) -> PyResult<FieldCall<'_>> {
         match self.busy.swap(true, Ordering::Acquire) {
             false => Ok(FieldCall(&self.busy)),
@@ -242,29 +257,32 @@ impl Field {
         look: impl Fn(&Bound<'_, PyAny>) -> PyResult<Array>,
     ) -> PyResult<Vec<Array>> {
         let py = arrays.py();
-        if arrays.len() != self.dtypes.len() {
-            let (given, wanted) = (arrays.len(), self.dtypes.len());
-            let text = format!(
-                "field on port '{}': {given} arrays were given, where it has {wanted}",
-                self.port
-            );
+        let (given, wanted) = (arrays.len(), self.dtypes.len());
+        if given != wanted {
+            let port = &self.port;
+            let text =
+                format!("field on port '{port}': {given} arrays were given, where it has {wanted}");
             return Err(error::usage(py, text));
         }
         let mut held = Vec::new();
         for (number, (object, dtype)) in arrays.iter().zip(&self.dtypes).enumerate() {
             let array = look(&object)?;
             self.check_dtype(py, number, &array, *dtype)?;
-            if self.whole && array.rank() == self.dims {
-                self.set_layout(py, number, array.extents(), array.strides())?;
-            } else {
-                // NULL sets the default layout, one element after the other. Without the call,
-                // libtitin would keep the layout of the last call.
-                self.set_layout(py, number, std::ptr::null(), std::ptr::null())?;
-                self.check_flat(py, number, &array)?;
-            }
+            self.describe(py, number, &array)?;
             held.push(array);
         }
         Ok(held)
+    }
+
+    /// Gives libtitin the layout of an array of a call.
+    fn describe(&self, py: Python<'_>, number: usize, array: &Array) -> PyResult<()> {
+        if self.whole && array.rank() == self.dims {
+            return self.set_layout(py, number, array.extents(), array.strides());
+        }
+        // NULL sets the default layout, one element after the other. Without the call, libtitin
+        // would keep the layout of the last call.
+        self.set_layout(py, number, std::ptr::null(), std::ptr::null())?;
+        self.check_flat(py, number, array)
     }
 
     fn check_dtype(

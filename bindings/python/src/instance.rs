@@ -35,6 +35,24 @@ struct Assignment {
     opened: Option<Weak<Session>>,
 }
 
+/// Notes that this thread has opened an instance.
+fn note_opened(session: &Arc<Session>) {
+    let opened = Arc::downgrade(session);
+    ASSIGNMENT.with_borrow_mut(|assigned| {
+        if let Some(assigned) = assigned {
+            assigned.opened = Some(opened);
+        }
+    });
+}
+
+/// The name and the manager that an instance of this thread has, unless the program says otherwise.
+fn assignment() -> Option<(String, String)> {
+    ASSIGNMENT.with_borrow(|assigned| {
+        let own = assigned.as_ref()?;
+        Some((own.name.clone(), own.manager.clone()))
+    })
+}
+
 /// The instance that this thread has opened, unless the instance is closed.
 fn unclosed_session() -> Option<Arc<Session>> {
     let opened = ASSIGNMENT.with_borrow(|assigned| assigned.as_ref()?.opened.as_ref()?.upgrade());
@@ -84,6 +102,57 @@ pub struct Instance {
     workdir: String,
 }
 
+/// The arguments of a send, without the data.
+struct Sending {
+    port: *mut sys::titin_port,
+    slot: c_int,
+    timestamp: f64,
+    next: f64,
+    settings: *const sys::titin_value,
+}
+
+impl Sending {
+    /// # Safety
+    /// The port and the settings live as long as this function.
+    unsafe fn send(&self, py: Python<'_>, call: &Call<'_>, data: &mut Data) -> PyResult<()> {
+        let &Sending {
+            port,
+            slot,
+            timestamp,
+            next,
+            settings,
+        } = self;
+        // SAFETY: as the caller promises; the caller holds the data.
+        call.wait(py, || unsafe {
+            match data {
+                Data::Nil => sys::titin_send_nil(port, slot, timestamp, next, settings),
+                Data::Loan(loan) => {
+                    let loan = loan.handle_address();
+                    sys::titin_send_loan(port, slot, loan, timestamp, next, settings)
+                }
+                Data::Value(value) => {
+                    let value = value.as_ptr();
+                    sys::titin_send_value(port, slot, value, timestamp, next, settings)
+                }
+                Data::Array(array) => sys::titin_send_array(
+                    port,
+                    slot,
+                    array.dtype,
+                    array.rank(),
+                    array.extents(),
+                    array.strides(),
+                    sys::ORDER_C,
+                    array.names(),
+                    array.data(),
+                    timestamp,
+                    next,
+                    settings,
+                ),
+            }
+        })
+    }
+}
+
 /// An argument for a port: the port's name, or the port itself.
 type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -110,12 +179,7 @@ impl Instance {
             .try_for_each(|ranks| ranks.offer(py, options.as_ptr()))?;
         let session = Session::open(py, &options, ranks.as_deref())?;
         // Only now: where opening fails, `titin.run` fails the run in place of the instance.
-        let opened = Arc::downgrade(&session);
-        ASSIGNMENT.with_borrow_mut(|assigned| {
-            if let Some(assigned) = assigned {
-                assigned.opened = Some(opened);
-            }
-        });
+        note_opened(&session);
         forget_secret(py);
         Self::with(py, session)
     }
@@ -145,48 +209,19 @@ impl Instance {
     ) -> PyResult<()> {
         let call = self.session.enter(py)?;
         let port = self.find(&call, port)?;
-        let port = port.get().as_ptr();
-        let slot = slot_of(slot);
-        let next = next_timestamp.unwrap_or(sys::NO_NEXT);
-        let settings = settings
-            .map(|settings| Value::settings(&settings))
-            .transpose()?;
-        let settings = value::pointer(settings.as_ref());
+        let settings = settings.map(|settings| Value::settings(&settings));
+        let settings = settings.transpose()?;
+        let sending = Sending {
+            port: port.get().as_ptr(),
+            slot: slot_of(slot),
+            timestamp,
+            next: next_timestamp.unwrap_or(sys::NO_NEXT),
+            settings: value::pointer(settings.as_ref()),
+        };
         let mut data = data.map_or(Ok(Data::Nil), |data| Data::new(&data))?;
         // SAFETY: the port lives as long as the call; this function holds the data and settings
         // until the function returns.
-        unsafe {
-            match &mut data {
-                Data::Nil => call.wait(py, || {
-                    sys::titin_send_nil(port, slot, timestamp, next, settings)
-                }),
-                Data::Loan(loan) => {
-                    let loan = loan.handle_address();
-                    call.wait(py, || {
-                        sys::titin_send_loan(port, slot, loan, timestamp, next, settings)
-                    })
-                }
-                Data::Value(value) => call.wait(py, || {
-                    sys::titin_send_value(port, slot, value.as_ptr(), timestamp, next, settings)
-                }),
-                Data::Array(array) => call.wait(py, || {
-                    sys::titin_send_array(
-                        port,
-                        slot,
-                        array.dtype,
-                        array.rank(),
-                        array.extents(),
-                        array.strides(),
-                        sys::ORDER_C,
-                        array.names(),
-                        array.data(),
-                        timestamp,
-                        next,
-                        settings,
-                    )
-                }),
-            }
-        }
+        unsafe { sending.send(py, &call, &mut data) }
     }
 
     #[doc = doc!("Instance.loan")]
@@ -222,10 +257,7 @@ impl Instance {
         if let Fallback::Given(default) = default
             && !port.is_connected(py)?
         {
-            return match default.cast::<Message>() {
-                Ok(message) => Ok(message.clone().unbind()),
-                Err(_) => Py::new(py, Message::own(py, default.unbind())),
-            };
+            return own_message(default);
         }
         let (port, slot, timeout) = (port.as_ptr(), slot_of(slot), timeout.unwrap_or(sys::WAIT));
         let mut message = std::ptr::null_mut();
@@ -565,17 +597,9 @@ pub fn options(
     unchecked: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
-    let assigned = ASSIGNMENT.with_borrow(|assigned| {
-        let own = assigned.as_ref()?;
-        Some((own.name.clone(), own.manager.clone()))
-    });
-    let (name, manager) = match assigned {
-        Some((own_name, own_run)) => (
-            Some(name.map_or_else(|| Text::new(py, &own_name), Ok)?),
-            Some(manager.map_or_else(|| Text::new(py, &own_run), Ok)?),
-        ),
-        None => (name, manager),
-    };
+    let (own_name, own_manager) = assignment().unzip();
+    let name = given_or(py, name, own_name)?;
+    let manager = given_or(py, manager, own_manager)?;
     let options = Options::new(py)?;
     // SAFETY: the options live until the end of this function.
     error::check(py, unsafe { filter::offer(options.as_ptr()) })?;
@@ -588,6 +612,18 @@ pub fn options(
         }
     }
     Ok(options)
+}
+
+/// The given text, or else `default`.
+fn given_or(
+    py: Python<'_>,
+    given: Option<Text>,
+    default: Option<String>,
+) -> PyResult<Option<Text>> {
+    match (given, default) {
+        (None, Some(default)) => Text::new(py, &default).map(Some),
+        (given, _) => Ok(given),
+    }
 }
 
 impl Instance {
@@ -638,6 +674,15 @@ impl Instance {
             );
             return Err(error::mismatch(py, text));
         };
+        self.find_named(call, name)
+    }
+
+    fn find_named<'py>(
+        &self,
+        call: &Call<'_>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, Port>> {
+        let py = name.py();
         if let Some(found) = self.ports.bind(py).get_item(name)? {
             // SAFETY: this crate puts only ports into the dict. Programs get copies of the dict.
             return Ok(unsafe { found.cast_into_unchecked() });
@@ -694,6 +739,15 @@ impl Drop for Instance {
 /// A handle from libtitin, or libtitin's last error if the handle is NULL.
 fn handle_of<T>(py: Python<'_>, handle: *mut T) -> PyResult<NonNull<T>> {
     NonNull::new(handle).ok_or_else(|| error::last(py))
+}
+
+/// A message of the program's own: the object itself, or a message with the object as data.
+fn own_message(object: Bound<'_, PyAny>) -> PyResult<Py<Message>> {
+    let py = object.py();
+    match object.cast::<Message>() {
+        Ok(message) => Ok(message.clone().unbind()),
+        Err(_) => Py::new(py, Message::own(py, object.unbind())),
+    }
 }
 
 /// A message that a call has handed out.

@@ -20,11 +20,16 @@ pub struct Loan {
     handle: NonNull<sys::titin_loan>,
     data: *mut c_void,
     length: isize,
+    array: LoanedArray,
+    /// Whether the loan was sent; from then on the memory does not change any more.
+    sent: AtomicBool,
+}
+
+/// The array of a loan, in libtitin's description.
+struct LoanedArray {
     dtype: c_int,
     shape: Vec<i64>,
     order: c_int,
-    /// Whether the loan was sent; from then on the memory does not change any more.
-    sent: AtomicBool,
 }
 
 // SAFETY: any thread may use loans (titin.h, "Threads"). NumPy guards the memory, as NumPy guards
@@ -51,44 +56,54 @@ impl Loan {
         let py = shape.py();
         let numpy = py.import(intern!(py, "numpy"))?;
         let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
-        let number = number(&dtype)?;
-        let extents = extents(shape)?;
-        let order_number = order_number(py, order, "an array")?;
-        let mut loan = std::ptr::null_mut();
-        // SAFETY: as the caller promises; the extents live until the call returns.
-        let status = unsafe {
-            sys::titin_loan_new(
-                port,
-                slot,
-                number,
-                extents.len() as c_int,
-                extents.as_ptr(),
-                order_number,
-                std::ptr::null(),
-                &mut loan,
-            )
-        };
-        error::check(py, status)?;
-        let handle = NonNull::new(loan).ok_or_else(|| error::last(py))?;
-        // SAFETY: the loan was just made.
-        let data = unsafe { sys::titin_loan_data(loan) };
-        let size = dtype.getattr(intern!(py, "itemsize"))?.extract::<i64>()?;
-        let length = extents.iter().product::<i64>() * size;
-        let loan = Loan {
-            handle,
-            data,
-            length: length as isize,
-            dtype: number,
-            shape: extents.clone(),
-            order: order_number,
-            sent: AtomicBool::new(false),
+        let array = LoanedArray {
+            dtype: number(&dtype)?,
+            shape: extents(shape)?,
+            order: order_number(py, order, "an array")?,
         };
         let arguments = PyDict::new(py);
-        arguments.set_item("shape", PyTuple::new(py, extents)?)?;
-        arguments.set_item("dtype", dtype)?;
-        arguments.set_item("buffer", Bound::new(py, loan)?)?;
+        arguments.set_item("shape", PyTuple::new(py, &array.shape)?)?;
+        arguments.set_item("dtype", &dtype)?;
         arguments.set_item("order", order)?;
+        let size = dtype.getattr(intern!(py, "itemsize"))?.extract::<i64>()?;
+        // SAFETY: as the caller promises.
+        let loan = unsafe { Loan::new(py, port, slot, array, size) }?;
+        arguments.set_item("buffer", Bound::new(py, loan)?)?;
         numpy.call_method(intern!(py, "ndarray"), (), Some(&arguments))
+    }
+
+    /// A new loan for an array with elements of `size` bytes.
+    ///
+    /// # Safety
+    /// `port` is a port of an open instance.
+    unsafe fn new(
+        py: Python<'_>,
+        port: *mut sys::titin_port,
+        slot: c_int,
+        array: LoanedArray,
+        size: i64,
+    ) -> PyResult<Self> {
+        let LoanedArray {
+            dtype,
+            ref shape,
+            order,
+        } = array;
+        let (rank, extents) = (shape.len() as c_int, shape.as_ptr());
+        let mut loan = std::ptr::null_mut();
+        // SAFETY: as the caller promises; the extents live until the call returns.
+        error::check(py, unsafe {
+            let names = std::ptr::null();
+            sys::titin_loan_new(port, slot, dtype, rank, extents, order, names, &mut loan)
+        })?;
+        let handle = NonNull::new(loan).ok_or_else(|| error::last(py))?;
+        Ok(Loan {
+            handle,
+            // SAFETY: the loan was just made.
+            data: unsafe { sys::titin_loan_data(loan) },
+            length: (shape.iter().product::<i64>() * size) as isize,
+            array,
+            sent: AtomicBool::new(false),
+        })
     }
 
     /// Another owner of a loan, if `object` is an array over the whole memory of the loan. The
@@ -121,12 +136,13 @@ impl Loan {
             // SAFETY: an array has as many extents as the rank says.
             rank => unsafe { std::slice::from_raw_parts(array.extents(), rank as usize) },
         };
-        let same = array.data() == self.data && array.dtype == self.dtype && shape == self.shape;
-        same && array.is_contiguous(if self.order == sys::ORDER_C {
-            b'C'
-        } else {
-            b'F'
-        })
+        let own = &self.array;
+        let order = match own.order {
+            sys::ORDER_C => b'C',
+            _ => b'F',
+        };
+        let same = array.data() == self.data && array.dtype == own.dtype && shape == own.shape;
+        same && array.is_contiguous(order)
     }
 }
 

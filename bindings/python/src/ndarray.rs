@@ -15,6 +15,13 @@ use crate::sys;
 /// The most dimensions of an [`NdArray`]. Other arrays go by the buffer protocol.
 const DIMENSIONS: usize = 4;
 
+/// NumPy's mark of the byte order that this machine does not have.
+const FOREIGN: u8 = if cfg!(target_endian = "little") {
+    b'>'
+} else {
+    b'<'
+};
+
 /// The memory of an array of class `numpy.ndarray`. The `NdArray` holds the array.
 ///
 /// Extents and strides are copies: another thread may reshape the array while a call of libtitin
@@ -53,15 +60,9 @@ impl NdArray {
             (array, &(*array.descr.cast::<PyArray_Descr>()).fields)
         };
         let rank = array.nd as usize;
-        let foreign = if cfg!(target_endian = "little") {
-            b'>'
-        } else {
-            b'<'
-        };
-        if rank > DIMENSIONS
-            || descr.byteorder as u8 == foreign
-            || access == Access::Write && array.flags & npyffi::NPY_ARRAY_WRITEABLE == 0
-        {
+        let is_foreign = descr.byteorder as u8 == FOREIGN;
+        let is_writable = array.flags & npyffi::NPY_ARRAY_WRITEABLE != 0;
+        if rank > DIMENSIONS || is_foreign || access == Access::Write && !is_writable {
             return None;
         }
         let (number, size) = element_type(object.py(), descr.type_num)?;
@@ -141,6 +142,7 @@ pub unsafe fn over<'py>(
     /// Stands for the memory of an array without elements: NumPy allocates where it gets no address.
     static NOTHING: u64 = 0;
     let py = owner.py();
+    let class = loaded_ndarray(py)?;
     let mut flags = npyffi::NPY_ARRAY_ALIGNED;
     if order == sys::ORDER_FORTRAN {
         flags |= npyffi::NPY_ARRAY_F_CONTIGUOUS;
@@ -149,10 +151,6 @@ pub unsafe fn over<'py>(
         true => (&raw const NOTHING).cast(),
         false => data,
     };
-    if ndarray(py).is_none() {
-        py.import(intern!(py, "numpy"))?;
-    }
-    let class = ndarray(py).expect("NumPy is loaded");
     let interface = &npyffi::PY_ARRAY_API;
     // SAFETY: NumPy copies the extents, and takes over a reference to the dtype and to the owner.
     // Without the flag for writing NumPy only reads the memory.
@@ -174,6 +172,14 @@ pub unsafe fn over<'py>(
             _ => Err(PyErr::fetch(py)),
         }
     }
+}
+
+/// `numpy.ndarray`. Loads NumPy.
+fn loaded_ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    if ndarray(py).is_none() {
+        py.import(intern!(py, "numpy"))?;
+    }
+    Ok(ndarray(py).expect("NumPy is loaded"))
 }
 
 /// The number of the element type with the given number in NumPy, and the bytes of an element.
@@ -218,6 +224,13 @@ const _: () = assert!(size_of::<std::ffi::c_long>() == 8 && size_of::<npy_intp>(
 pub fn ndarray(py: Python<'_>) -> Option<&Bound<'_, PyType>> {
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     loaded_class(&NDARRAY, intern!(py, "numpy"), intern!(py, "ndarray"))
+}
+
+/// An object as an array, by `numpy.asarray`.
+pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    numpy.call_method1(intern!(py, "asarray"), (object,))
 }
 
 /// Whether an object is of class `numpy.ndarray` itself, and not of a derived class with methods of

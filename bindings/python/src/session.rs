@@ -60,7 +60,6 @@ impl Session {
     /// of a parallel program.
     pub fn open(py: Python<'_>, options: &Options, ranks: Option<&Ranks>) -> PyResult<Arc<Self>> {
         let raised = Box::new(Mutex::new(None));
-        let mut instance = std::ptr::null_mut();
         let options = options.as_ptr();
         let data = (&raw const *raised).cast::<c_void>().cast_mut();
         // SAFETY: the options live as long as this function; the target of `data` lives until the
@@ -68,6 +67,7 @@ impl Session {
         error::check(py, unsafe {
             sys::titin_options_interrupt(options, interrupted, data)
         })?;
+        let mut instance = std::ptr::null_mut();
         let open = Unattached(|| {
             // SAFETY: as above.
             unsafe { sys::titin_open(std::ptr::null(), options, &mut instance) }

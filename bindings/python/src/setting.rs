@@ -33,21 +33,22 @@ pub fn read(
         return quantity(call, name, unit);
     }
     match kind.cast::<PyType>() {
-        Ok(class) if class.is(py.get_type::<PyString>()) => {
-            let value = Setting::Any.read(py, call, c_name)?;
-            match found {
-                sys::TYPE_NONE | sys::TYPE_TEXT => Ok(value),
-                _ => {
-                    let text = format!(
-                        "setting '{}' is not text: it is {value}; correct it in the description, or quote it there",
-                        name.as_str()
-                    );
-                    Err(error::error(py, sys::SETTING, text))
-                }
-            }
-        }
+        Ok(class) if class.is(py.get_type::<PyString>()) => text(py, call, name, found),
         _ => Setting::new(kind)?.read(py, call, c_name),
     }
+}
+
+/// A setting of type `found` as text.
+fn text(py: Python<'_>, call: &Call<'_>, name: &Text, found: c_int) -> PyResult<Py<PyAny>> {
+    let value = Setting::Any.read(py, call, name.as_c().as_ptr())?;
+    if matches!(found, sys::TYPE_NONE | sys::TYPE_TEXT) {
+        return Ok(value);
+    }
+    let text = format!(
+        "setting '{}' is not text: it is {value}; correct it in the description, or quote it there",
+        name.as_str()
+    );
+    Err(error::error(py, sys::SETTING, text))
 }
 
 /// A setting in a unit.

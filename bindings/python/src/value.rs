@@ -122,9 +122,24 @@ impl Builder {
             );
             return Err(error::mismatch(py, text));
         }
+        if let Some(leaf) = self.leaf(object)? {
+            Owned::new(py, leaf)
+        } else if let Ok(map) = object.cast::<PyDict>() {
+            self.map(map, depth)
+        } else if let Ok(list) = object.cast::<PyList>() {
+            self.list(py, list.iter(), depth)
+        } else if let Ok(tuple) = object.cast::<PyTuple>() {
+            self.list(py, tuple.iter(), depth)
+        } else {
+            self.array(object, depth)
+        }
+    }
+
+    /// The value of an object without parts; `None` for other objects.
+    fn leaf(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Option<*mut sys::titin_value>> {
         // SAFETY: the object or the builder holds the memory that the calls point to; see at each
         // call.
-        let value = unsafe {
+        Ok(Some(unsafe {
             if object.is_none() {
                 sys::titin_new_nil()
             } else if let Ok(flag) = object.cast::<PyBool>() {
@@ -132,7 +147,7 @@ impl Builder {
             } else if let Ok(number) = object.cast::<PyFloat>() {
                 sys::titin_new_f64(number.value())
             } else if object.is_instance_of::<PyInt>() {
-                self.integer(object)?
+                integer(object)?
             } else if let Ok(text) = object.cast::<PyString>() {
                 let text = unicode(text)?;
                 // Copied by the call.
@@ -145,34 +160,10 @@ impl Builder {
             } else if let Ok(bytes) = object.cast::<PyByteArray>() {
                 // Copied by the call, with the GIL held.
                 sys::titin_new_bytes(bytes.data().cast(), bytes.len() as i64, 0)
-            } else if let Ok(map) = object.cast::<PyDict>() {
-                return self.map(map, depth);
-            } else if let Ok(list) = object.cast::<PyList>() {
-                return self.list(py, list.iter(), depth);
-            } else if let Ok(tuple) = object.cast::<PyTuple>() {
-                return self.list(py, tuple.iter(), depth);
             } else {
-                return self.array(object, depth);
+                return Ok(None);
             }
-        };
-        Owned::new(py, value)
-    }
-
-    fn integer(&mut self, object: &Bound<'_, PyAny>) -> PyResult<*mut sys::titin_value> {
-        if let Ok(number) = object.extract::<i64>() {
-            // SAFETY: no pointer goes in.
-            return Ok(unsafe { sys::titin_new_i64(number) });
-        }
-        match object.extract::<u64>() {
-            // SAFETY: as above.
-            Ok(number) => Ok(unsafe { sys::titin_new_u64(number) }),
-            Err(_) => {
-                let text = format!(
-                    "cannot send the integer {object}: it has more than 64 bits; send it as text or as float"
-                );
-                Err(error::mismatch(object.py(), text))
-            }
-        }
+        }))
     }
 
     fn list<'py>(
@@ -219,10 +210,7 @@ impl Builder {
     fn array(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Owned> {
         let py = object.py();
         if object.is_instance_of::<PyComplex>() {
-            let array = py
-                .import(intern!(py, "numpy"))?
-                .call_method1(intern!(py, "asarray"), (object,))?;
-            return self.array(&array, depth);
+            return self.array(&ndarray::asarray(object)?, depth);
         }
         let array = Array::to_send(object)?;
         if is_number(object, &array)? {
@@ -243,6 +231,23 @@ impl Builder {
         };
         self.arrays.push(array);
         Owned::new(py, value)
+    }
+}
+
+fn integer(object: &Bound<'_, PyAny>) -> PyResult<*mut sys::titin_value> {
+    if let Ok(number) = object.extract::<i64>() {
+        // SAFETY: no pointer goes in.
+        return Ok(unsafe { sys::titin_new_i64(number) });
+    }
+    match object.extract::<u64>() {
+        // SAFETY: as above.
+        Ok(number) => Ok(unsafe { sys::titin_new_u64(number) }),
+        Err(_) => {
+            let text = format!(
+                "cannot send the integer {object}: it has more than 64 bits; send it as text or as float"
+            );
+            Err(error::mismatch(object.py(), text))
+        }
     }
 }
 
@@ -347,27 +352,49 @@ unsafe fn read(
                 copied(py, object, length)
             }
             sys::ARRAY => array(py, value, payload),
-            sys::LIST => {
-                let list = PyList::empty(py);
-                for index in 0..sys::titin_value_size(value) {
-                    list.append(read(py, sys::titin_value_item(value, index), payload)?)?;
-                }
-                Ok(list.into_any().unbind())
-            }
-            sys::MAP => {
-                let map = PyDict::new(py);
-                for index in 0..sys::titin_value_size(value) {
-                    let name = error::text(sys::titin_value_name(value, index));
-                    let item = read(py, sys::titin_value_item(value, index), payload)?;
-                    map.set_item(name, item)?;
-                }
-                Ok(map.into_any().unbind())
-            }
+            sys::LIST => list(py, value, payload),
+            sys::MAP => map(py, value, payload),
             kind => Err(PyRuntimeError::new_err(format!(
                 "libtitin gave a value of kind {kind}"
             ))),
         }
     }
+}
+
+/// # Safety
+/// As for `read`; `value` is a list.
+unsafe fn list(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+    payload: Option<&Payload>,
+) -> PyResult<Py<PyAny>> {
+    let list = PyList::empty(py);
+    // SAFETY: as the caller promises.
+    unsafe {
+        for index in 0..sys::titin_value_size(value) {
+            list.append(read(py, sys::titin_value_item(value, index), payload)?)?;
+        }
+    }
+    Ok(list.into_any().unbind())
+}
+
+/// # Safety
+/// As for `read`; `value` is a map.
+unsafe fn map(
+    py: Python<'_>,
+    value: *const sys::titin_value,
+    payload: Option<&Payload>,
+) -> PyResult<Py<PyAny>> {
+    let map = PyDict::new(py);
+    // SAFETY: as the caller promises.
+    unsafe {
+        for index in 0..sys::titin_value_size(value) {
+            let name = error::text(sys::titin_value_name(value, index));
+            let item = read(py, sys::titin_value_item(value, index), payload)?;
+            map.set_item(name, item)?;
+        }
+    }
+    Ok(map.into_any().unbind())
 }
 
 /// A number or flag.
@@ -456,38 +483,47 @@ unsafe fn array(
     let payload =
         payload.ok_or_else(|| PyRuntimeError::new_err("libtitin gave settings with an array"))?;
     // SAFETY: the value is an array.
-    let (dtype, rank, order, data, length) = unsafe {
-        (
-            sys::titin_value_dtype(value),
-            sys::titin_value_rank(value),
-            sys::titin_value_order(value),
-            sys::titin_value_raw_data(value),
-            sys::titin_value_nbytes(value),
-        )
-    };
+    let (dtype, rank) = unsafe { (sys::titin_value_dtype(value), sys::titin_value_rank(value)) };
     let mut extents = [0; sys::MAX_RANK];
     let extents = &mut extents[..rank as usize];
-    for (dimension, extent) in extents.iter_mut().enumerate() {
+    for (dimension, extent) in (0..rank).zip(extents.iter_mut()) {
         // SAFETY: as above; dimensions are within the rank.
-        *extent = unsafe { sys::titin_value_extent(value, dimension as c_int) };
+        *extent = unsafe { sys::titin_value_extent(value, dimension) };
     }
     let dtype = DTYPES[dtype as usize].get_or_try_init(py, || numpy_dtype(py, dtype))?;
     // SAFETY: as the caller promises.
     let array = unsafe {
+        let data = sys::titin_value_raw_data(value);
+        let (length, order) = (
+            sys::titin_value_nbytes(value),
+            sys::titin_value_order(value),
+        );
         let owner = Bound::new(py, View::new(data, length, payload))?.into_any();
         ndarray::over(owner, data, dtype.bind(py), extents, order)?
     };
-    // SAFETY: as above.
-    if unsafe { sys::titin_value_index_name(value, 0) }.is_null() {
-        return Ok(array.unbind());
+    // SAFETY: the value is an array.
+    match unsafe { index_names(value, rank) } {
+        None => Ok(array.unbind()),
+        Some(names) => {
+            let data = py.import("titin.data")?;
+            let array = data.call_method1("Array", (array, PyTuple::new(py, names)?))?;
+            Ok(array.unbind())
+        }
     }
-    // SAFETY: as above.
+}
+
+/// The names of an array's dimensions, if the dimensions have names.
+///
+/// # Safety
+/// `value` is an array of the given rank.
+unsafe fn index_names(value: *const sys::titin_value, rank: c_int) -> Option<Vec<String>> {
+    // SAFETY: as the caller promises.
+    if unsafe { sys::titin_value_index_name(value, 0) }.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
     let name = |dimension| unsafe { error::text(sys::titin_value_index_name(value, dimension)) };
-    let names = PyTuple::new(py, (0..rank).map(name).collect::<Vec<_>>())?;
-    Ok(py
-        .import("titin.data")?
-        .call_method1("Array", (array, names))?
-        .unbind())
+    Some((0..rank).map(name).collect())
 }
 
 /// A pointer that may be NULL, for the settings overlay of a send.

@@ -20,29 +20,44 @@ const HINT: &str = "give a name or an address of this host, as the other one kno
 /// # Errors
 /// [`ListenError`] if other hosts cannot use the address.
 pub(crate) fn own_address(address: &str) -> Result<IpAddr, ListenError> {
-    let wrong = |why: String| ListenError {
+    let own = match address.parse::<IpAddr>() {
+        Ok(ip) => check_own(ip).map(|()| ip),
+        Err(_) => look_up(address),
+    };
+    own.map_err(|why| ListenError {
         address: address.to_owned(),
         why,
         or_all: false,
-    };
-    if let Ok(ip) = address.parse::<IpAddr>() {
-        return match TcpListener::bind((ip, 0)) {
-            _ if ip.is_unspecified() => {
-                Err(wrong(" is no address that others can connect to".into()))
-            }
-            Err(error) => Err(wrong(format!(" is no address of this host: {error}"))),
-            Ok(_) => Ok(ip),
-        };
+    })
+}
+
+/// Checks that an address is an address of this host.
+///
+/// # Errors
+/// Why not, in words that follow the address.
+fn check_own(ip: IpAddr) -> Result<(), String> {
+    if ip.is_unspecified() {
+        return Err(" is no address that others can connect to".into());
     }
-    let found = (address, 0)
-        .to_socket_addrs()
-        .map_err(|error| wrong(format!(": {error}")))?;
+    match TcpListener::bind((ip, 0)) {
+        Err(error) => Err(format!(" is no address of this host: {error}")),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The address of this host that has the given name.
+///
+/// # Errors
+/// Why there is no address, in words that follow the name.
+fn look_up(name: &str) -> Result<IpAddr, String> {
+    let found = (name, 0).to_socket_addrs();
+    let found = found.map_err(|error| format!(": {error}"))?;
     let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     // Programs listen by IPv4. The name of a host, looked up on the same host, often gives the
     // loopback.
     found.sort_by_key(IpAddr::is_ipv6);
     let beyond = found.into_iter().find(|ip| !ip.is_loopback());
-    beyond.ok_or_else(|| wrong(" is known here as this host's loopback only".into()))
+    beyond.ok_or_else(|| " is known here as this host's loopback only".into())
 }
 
 /// The address at which a run listens for other hosts. The user's address, if given; any address,

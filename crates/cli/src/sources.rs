@@ -41,23 +41,20 @@ fn variable_paths(variable: &str) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The active Python environments, and the environment that has this command.
+fn python_prefixes() -> Vec<PathBuf> {
+    let variables = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter();
+    let active = variables.filter_map(std::env::var_os).map(PathBuf::from);
+    let command = std::env::current_exe().and_then(std::fs::canonicalize);
+    let own = command.iter().filter_map(|path| path.parent()?.parent());
+    active.chain(own.map(Path::to_path_buf)).collect()
+}
+
 /// The folders of Python packages, found without starting Python: the folders of `PYTHONPATH`, of
 /// the active environment, and of the environment that has this command.
 fn site_packages() -> Vec<PathBuf> {
     let mut found = variable_paths("PYTHONPATH");
-    let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
-        .iter()
-        .filter_map(std::env::var_os)
-        .map(PathBuf::from)
-        .collect();
-    let command = std::env::current_exe().and_then(std::fs::canonicalize);
-    prefixes.extend(
-        command
-            .iter()
-            .filter_map(|path| path.parent()?.parent())
-            .map(Path::to_path_buf),
-    );
-    for prefix in prefixes {
+    for prefix in python_prefixes() {
         let Ok(entries) = std::fs::read_dir(prefix.join("lib")) else {
             continue;
         };

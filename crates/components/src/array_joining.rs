@@ -75,20 +75,18 @@ pub(crate) enum ArrayError {
 ///
 /// # Errors
 /// An array does not fit the first array.
-pub(crate) fn concatenate(
-    arrays: &[(&Layout, &[u8])],
+pub(crate) fn concatenate<'a>(
+    arrays: &[(&Layout, &'a [u8])],
     axis: usize,
 ) -> Result<(Layout, Vec<u8>), ArrayError> {
     let whole = joined_layout(arrays, axis)?;
-    let parts: Vec<(AxisBlocks, Cow<'_, [u8]>)> = arrays
-        .iter()
-        .map(|(layout, bytes)| {
-            let order = whole.order;
-            let bytes = reorder(layout, bytes, order);
-            let layout = (*layout).clone();
-            (blocks(&Layout { order, ..layout }, axis), bytes)
-        })
-        .collect();
+    let order = whole.order;
+    let in_order = |(layout, bytes): &(&Layout, &'a [u8])| {
+        let bytes = reorder(layout, bytes, order);
+        let layout = (*layout).clone();
+        (blocks(&Layout { order, ..layout }, axis), bytes)
+    };
+    let parts: Vec<(AxisBlocks, Cow<'_, [u8]>)> = arrays.iter().map(in_order).collect();
     let mut joined = Vec::with_capacity(parts.iter().map(|(_, bytes)| bytes.len()).sum());
     for outer in 0..parts[0].0.outer {
         for (blocks, bytes) in &parts {
@@ -107,23 +105,33 @@ fn joined_layout(arrays: &[(&Layout, &[u8])], axis: usize) -> Result<Layout, Arr
         rank if axis >= rank => return Err(ArrayError::NoAxis { axis, rank }),
         _ => {}
     }
-    let mut whole = first.clone();
-    whole.shape[axis] = 0;
-    for (number, (layout, _)) in arrays.iter().enumerate() {
-        if !differ_along_only(layout, first, axis) {
-            return Err(ArrayError::Differs {
-                number,
-                array: describe(layout),
-                first: describe(first),
-                axis,
-            });
-        }
-        whole.shape[axis] += layout.shape[axis];
+    let differs = |layout: &Layout| !differ_along_only(layout, first, axis);
+    if let Some((number, array, first)) = first_misfit(arrays, differs) {
+        return Err(ArrayError::Differs {
+            number,
+            array,
+            first,
+            axis,
+        });
     }
+    let mut whole = first.clone();
+    whole.shape[axis] = arrays.iter().map(|(layout, _)| layout.shape[axis]).sum();
     if arrays.iter().any(|(layout, _)| layout.order != first.order) {
         whole.order = StorageOrder::C;
     }
     Ok(whole)
+}
+
+/// The first array that does not fit the first of all: the number of the array, and descriptions of
+/// both.
+fn first_misfit(
+    arrays: &[(&Layout, &[u8])],
+    misfits: impl Fn(&Layout) -> bool,
+) -> Option<(usize, String, String)> {
+    let mut layouts = arrays.iter().map(|(layout, _)| *layout);
+    let first = layouts.clone().next()?;
+    let number = layouts.position(misfits)?;
+    Some((number, describe(arrays[number].0), describe(first)))
 }
 
 /// Whether two arrays have equal layouts, except for the order and the extent of `axis`.
@@ -148,16 +156,15 @@ pub(crate) fn stack(
     if axis > rank {
         return Err(ArrayError::NewAxis { axis, rank });
     }
-    for (number, (layout, _)) in arrays.iter().enumerate() {
-        let is_equal = (layout.dtype, &layout.shape, &layout.names)
-            == (first.dtype, &first.shape, &first.names);
-        if !is_equal {
-            return Err(ArrayError::Unequal {
-                number,
-                array: describe(layout),
-                first: describe(first),
-            });
-        }
+    let differs = |layout: &Layout| {
+        (layout.dtype, &layout.shape, &layout.names) != (first.dtype, &first.shape, &first.names)
+    };
+    if let Some((number, array, first)) = first_misfit(arrays, differs) {
+        return Err(ArrayError::Unequal {
+            number,
+            array,
+            first,
+        });
     }
     let layouts = arrays.iter().map(|(layout, _)| with_axis(layout, axis));
     let layouts: Vec<Layout> = layouts.collect();

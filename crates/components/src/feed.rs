@@ -27,6 +27,13 @@ pub(crate) struct FeedPlan {
     pub(crate) period: Option<f64>,
 }
 
+impl FeedPlan {
+    /// Whether the feed has no last message.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.repeat == Repeat::Endless && self.t_max.is_none()
+    }
+}
+
 /// How often a file is gone through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -62,6 +69,22 @@ struct Pass {
     before: f64,
     last: Option<f64>,
     next: Option<f64>,
+}
+
+impl Pass {
+    /// Takes in a record, and the record's time in the file.
+    fn take(&mut self, record: &FileRecord, time: Option<f64>) {
+        if let Some(time) = time {
+            self.first = if self.count == 0 { time } else { self.first };
+            self.before = self.last.unwrap_or(time);
+            self.last = Some(time);
+        }
+        self.next = match record.next {
+            NextTimestamp::Known(next) => next,
+            NextTimestamp::Follows => None,
+        };
+        self.count += 1;
+    }
 }
 
 /// A record with the record's time, if there is a time.
@@ -109,14 +132,7 @@ impl Feed {
         if self.late(timestamp) {
             return Ok(None);
         }
-        let next = match record.next {
-            NextTimestamp::Known(Some(next)) => Some(next + self.shift),
-            NextTimestamp::Known(None) if !self.begins_again() => None,
-            _ => {
-                self.ahead = self.pull()?;
-                self.ahead.as_ref().and_then(|ahead| ahead.time)
-            }
-        };
+        let next = self.next_timestamp(&record)?;
         let next = next.filter(|next| !self.late(*next));
         if next.is_some_and(|next| next < timestamp) {
             return Err(self.wrong(
@@ -132,6 +148,19 @@ impl Feed {
                 settings: record.settings,
             },
         }))
+    }
+
+    /// The next timestamp of a record, as the file says, or else the time of the record that
+    /// follows.
+    fn next_timestamp(&mut self, record: &FileRecord) -> Result<Option<f64>> {
+        match record.next {
+            NextTimestamp::Known(Some(next)) => Ok(Some(next + self.shift)),
+            NextTimestamp::Known(None) if !self.begins_again() => Ok(None),
+            _ => {
+                self.ahead = self.pull()?;
+                Ok(self.ahead.as_ref().and_then(|ahead| ahead.time))
+            }
+        }
     }
 
     fn late(&self, time: f64) -> bool {
@@ -158,61 +187,59 @@ impl Feed {
             if !self.begins_again() {
                 return Ok(None);
             }
-            if self.pass.last.is_some() {
-                let (before, period) = (self.shift, self.period()?);
-                self.shift += period;
-                // For uses, the caller decides how many messages the feed sends. Steps would go on
-                // for ever.
-                let gets_on = self.shift > before;
-                if self.plan.steps && !gets_on {
-                    let why = format!(
-                        "it is to be repeated, but one time through it takes {period:?} s, so its times would stay where \
-                         they are; set `period` to how long that is"
-                    );
-                    return Err(Error::file(&self.plan.file, why));
-                }
-            }
-            self.passes += 1;
-            self.pass = Pass::default();
-            self.reader = open(&self.plan.file, &self.plan.reading)?;
+            self.begin_again()?;
         }
     }
 
+    /// Begins another pass through the file.
+    fn begin_again(&mut self) -> Result<()> {
+        if self.pass.last.is_some() {
+            let (before, period) = (self.shift, self.period()?);
+            self.shift += period;
+            // For uses, the caller decides how many messages the feed sends. Steps would go on for
+            // ever.
+            let gets_on = self.shift > before;
+            if self.plan.steps && !gets_on {
+                let why = format!(
+                    "it is to be repeated, but one time through it takes {period:?} s, so its times would stay where \
+                     they are; set `period` to how long that is"
+                );
+                return Err(Error::file(&self.plan.file, why));
+            }
+        }
+        self.passes += 1;
+        self.pass = Pass::default();
+        self.reader = open(&self.plan.file, &self.plan.reading)?;
+        Ok(())
+    }
+
+    /// The time of a record that was just read, if there is a time.
     fn time_of(&mut self, record: &FileRecord) -> Result<Option<f64>> {
-        let FeedPlan { dt, t0, steps, .. } = &self.plan;
+        let FeedPlan { dt, t0, .. } = &self.plan;
         let count = self.pass.count;
         let counted = || dt.map(|dt| t0.unwrap_or(self.origin) + count as f64 * dt);
         let alone = || t0.filter(|_| count == 0);
         let time = record.timestamp.or_else(counted).or_else(alone);
-        if time.is_some_and(f64::is_nan) {
-            return Err(self.wrong(record.place, "its time is no number".to_owned()));
+        if let Some(why) = self.wrong_time(time) {
+            return Err(self.wrong(record.place, why));
         }
-        match (time, self.pass.last) {
-            (None, _) if *steps && count > 0 => {
-                let why = "it has no time, and a step needs one: set `dt`, or give the file times"
-                    .to_owned();
-                return Err(self.wrong(record.place, why));
-            }
-            (Some(time), Some(last)) if *steps && time < last => {
-                return Err(self.wrong(
-                    record.place,
-                    format!("its time is {time:?}, after {last:?}; times must not fall"),
-                ));
-            }
-            _ => {}
-        }
-        let pass = &mut self.pass;
-        if let Some(time) = time {
-            pass.first = if count == 0 { time } else { pass.first };
-            pass.before = pass.last.unwrap_or(time);
-            pass.last = Some(time);
-        }
-        pass.next = match record.next {
-            NextTimestamp::Known(next) => next,
-            NextTimestamp::Follows => None,
-        };
-        pass.count += 1;
+        self.pass.take(record, time);
         Ok(time.map(|time| time + self.shift))
+    }
+
+    /// Why the next record of the pass cannot have a time.
+    fn wrong_time(&self, time: Option<f64>) -> Option<String> {
+        let (steps, pass) = (self.plan.steps, &self.pass);
+        match (time, pass.last) {
+            (Some(time), _) if time.is_nan() => Some("its time is no number".to_owned()),
+            (None, _) if steps && pass.count > 0 => Some(
+                "it has no time, and a step needs one: set `dt`, or give the file times".to_owned(),
+            ),
+            (Some(time), Some(last)) if steps && time < last => Some(format!(
+                "its time is {time:?}, after {last:?}; times must not fall"
+            )),
+            _ => None,
+        }
     }
 
     /// How long a pass takes: as set, else until the end of the last step. The last step is taken

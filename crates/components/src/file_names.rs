@@ -42,48 +42,50 @@ pub(crate) fn series_name(pattern: &str) -> PathBuf {
 ///
 /// # Errors
 /// The name has an unknown place, or a place without a value.
-pub(crate) fn fill(pattern: &str, purpose: NameFields<'_>) -> Result<PathBuf> {
-    let NameFields {
-        instance,
-        port,
-        slot,
-    } = purpose;
-    let (component, indices) = instance.split_once('[').unwrap_or((instance, ""));
-    let index = indices.trim_end_matches(']').replace("][", "_");
+pub(crate) fn fill(pattern: &str, fields: NameFields<'_>) -> Result<PathBuf> {
+    let wrong = |why: &str| {
+        let port = fields.port;
+        Error::Setting(format!("file '{pattern}' of port '{port}' {why}"))
+    };
     let mut name = String::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('{') {
-        let wrong =
-            |why: String| Error::Setting(format!("file '{pattern}' of port '{port}' {why}"));
         let (place, after) = after
             .split_once('}')
-            .ok_or_else(|| wrong("has a '{' without its '}'".to_owned()))?;
+            .ok_or_else(|| wrong("has a '{' without its '}'"))?;
         name.push_str(before);
-        match (place, slot) {
-            ("instance", _) if index.is_empty() => name.push_str(component),
-            ("instance", _) => name.push_str(&format!("{component}_{index}")),
-            ("index", _) if index.is_empty() => {
-                return Err(wrong(format!(
-                    "has an {{index}}, but {instance} is a single instance"
-                )));
-            }
-            ("index", _) => name.push_str(&index),
-            ("port", _) => name.push_str(port),
-            ("slot", Some(slot)) => name.push_str(&slot.to_string()),
-            ("slot", None) => {
-                return Err(wrong("has a {slot}, but the port has no slots".to_owned()));
-            }
-            ("step", _) => name.push_str("{step}"),
-            _ => {
-                return Err(wrong(format!(
-                    "has an unknown place {{{place}}}; places are {{instance}}, {{index}}, {{port}}, {{slot}} and {{step}}"
-                )));
-            }
-        }
+        name.push_str(&fields.value(place).map_err(|why| wrong(&why))?);
         rest = after;
     }
     name.push_str(rest);
     Ok(PathBuf::from(name))
+}
+
+impl NameFields<'_> {
+    /// The value for a place.
+    ///
+    /// # Errors
+    /// Why there is no value, in words that follow the name of the file.
+    fn value(&self, place: &str) -> Result<String, String> {
+        let instance = self.instance;
+        let (component, indices) = instance.split_once('[').unwrap_or((instance, ""));
+        let index = indices.trim_end_matches(']').replace("][", "_");
+        match (place, self.slot) {
+            ("instance", _) if index.is_empty() => Ok(component.to_owned()),
+            ("instance", _) => Ok(format!("{component}_{index}")),
+            ("index", _) if index.is_empty() => Err(format!(
+                "has an {{index}}, but {instance} is a single instance"
+            )),
+            ("index", _) => Ok(index),
+            ("port", _) => Ok(self.port.to_owned()),
+            ("slot", Some(slot)) => Ok(slot.to_string()),
+            ("slot", None) => Err("has a {slot}, but the port has no slots".to_owned()),
+            ("step", _) => Ok("{step}".to_owned()),
+            _ => Err(format!(
+                "has an unknown place {{{place}}}; places are {{instance}}, {{index}}, {{port}}, {{slot}} and {{step}}"
+            )),
+        }
+    }
 }
 
 /// Where a file to read is: in the work directory, or else in one of the folders. `titin: stage`

@@ -62,7 +62,13 @@ pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
         }
     };
     let instance = Instance::open(Options::default().language("titin"))?;
-    match work(&instance) {
+    let outcome = work(&instance);
+    close(instance, outcome)
+}
+
+/// Closes an instance after the component's part.
+fn close(instance: Instance, outcome: Result<()>) -> Result<()> {
+    match outcome {
         Ok(()) => Ok(instance.close()?),
         Err(Error::Run(error)) => {
             // Closing fails with the noted error. `close` can tell whether the failure began here

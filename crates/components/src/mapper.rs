@@ -3,7 +3,6 @@
 use titin_runtime::{Instance, Kind, Message, Operator, Overlay, Patience, PortId, PortInfo};
 
 use crate::data::{MessageMeta, View, merge_overlays, send, view};
-use crate::settings::meta_of;
 use crate::{Error, Result};
 
 /// A port of the instance.
@@ -119,29 +118,45 @@ pub(crate) fn receive_round(
     instance: &Instance,
     ports: &[InstancePort],
 ) -> Result<Option<Vec<ReceivedMessage>>> {
-    let (mut received, mut closed) = (Vec::new(), Vec::new());
+    let mut round = Round::default();
     for port in ports {
-        each_slot(instance, port, |slot| {
-            match instance.receive(port.id, slot, Patience::Forever) {
-                Ok(message) => received.push(ReceivedMessage {
-                    port: port.info.name.clone(),
-                    slot,
-                    message,
-                }),
-                Err(error) if error.kind == Kind::PortClosed => closed.push(error.text),
-                Err(error) => return Err(error.into()),
-            }
-            Ok(())
-        })?;
+        each_slot(instance, port, |slot| round.receive(instance, port, slot))?;
     }
-    match (received.first(), closed.first()) {
-        (_, None) => Ok(Some(received)),
+    match (round.received.first(), round.closed.first()) {
+        (_, None) => Ok(Some(round.received)),
         (None, Some(_)) => Ok(None),
         (Some(one), Some(closed)) => Err(Error::Data(format!(
             "{closed}, but there was a message on '{}': messages of all ports go together, so the senders must make the \
              same number of steps",
             one.label()
         ))),
+    }
+}
+
+/// The messages of a round so far, and the errors that tell of closed ports.
+#[derive(Default)]
+struct Round {
+    received: Vec<ReceivedMessage>,
+    closed: Vec<String>,
+}
+
+impl Round {
+    fn receive(
+        &mut self,
+        instance: &Instance,
+        port: &InstancePort,
+        slot: Option<u32>,
+    ) -> Result<()> {
+        match instance.receive(port.id, slot, Patience::Forever) {
+            Ok(message) => self.received.push(ReceivedMessage {
+                port: port.info.name.clone(),
+                slot,
+                message,
+            }),
+            Err(error) if error.kind == Kind::PortClosed => self.closed.push(error.text),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 }
 
@@ -164,18 +179,19 @@ pub(crate) fn run(
     if f_init.is_empty() {
         instance.reuse()?;
         while let Some(received) = receive_round(instance, &s)? {
-            let meta = joined_meta(&received, Some(&instance.overlay()))?;
+            let meta = MessageMeta {
+                settings: Some(merged_overlays(&received, &instance.overlay())?),
+                ..joined_times(&received)
+            };
             step(instance, &out, &received, &meta)?;
         }
         return Ok(());
     }
-    while instance.reuse()? {
-        let Some(received) = receive_round(instance, &f_init)? else {
-            break;
-        };
+    while instance.reuse()?
+        && let Some(received) = receive_round(instance, &f_init)?
+    {
         // The overlay in force already has the settings of the received messages.
-        let meta = joined_meta(&received, None)?;
-        step(instance, &out, &received, &meta)?;
+        step(instance, &out, &received, &joined_times(&received))?;
     }
     Ok(())
 }
@@ -212,34 +228,30 @@ fn check_ports(
     Err(Error::Setting(text))
 }
 
-/// The times and settings of a message made from several messages. The timestamp and the next
-/// timestamp are the latest of all messages, since the next such message waits for all messages.
-/// The overlays of the messages are merged with `in_force`, if there is an `in_force`.
-pub(crate) fn joined_meta(
-    received: &[ReceivedMessage],
-    in_force: Option<&Overlay>,
-) -> Result<MessageMeta> {
-    let metas = received.iter().map(|received| meta_of(&received.message));
-    let metas: Vec<MessageMeta> = metas.collect();
-    let timestamps = metas.iter().map(|meta| meta.timestamp);
+/// The times of a message made from several messages. The timestamp and the next timestamp are the
+/// latest of all messages, since the next such message waits for all messages.
+pub(crate) fn joined_times(received: &[ReceivedMessage]) -> MessageMeta {
+    let messages = received.iter().map(|received| &received.message);
+    let timestamps = messages.clone().map(|message| message.timestamp);
     let timestamp = timestamps.fold(f64::NEG_INFINITY, f64::max);
-    let nexts: Option<Vec<f64>> = metas.iter().map(|meta| meta.next).collect();
-    let next = nexts
-        .and_then(|nexts| nexts.into_iter().reduce(f64::max))
-        .map(|next| next.max(timestamp));
-    let merged = |in_force: &Overlay| {
-        let labels: Vec<String> = received.iter().map(ReceivedMessage::label).collect();
-        let overlays = labels
-            .iter()
-            .zip(&metas)
-            .filter_map(|(label, meta)| Some((label.as_str(), meta.settings.as_ref()?)));
-        merge_overlays(in_force.clone(), overlays)
-    };
-    Ok(MessageMeta {
+    let nexts: Option<Vec<f64>> = messages.map(|message| message.next_timestamp).collect();
+    let next = nexts.and_then(|nexts| nexts.into_iter().reduce(f64::max));
+    MessageMeta {
         timestamp,
-        next,
-        settings: in_force.map(merged).transpose()?,
-    })
+        next: next.map(|next| next.max(timestamp)),
+        settings: None,
+    }
+}
+
+/// The overlays of several messages, merged with the overlay in force.
+fn merged_overlays(received: &[ReceivedMessage], in_force: &Overlay) -> Result<Overlay> {
+    let labels: Vec<String> = received.iter().map(ReceivedMessage::label).collect();
+    let messages = received.iter().map(|received| &received.message);
+    let overlays = labels
+        .iter()
+        .zip(messages)
+        .filter_map(|(label, message)| Some((label.as_str(), message.settings.as_deref()?)));
+    merge_overlays(in_force.clone(), overlays)
 }
 
 /// Sends the same data by each end of the ports `out`.

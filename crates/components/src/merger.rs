@@ -10,7 +10,8 @@ use titin_runtime::{BuiltIn, Instance, Layout, Message, Operator, Overlay, Patie
 use crate::array_joining::{self, ArrayError};
 use crate::data::{MessageMeta, View, describe, merge_overlays, view};
 use crate::mapper::{
-    self, InstancePort, PortOrSlot, connected, each_slot, ends, ports, to_all, unless_closed, views,
+    self, InstancePort, PortOrSlot, ReceivedMessage, connected, each_slot, ends, ports, to_all,
+    unless_closed, views,
 };
 use crate::settings::{ComponentSettings, meta_of};
 use crate::{Error, Result};
@@ -53,16 +54,9 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         if how == JoinMode::List {
             return to_all(instance, out, &View::List(views), meta);
         }
-        let (layout, elements) = join(&views, how, axis).map_err(|error| {
-            let from = match &error {
-                MergeError::NoArray { number, .. } => {
-                    format!(" on port '{}'", received[*number].label())
-                }
-                MergeError::Join(_) => String::new(),
-            };
-            let name = instance.name();
-            Error::Data(format!("{name}: messages{from} cannot be joined: {error}"))
-        })?;
+        let joined = join(&views, how, axis);
+        let (layout, elements) =
+            joined.map_err(|error| error.in_messages(instance.name(), received))?;
         to_all(instance, out, &View::Array(layout, &elements), meta)
     })
 }
@@ -75,6 +69,19 @@ enum MergeError {
     NoArray { number: usize, data: String },
     #[error(transparent)]
     Join(#[from] ArrayError),
+}
+
+impl MergeError {
+    /// The error with the name of the instance, and the port of the message without an array.
+    fn in_messages(self, name: &str, received: &[ReceivedMessage]) -> Error {
+        let from = match &self {
+            MergeError::NoArray { number, .. } => {
+                format!(" on port '{}'", received[*number].label())
+            }
+            MergeError::Join(_) => String::new(),
+        };
+        Error::Data(format!("{name}: messages{from} cannot be joined: {self}"))
+    }
 }
 
 /// Joins arrays.
@@ -143,20 +150,7 @@ fn first_come(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> 
 /// Passes messages on by time. The earliest of the next messages of all ends goes first, so that
 /// the order does not depend on the speed of the senders.
 fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Result<()> {
-    let receive =
-        |end: &PortOrSlot| unless_closed(instance.receive(end.port, end.slot, Patience::Forever));
-    let mut heads: Vec<(PortOrSlot, Option<Message>)> = Vec::new();
-    for port in s {
-        each_slot(instance, port, |slot| {
-            let end = PortOrSlot {
-                port: port.id,
-                slot,
-            };
-            let first = receive(&end)?;
-            heads.push((end, first));
-            Ok(())
-        })?;
-    }
+    let mut heads = first_messages(instance, s)?;
     let time = |message: &Message| message.timestamp;
     loop {
         let times = heads.iter().map(|(_, head)| head.as_ref().map(time));
@@ -169,8 +163,30 @@ fn by_time(instance: &Instance, s: &[InstancePort], out: &[InstancePort]) -> Res
         let others = heads.iter().filter_map(|(_, head)| head.as_ref().map(time));
         let next = others.chain(message.next_timestamp).reduce(f64::min);
         forward(instance, out, &view(&message), meta_of(&message), next)?;
-        heads[earliest].1 = receive(&heads[earliest].0)?;
+        heads[earliest].1 = receive(instance, &heads[earliest].0)?;
     }
+}
+
+/// Receives the first message of each end; `None` for a closed port.
+fn first_messages(
+    instance: &Instance,
+    ports: &[InstancePort],
+) -> Result<Vec<(PortOrSlot, Option<Message>)>> {
+    let mut heads = Vec::new();
+    for port in ports {
+        each_slot(instance, port, |slot| {
+            let port = port.id;
+            let end = PortOrSlot { port, slot };
+            let first = receive(instance, &end)?;
+            heads.push((end, first));
+            Ok(())
+        })?;
+    }
+    Ok(heads)
+}
+
+fn receive(instance: &Instance, end: &PortOrSlot) -> Result<Option<Message>> {
+    unless_closed(instance.receive(end.port, end.slot, Patience::Forever))
 }
 
 /// The earliest time and the index of the earliest time; the first of equal times.

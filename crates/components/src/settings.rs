@@ -39,9 +39,9 @@ impl<'a> ComponentSettings<'a> {
             let Some(own) = own_part(path, name) else {
                 continue;
             };
-            if !known.contains(&without_port(instance, own)) {
-                let near =
-                    titin_runtime::nearest(without_port(instance, own), known.iter().copied());
+            let own_name = without_port(instance, own);
+            if !known.contains(&own_name) {
+                let near = titin_runtime::nearest(own_name, known.iter().copied());
                 let hint = near.map(|near| format!("did you mean '{near}'?"));
                 let hint = hint.unwrap_or_else(|| format!("it has {}", known.join(", ")));
                 return Err(Error::Setting(format!(
@@ -124,10 +124,17 @@ impl<'a> ComponentSettings<'a> {
         Err(Error::Setting(text))
     }
 
+    /// A list of words with commas between the words.
+    fn list(&self, port: &str, name: &str) -> Result<Vec<String>> {
+        let text = self.text(port, name)?.unwrap_or_default();
+        let words = text.split(',').map(str::trim);
+        let words = words.filter(|word| !word.is_empty());
+        Ok(words.map(str::to_owned).collect())
+    }
+
     /// The options for reading the file of a port.
     pub(crate) fn reading(&self, port: &str, file: &str) -> Result<ReadOptions> {
-        let columns = self.text(port, "columns")?.unwrap_or_default();
-        let words: Vec<(&str, Dtype)> = Dtype::ALL.map(|dtype| (dtype.name(), dtype)).to_vec();
+        let dtypes = Dtype::ALL.map(|dtype| (dtype.name(), dtype));
         let default = ReadOptions::default();
         Ok(ReadOptions {
             format: self.format(port, file)?,
@@ -136,13 +143,9 @@ impl<'a> ComponentSettings<'a> {
                 .flag(port, "time_axis")?
                 .or(has_step(file).then_some(false)),
             time_column: self.text(port, "time_column")?,
-            columns: columns
-                .split(',')
-                .map(|name| name.trim().to_owned())
-                .filter(|name| !name.is_empty())
-                .collect(),
+            columns: self.list(port, "columns")?,
             form: self.word(port, "form", &FORMS)?.unwrap_or_default(),
-            dtype: self.word(port, "dtype", &words)?.unwrap_or(default.dtype),
+            dtype: self.word(port, "dtype", &dtypes)?.unwrap_or(default.dtype),
             delimiter: self
                 .word(port, "delimiter", &DELIMITERS)?
                 .unwrap_or(default.delimiter),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{BuiltIn, Instance, Message, Operator, Patience};
+use titin_runtime::{BuiltIn, Instance, Message, Operator, Patience, PortId};
 
 use crate::data::{MessageMeta, View, view};
 use crate::error::OnFile;
@@ -19,18 +19,7 @@ use crate::settings::{ComponentSettings, meta_of};
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance) -> Result<()> {
-    let name = instance.name();
-    let sending = [Operator::OI, Operator::OF]
-        .map(|operator| connected(instance, operator))
-        .concat();
-    if let Some(port) = sending.first() {
-        let InstancePort { info, .. } = port;
-        let text = format!(
-            "{name}: a sink only receives, but {} port '{}' sends",
-            info.operator, info.name
-        );
-        return Err(Error::Setting(text));
-    }
+    check_no_port_sends(instance)?;
     let (f_init, s) = (
         connected(instance, Operator::FInit),
         connected(instance, Operator::S),
@@ -46,6 +35,19 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         sink.take_steps(&s, !f_init.is_empty())?;
     }
     Ok(())
+}
+
+fn check_no_port_sends(instance: &Instance) -> Result<()> {
+    let sending = [Operator::OI, Operator::OF].map(|operator| connected(instance, operator));
+    let Some(InstancePort { info, .. }) = sending.iter().flatten().next() else {
+        return Ok(());
+    };
+    Err(Error::Setting(format!(
+        "{}: a sink only receives, but {} port '{}' sends",
+        instance.name(),
+        info.operator,
+        info.name
+    )))
 }
 
 struct Sink<'a> {
@@ -71,24 +73,25 @@ impl Sink<'_> {
         for port in s.iter().filter(|port| ends(self.instance, port).is_empty()) {
             self.take_one(port, Some(0))?;
         }
-        let ids: Vec<_> = s.iter().map(|port| port.id).collect();
-        loop {
-            let counted: Vec<_> = ids
-                .iter()
-                .copied()
-                .filter(|id| self.instance.info(*id).slots > 0)
-                .collect();
-            if counted.is_empty() {
-                return Ok(());
-            }
-            let Some((id, slot, message)) =
-                unless_closed(self.instance.receive_any(&counted, Patience::Forever))?
-            else {
-                return Ok(());
-            };
-            let info = self.instance.info(id);
-            self.keep(&info.name, info.vector.then_some(slot), &message)?;
+        let ids: Vec<PortId> = s.iter().map(|port| port.id).collect();
+        while self.take_any(&ids)? {}
+        Ok(())
+    }
+
+    /// Receives a message on any of the ports. Returns false if all ports are closed.
+    fn take_any(&mut self, ports: &[PortId]) -> Result<bool> {
+        let has_slots = |id: &PortId| self.instance.info(*id).slots > 0;
+        let ports: Vec<PortId> = ports.iter().copied().filter(has_slots).collect();
+        if ports.is_empty() {
+            return Ok(false);
         }
+        let received = self.instance.receive_any(&ports, Patience::Forever);
+        let Some((id, slot, message)) = unless_closed(received)? else {
+            return Ok(false);
+        };
+        let info = self.instance.info(id);
+        self.keep(&info.name, info.vector.then_some(slot), &message)?;
+        Ok(true)
     }
 
     /// Receives a message. Returns whether more messages follow in this use.
@@ -183,6 +186,17 @@ enum FileError {
 }
 
 impl SinkFiles {
+    /// Notes the current file of an end, and pauses the file before.
+    fn turn_to(&mut self, end: &PortSlot, name: &Path) {
+        if self.current.get(end).is_some_and(|current| current == name) {
+            return;
+        }
+        let before = self.current.insert(end.clone(), name.to_owned());
+        if let Some((_, target)) = before.and_then(|before| self.begun.get_mut(&before)) {
+            target.pause();
+        }
+    }
+
     /// The file for the messages of an end. From use to use, an overlay of settings may name
     /// another file, and the first file again.
     fn target(
@@ -191,12 +205,7 @@ impl SinkFiles {
         name: PathBuf,
         format: Format,
     ) -> Result<&mut SinkFile, FileError> {
-        if self.current.get(&end) != Some(&name) {
-            let before = self.current.insert(end.clone(), name.clone());
-            if let Some((_, target)) = before.and_then(|before| self.begun.get_mut(&before)) {
-                target.pause();
-            }
-        }
+        self.turn_to(&end, &name);
         let (owner, target) = match self.begun.entry(name) {
             Entry::Occupied(begun) => begun.into_mut(),
             Entry::Vacant(place) => {

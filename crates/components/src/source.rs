@@ -21,47 +21,52 @@ use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
-    let receiving = [Operator::FInit, Operator::S].map(|operator| connected(instance, operator));
-    let [f_init, s] = receiving;
-    let (o_i, o_f) = (
-        connected(instance, Operator::OI),
-        connected(instance, Operator::OF),
-    );
+    use Operator::{FInit, OF, OI, S};
+    let [f_init, s, o_i, o_f] = [FInit, S, OI, OF].map(|operator| connected(instance, operator));
     let mut finals: Vec<PortFeed> = Vec::new();
     while instance.reuse()? {
         let begun = receive_round(instance, &f_init)?.unwrap_or_default();
-        let now = begun
-            .iter()
-            .map(|received| received.message.timestamp)
-            .reduce(f64::max)
-            .unwrap_or(0.0);
+        let timestamps = begun.iter().map(|received| received.message.timestamp);
+        let now = timestamps.reduce(f64::max).unwrap_or(0.0);
         sweep(instance, plans(instance, folders, &o_i, true)?, &s, now)?;
         let plans = plans(instance, folders, &o_f, false)?;
         // From use to use, an overlay of settings may name another file.
-        if finals
-            .iter()
-            .map(|lane| lane.feed.plan())
-            .ne(plans.iter().map(|(_, plan)| plan))
-        {
-            finals = plans
-                .into_iter()
-                .map(|(ends, plan)| PortFeed::open(ends, plan, now))
-                .collect::<Result<_>>()?;
+        let current = finals.iter().map(|feed| feed.feed.plan());
+        if current.ne(plans.iter().map(|planned| &planned.plan)) {
+            finals = open_feeds(plans, now)?;
         }
-        for lane in &mut finals {
-            let Some(fed) = lane.feed.next(now)? else {
-                let why = format!(
-                    "{} is used once more than it has messages; set `repeat: true` to begin it again",
-                    instance.name()
-                );
-                return Err(Error::file(&lane.feed.plan().file, why));
-            };
-            lane.send(instance, &fed)?;
-        }
+        send_finals(instance, &mut finals, now)?;
     }
+    let single = f_init.is_empty();
     finals
         .iter_mut()
-        .try_for_each(|lane| all_sent(instance, lane, f_init.is_empty()))
+        .try_for_each(|feed| all_sent(instance, feed, single))
+}
+
+/// Sends a message by each O_F port, at the end of a use.
+fn send_finals(instance: &Instance, feeds: &mut [PortFeed], now: f64) -> Result<()> {
+    for feed in feeds {
+        let Some(fed) = feed.feed.next(now)? else {
+            let why = format!(
+                "{} is used once more than it has messages; set `repeat: true` to begin it again",
+                instance.name()
+            );
+            return Err(Error::file(&feed.feed.plan().file, why));
+        };
+        feed.send(instance, &fed)?;
+    }
+    Ok(())
+}
+
+/// The plan of a feed, and the ends that are to send the feed's messages.
+struct PlannedFeed {
+    ends: Vec<PortOrSlot>,
+    plan: FeedPlan,
+}
+
+fn open_feeds(plans: Vec<PlannedFeed>, now: f64) -> Result<Vec<PortFeed>> {
+    let plans = plans.into_iter();
+    plans.map(|planned| PortFeed::open(planned, now)).collect()
 }
 
 /// A feed, and the ends that send the feed's messages.
@@ -72,10 +77,10 @@ struct PortFeed {
 }
 
 impl PortFeed {
-    fn open(ends: Vec<PortOrSlot>, plan: FeedPlan, now: f64) -> Result<Self> {
+    fn open(planned: PlannedFeed, now: f64) -> Result<Self> {
         Ok(PortFeed {
-            ends,
-            feed: Feed::open(plan, now)?,
+            ends: planned.ends,
+            feed: Feed::open(planned.plan, now)?,
             head: None,
         })
     }
@@ -89,41 +94,17 @@ impl PortFeed {
 
 /// Sends all messages for O_I ports, the earliest first. After the messages of each time, S ports
 /// get their turn.
-fn sweep(
-    instance: &Instance,
-    plans: Vec<(Vec<PortOrSlot>, FeedPlan)>,
-    s: &[InstancePort],
-    now: f64,
-) -> Result<()> {
-    if let Some((_, plan)) = plans
-        .iter()
-        .find(|(_, plan)| plan.repeat == Repeat::Endless && plan.t_max.is_none())
-    {
+fn sweep(instance: &Instance, plans: Vec<PlannedFeed>, s: &[InstancePort], now: f64) -> Result<()> {
+    let mut planned = plans.iter().map(|planned| &planned.plan);
+    if let Some(plan) = planned.find(|plan| plan.is_endless()) {
         let why = "it would be repeated for ever; set `t_max`, or how often to `repeat` it";
         return Err(Error::file(&plan.file, why));
     }
-    let mut lanes: Vec<PortFeed> = plans
-        .into_iter()
-        .map(|(ends, plan)| PortFeed::open(ends, plan, now))
-        .collect::<Result<_>>()?;
-    for lane in &mut lanes {
-        lane.head = lane.feed.next(now)?;
+    let mut feeds = open_feeds(plans, now)?;
+    for feed in &mut feeds {
+        feed.head = feed.feed.next(now)?;
     }
-    loop {
-        let times = lanes
-            .iter()
-            .filter_map(|lane| lane.head.as_ref())
-            .map(|head| head.meta.timestamp);
-        let Some(time) = times.reduce(f64::min) else {
-            return Ok(());
-        };
-        for lane in &mut lanes {
-            let Some(head) = lane.head.take_if(|head| head.meta.timestamp == time) else {
-                continue;
-            };
-            lane.send(instance, &head)?;
-            lane.head = lane.feed.next(now)?;
-        }
+    while send_earliest(instance, &mut feeds, now)? {
         if receive_round(instance, s)?.is_none() {
             let text = format!(
                 "{}: nothing more comes in on S, but there are more steps to send; set `t_max` to end where the peer does",
@@ -132,11 +113,29 @@ fn sweep(
             return Err(Error::Data(text));
         }
     }
+    Ok(())
+}
+
+/// Sends the messages of the earliest time. Returns whether there was a message.
+fn send_earliest(instance: &Instance, feeds: &mut [PortFeed], now: f64) -> Result<bool> {
+    let heads = feeds.iter().filter_map(|feed| feed.head.as_ref());
+    let times = heads.map(|head| head.meta.timestamp);
+    let Some(time) = times.reduce(f64::min) else {
+        return Ok(false);
+    };
+    for feed in feeds {
+        let Some(head) = feed.head.take_if(|head| head.meta.timestamp == time) else {
+            continue;
+        };
+        feed.send(instance, &head)?;
+        feed.head = feed.feed.next(now)?;
+    }
+    Ok(true)
 }
 
 /// If there can be only a single use, a file sent by O_F ports must hold at most a single message.
-fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()> {
-    if !single || lane.feed.plan().repeat == Repeat::Endless || lane.feed.next(0.0)?.is_none() {
+fn all_sent(instance: &Instance, feed: &mut PortFeed, single: bool) -> Result<()> {
+    if !single || feed.feed.plan().repeat == Repeat::Endless || feed.feed.next(0.0)?.is_none() {
         return Ok(());
     }
     let why = format!(
@@ -144,74 +143,100 @@ fn all_sent(instance: &Instance, lane: &mut PortFeed, single: bool) -> Result<()
          how often to use it",
         instance.name()
     );
-    Err(Error::file(&lane.feed.plan().file, why))
+    Err(Error::file(&feed.feed.plan().file, why))
 }
 
-/// The feed of each port. If the file's name has a place for the slot, each slot has a feed of its
-/// own.
+/// The feeds of ports. If the file's name has a place for the slot, each slot has a feed of its own.
 fn plans(
     instance: &Instance,
     folders: &[PathBuf],
     ports: &[InstancePort],
     steps: bool,
-) -> Result<Vec<(Vec<PortOrSlot>, FeedPlan)>> {
-    let settings = ComponentSettings::new(instance, BuiltIn::Source)?;
+) -> Result<Vec<PlannedFeed>> {
+    let planner = FeedPlanner {
+        instance,
+        folders,
+        settings: ComponentSettings::new(instance, BuiltIn::Source)?,
+        steps,
+    };
     let mut plans = Vec::new();
     for port in ports {
-        let name = &port.info.name;
-        let Some(pattern) = settings.text(name, "file")? else {
-            let text = format!(
-                "{}: which file port '{name}' is to send is not set; set `file` or `{name}.file`",
-                instance.name()
-            );
-            return Err(Error::Setting(text));
-        };
+        let pattern = planner.pattern(&port.info.name)?;
         if port.info.resizable {
-            let Some(slots) = settings
-                .count(name, "slots")?
-                .and_then(|slots| u32::try_from(slots).ok())
-            else {
-                let text = format!(
-                    "{}: set `slots`, the number of slots of port '{name}'",
-                    instance.name()
-                );
-                return Err(Error::Setting(text));
-            };
-            instance.set_slots(port.id, slots)?;
+            planner.set_slots(port)?;
         }
         let ends = ends(instance, port);
-        let groups = if has_slot(&pattern) {
-            ends.into_iter().map(|end| vec![end]).collect()
-        } else {
-            vec![ends]
+        let groups = match has_slot(&pattern) {
+            true => ends.into_iter().map(|end| vec![end]).collect(),
+            false => vec![ends],
         };
-        for group in groups {
-            let slot = group
-                .first()
-                .and_then(|end| end.slot)
-                .filter(|_| has_slot(&pattern));
-            let file = fill(
-                &pattern,
-                NameFields {
-                    instance: instance.name(),
-                    port: name,
-                    slot,
-                },
-            )?;
-            let plan = FeedPlan {
-                reading: settings.reading(name, &pattern)?,
-                file: locate(&file, folders)?,
-                steps,
-                dt: settings.time(name, "dt")?,
-                t0: settings.time(name, "t0")?,
-                t_max: settings.time(name, "t_max")?,
-                repeat: repeat(&settings, name)?,
-                period: settings.time(name, "period")?,
-            };
-            plans.push((group, plan));
+        for ends in groups {
+            plans.push(planner.feed(port, &pattern, ends)?);
         }
     }
     Ok(plans)
+}
+
+/// Makes the plans of feeds from settings.
+struct FeedPlanner<'a> {
+    instance: &'a Instance,
+    folders: &'a [PathBuf],
+    settings: ComponentSettings<'a>,
+    /// Whether all records of a file are steps of a single use.
+    steps: bool,
+}
+
+impl FeedPlanner<'_> {
+    /// The name of a port's file, with places to fill in.
+    fn pattern(&self, port: &str) -> Result<String> {
+        self.settings.text(port, "file")?.ok_or_else(|| {
+            Error::Setting(format!(
+                "{}: which file port '{port}' is to send is not set; set `file` or `{port}.file`",
+                self.instance.name()
+            ))
+        })
+    }
+
+    fn set_slots(&self, port: &InstancePort) -> Result<()> {
+        let name = &port.info.name;
+        let slots = self.settings.count(name, "slots")?;
+        let Some(slots) = slots.and_then(|slots| u32::try_from(slots).ok()) else {
+            let text = format!(
+                "{}: set `slots`, the number of slots of port '{name}'",
+                self.instance.name()
+            );
+            return Err(Error::Setting(text));
+        };
+        Ok(self.instance.set_slots(port.id, slots)?)
+    }
+
+    /// The feed of a port, or of a slot.
+    fn feed(
+        &self,
+        port: &InstancePort,
+        pattern: &str,
+        ends: Vec<PortOrSlot>,
+    ) -> Result<PlannedFeed> {
+        let (settings, name) = (&self.settings, port.info.name.as_str());
+        let slot = ends.first().and_then(|end| end.slot);
+        let fields = NameFields {
+            instance: self.instance.name(),
+            port: name,
+            slot: slot.filter(|_| has_slot(pattern)),
+        };
+        let file = fill(pattern, fields)?;
+        let plan = FeedPlan {
+            reading: settings.reading(name, pattern)?,
+            file: locate(&file, self.folders)?,
+            steps: self.steps,
+            dt: settings.time(name, "dt")?,
+            t0: settings.time(name, "t0")?,
+            t_max: settings.time(name, "t_max")?,
+            repeat: repeat(settings, name)?,
+            period: settings.time(name, "period")?,
+        };
+        Ok(PlannedFeed { ends, plan })
+    }
 }
 
 fn repeat(settings: &ComponentSettings<'_>, port: &str) -> Result<Repeat> {

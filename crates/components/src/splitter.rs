@@ -9,7 +9,7 @@ use titin_runtime::{BuiltIn, Instance, Layout};
 
 use crate::array_joining::{self, ArrayError, ArrayPart};
 use crate::data::{View, describe, send, view};
-use crate::mapper::{self, InstancePort, PortOrSlot, ends};
+use crate::mapper::{self, InstancePort, PortOrSlot, ReceivedMessage, ends};
 use crate::merger::JoinMode;
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
@@ -23,14 +23,7 @@ pub(crate) const WORDS: [(&str, JoinMode); 3] = [
 pub(crate) fn run(instance: &Instance) -> Result<()> {
     ComponentSettings::new(instance, BuiltIn::Splitter)?;
     mapper::run(instance, |instance, out, received, meta| {
-        let [received] = received else {
-            let text = format!(
-                "{}: a splitter has one in port without slots, this one receives {}",
-                instance.name(),
-                received.len()
-            );
-            return Err(Error::Setting(text));
-        };
+        let received = only_message(instance, received)?;
         let refuse = |error: SplitError| error.in_message(instance.name(), &received.label());
         let split = Split::new(instance)?;
         let targets = Targets::of(instance, out);
@@ -43,6 +36,20 @@ pub(crate) fn run(instance: &Instance) -> Result<()> {
         }
         Ok(())
     })
+}
+
+fn only_message<'a>(
+    instance: &Instance,
+    received: &'a [ReceivedMessage],
+) -> Result<&'a ReceivedMessage> {
+    match received {
+        [message] => Ok(message),
+        messages => Err(Error::Setting(format!(
+            "{}: a splitter has one in port without slots, this one receives {}",
+            instance.name(),
+            messages.len()
+        ))),
+    }
 }
 
 /// Why a message cannot be split.

@@ -312,14 +312,7 @@ titin:
                     "  progress: {micro: t_end}\n",
                     &format!("{unit}  progress: {{micro: {end}}}\n"),
                 );
-            let description =
-                load_texts(&[("demo.ymmsl", &model)], &LoadOptions::default()).unwrap();
-            let plan = compile(
-                &description.network(None).unwrap(),
-                &folders(&description),
-                &Choices::default(),
-            )
-            .unwrap();
+            let plan = compiled_text(&model, &Choices::default()).unwrap();
             let micro = plan.instances.iter().nth(2).unwrap();
             assert_eq!(micro.end, Some(wanted), "{unit}{end}");
             // Scales stay in seconds.
@@ -328,7 +321,11 @@ titin:
     }
 
     fn compiled(choices: &Choices) -> Result<Plan, CompileError> {
-        let description = load_texts(&[("demo.ymmsl", MODEL)], &LoadOptions::default()).unwrap();
+        compiled_text(MODEL, choices)
+    }
+
+    fn compiled_text(text: &str, choices: &Choices) -> Result<Plan, CompileError> {
+        let description = load_texts(&[("demo.ymmsl", text)], &LoadOptions::default()).unwrap();
         compile(
             &description.network(None).unwrap(),
             &folders(&description),

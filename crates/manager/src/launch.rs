@@ -73,24 +73,12 @@ pub fn prepare(
     context: &LaunchContext<'_>,
 ) -> Result<PreparedCommand, LaunchError> {
     let invocation = Invocation::new(program, context)?;
-    let mut set = invocation.identity(&plan.instances[id].name);
-    let mut unset = vec![connection::SECRET.to_owned()];
-    let mut clear = false;
-    let (words, script) = match invocation.words()? {
-        Words::Direct(words) => {
-            set.extend(invocation.env.set);
-            unset.extend(invocation.env.unset);
-            (words, None)
-        }
-        Words::InShell(words, script) => {
-            clear = program.base == BaseEnv::Login;
-            (words, Some(script))
-        }
-        Words::UserScript(words, script) => (words, Some(script)),
+    let words = invocation.words()?;
+    let variables = invocation.variables(&plan.instances[id].name, &words);
+    let (words, script) = match words {
+        Words::Direct(words) => (words, None),
+        Words::InShell(words, script) | Words::UserScript(words, script) => (words, Some(script)),
     };
-    if clear {
-        set.splice(0..0, login_variables(context));
-    }
     let is_executable = matches!(program.command, PlannedCommand::Executable { .. });
     let bare = script.is_none() && program.mpi.is_none() && is_executable;
     let mut words = words.into_iter();
@@ -98,9 +86,9 @@ pub fn prepare(
         launch: Launch {
             program: words.next().unwrap_or_default().into(),
             args: words.collect(),
-            clear,
-            set,
-            unset,
+            clear: variables.clear,
+            set: variables.set,
+            unset: variables.unset,
             directory: context.directory.join("workdir"),
             stdout: context.directory.join("stdout.txt"),
             stderr: context.directory.join("stderr.txt"),
@@ -108,6 +96,14 @@ pub fn prepare(
         script,
         bare,
     })
+}
+
+/// The variables of a command, as a difference to the guard's.
+struct CommandVariables {
+    /// Whether the command starts without any variable of the guard.
+    clear: bool,
+    set: Vec<(String, String)>,
+    unset: Vec<String>,
 }
 
 /// The first variables of a login environment. The variables of Slurm stay, because a launcher has
@@ -137,6 +133,30 @@ impl Invocation<'_> {
         let mut words = vec!["/bin/bash".to_owned(), script];
         words.extend(command);
         Ok(Words::InShell(words, self.script()))
+    }
+
+    /// The variables of the command. A script of titin sets the program's environment itself.
+    fn variables(&self, instance: &str, words: &Words) -> CommandVariables {
+        let mut variables = CommandVariables {
+            clear: false,
+            set: self.identity(instance),
+            unset: vec![connection::SECRET.to_owned()],
+        };
+        match words {
+            Words::Direct(_) => {
+                let own = self.env.set.iter();
+                let own = own.map(|(name, value)| (name.clone(), value.clone()));
+                variables.set.extend(own);
+                variables.unset.extend(self.env.unset.iter().cloned());
+            }
+            Words::InShell(..) if self.program.base == BaseEnv::Login => {
+                variables.clear = true;
+                let login = login_variables(self.context);
+                variables.set.splice(0..0, login);
+            }
+            Words::InShell(..) | Words::UserScript(..) => {}
+        }
+        variables
     }
 
     /// The variables about the instance, the run, and the share of the cores.
@@ -390,12 +410,38 @@ mod tests {
         assert_eq!(found.script.as_deref(), Some("exec ./a"));
     }
 
-    fn ranks(launcher: MpiLauncher) -> Option<MpiProcesses> {
-        Some(MpiProcesses {
+    /// A program with ranks on two nodes.
+    fn with_ranks(launcher: MpiLauncher, program: PlannedProgram) -> PlannedProgram {
+        let mpi = MpiProcesses {
             launcher,
             processes: 4,
             nodes: Some(2),
-        })
+        };
+        PlannedProgram {
+            mpi: Some(mpi),
+            ..program
+        }
+    }
+
+    /// Those of the variables `names` that the ranks of an instance get, in the environment `given`.
+    fn rank_variables(
+        launcher: MpiLauncher,
+        instance: &str,
+        names: &[&str],
+        given: &[(&str, &str)],
+        change: impl FnOnce(&mut LaunchContext<'_>),
+    ) -> Vec<(String, String)> {
+        let env = env(given);
+        let mut context = around(&env, Path::new("/run"));
+        change(&mut context);
+        let program = with_ranks(launcher, executable("sh", &[]));
+        let mut set = identity(instance, &program, &context);
+        set.retain(|(name, _)| names.contains(&name.as_str()));
+        set
+    }
+
+    fn command(launch: &Launch) -> String {
+        format!("{} {}", launch.program.display(), launch.args.join(" "))
     }
 
     #[test]
@@ -407,14 +453,9 @@ mod tests {
         let path = folder.path().to_string_lossy();
         let launched = |start: MpiLauncher, more: &[(&str, &str)]| {
             let host = env(&[&[("PATH", &*path)], more].concat());
-            let program = PlannedProgram {
-                mpi: ranks(start),
-                ..executable("/bin/sh", &["-x"])
-            };
+            let program = with_ranks(start, executable("/bin/sh", &["-x"]));
             prepared(&program, &host, Path::new("/r")).map(|prepared| prepared.launch)
         };
-        let command =
-            |launch: &Launch| format!("{} {}", launch.program.display(), launch.args.join(" "));
         let beside = |words: &str| format!("{}/{words} /bin/sh -x", folder.path().display());
 
         let one_host = launched(MpiLauncher::OpenMpi, &[]).unwrap();
@@ -464,22 +505,13 @@ mod tests {
 
     #[test]
     fn each_mpirun_has_a_folder_of_its_own_unless_the_user_says_where() {
-        let place = |given: &[(&str, &str)], temporary: Option<&str>| {
-            let program = PlannedProgram {
-                mpi: ranks(MpiLauncher::OpenMpi),
-                ..executable("sh", &[])
-            };
-            let env = env(given);
-            let around = LaunchContext {
-                temporary: temporary.map(Path::new),
-                ..around(&env, Path::new("/run"))
-            };
-            let set = identity("micro[3]", &program, &around);
+        let place = |given: &[(&str, &str)], temporary: Option<&'static str>| {
             let names = ["OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_orte_top_session_dir"];
-            let mut found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
-            found
-                .next()
-                .map(|(name, value)| format!("{}: {value}", &name["OMPI_MCA_orte_".len()..]))
+            let set = rank_variables(MpiLauncher::OpenMpi, "micro[3]", &names, given, |context| {
+                context.temporary = temporary.map(Path::new);
+            });
+            let (name, value) = set.first()?;
+            Some(format!("{}: {value}", &name["OMPI_MCA_orte_".len()..]))
         };
         let (temporary, slurm) = (Some("/dev/shm/titin-0"), ("SLURM_JOB_ID", "7"));
         let own_base = ("OMPI_MCA_orte_tmpdir_base", "/scratch");
@@ -514,26 +546,16 @@ mod tests {
     #[test]
     fn ranks_that_share_cores_let_others_run_when_they_wait() {
         let yields = |start: MpiLauncher, given: &[(&str, &str)], crowded: bool| {
-            let program = PlannedProgram {
-                mpi: ranks(start),
-                ..executable("sh", &[])
-            };
-            let env = env(given);
-            let around = LaunchContext {
-                crowded,
-                ..around(&env, Path::new("/run"))
-            };
-            let set = identity("micro", &program, &around);
             let names = [
                 "OMPI_MCA_mpi_yield_when_idle",
                 "MPIR_CVAR_POLLS_BEFORE_YIELD",
                 "I_MPI_THREAD_YIELD",
             ];
-            let found = set.into_iter().filter(|(name, _)| names.contains(&&**name));
-            found
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect::<Vec<_>>()
-                .join(" ")
+            let set = rank_variables(start, "micro", &names, given, |context| {
+                context.crowded = crowded;
+            });
+            let set = set.iter().map(|(name, value)| format!("{name}={value}"));
+            set.collect::<Vec<_>>().join(" ")
         };
         for (start, expected) in [
             (MpiLauncher::OpenMpi, "OMPI_MCA_mpi_yield_when_idle=1"),
@@ -565,23 +587,10 @@ mod tests {
     #[test]
     fn memory_that_ranks_share_by_ucx_goes_with_the_run() {
         let place = |start: MpiLauncher, given: &[(&str, &str)]| {
-            let program = PlannedProgram {
-                mpi: ranks(start),
-                ..executable("sh", &[])
-            };
-            let env = env(given);
-            let temporary = Some(Path::new("/dev/shm/titin-0"));
-            let set = identity(
-                "a",
-                &program,
-                &LaunchContext {
-                    temporary,
-                    ..around(&env, Path::new("/run"))
-                },
-            );
-            set.into_iter()
-                .find(|(name, _)| name == "UCX_POSIX_DIR")
-                .map(|(_, value)| value)
+            let set = rank_variables(start, "a", &["UCX_POSIX_DIR"], given, |context| {
+                context.temporary = Some(Path::new("/dev/shm/titin-0"));
+            });
+            Some(set.into_iter().next()?.1)
         };
         assert_eq!(
             place(MpiLauncher::Mpich, &[]).as_deref(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use titin_wire::connection::{INSTANCE, MANAGER, SECRET};
 
+use crate::guard::Launch;
 use crate::launch::{LaunchError, PreparedCommand};
 use crate::shell::quote;
 
@@ -72,6 +73,18 @@ impl ManualStart {
 /// Writes the lines for the environment and the command.
 fn write_command(text: &mut String, prepared: &PreparedCommand) {
     let launch = &prepared.launch;
+    write_variables(text, launch);
+    let mut words = vec![quote_path(&launch.program)];
+    words.extend(launch.args.iter().map(|word| quote(word)));
+    let command = words.join(" ");
+    let _ = writeln!(text, "{command}");
+    if prepared.bare && is_machine_code(&launch.program) {
+        let _ = writeln!(text, "# in a debugger: gdb --args {command}");
+    }
+}
+
+/// Writes the lines for the variables, without the variables that every start has.
+fn write_variables(text: &mut String, launch: &Launch) {
     let is_written = |name: &str| [MANAGER, INSTANCE].concat().contains(&name);
     let set = launch.set.iter().filter(|(name, _)| !is_written(name));
     let set: Vec<String> = set
@@ -82,13 +95,6 @@ fn write_command(text: &mut String, prepared: &PreparedCommand) {
     let unset: Vec<&str> = unset.filter(|name| *name != SECRET).collect();
     if !unset.is_empty() {
         let _ = writeln!(text, "unset {}", unset.join(" "));
-    }
-    let mut words = vec![quote_path(&launch.program)];
-    words.extend(launch.args.iter().map(|word| quote(word)));
-    let command = words.join(" ");
-    let _ = writeln!(text, "{command}");
-    if prepared.bare && is_machine_code(&launch.program) {
-        let _ = writeln!(text, "# in a debugger: gdb --args {command}");
     }
 }
 
@@ -107,7 +113,6 @@ fn is_machine_code(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::Launch;
 
     fn by_hand(name: &str, command: Result<PreparedCommand, NoCommand>) -> ManualStart {
         let component = name.split('[').next().unwrap().to_owned();

@@ -11,7 +11,9 @@ use titin_model::{
 
 use crate::compile::{Choices, compile};
 use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
-use crate::plan::{ComponentId, InstanceId, Plan, PlannedCommand, PlannedProgram, StartMode};
+use crate::plan::{
+    ComponentId, InstanceId, Plan, PlannedCommand, PlannedFunction, PlannedProgram, StartMode,
+};
 use hosted_functions::{FunctionError, missing_functions};
 
 /// The most errors that the check returns.
@@ -99,22 +101,24 @@ impl ProgramCheck<'_> {
             PlannedCommand::Host(hosting) => {
                 let missing = missing_functions(hosting, &prepared, &self.context).into_iter();
                 let named = missing.filter_map(|(function, error)| {
-                    let instance: InstanceName = function.instance.parse().ok()?;
-                    let component = self.network.component_of(&instance)?;
-                    let program = component.program.as_ref()?;
-                    Some((program.name.to_string(), error.into()))
+                    Some((self.program_of(function)?, error.into()))
                 });
                 named.collect()
             }
             PlannedCommand::Executable { .. } => {
                 let error = self.filter_without_python(program, &prepared);
-                error
-                    .map(|error| (program.name.clone(), error))
-                    .into_iter()
-                    .collect()
+                let named = error.map(|error| (program.name.clone(), error));
+                named.into_iter().collect()
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The name of the program with a function.
+    fn program_of(&self, function: &PlannedFunction) -> Option<String> {
+        let instance: InstanceName = function.instance.parse().ok()?;
+        let component = self.network.component_of(&instance)?;
+        Some(component.program.as_ref()?.name.to_string())
     }
 
     /// A filter in Python that would run in an executable without Python, if any.
@@ -271,6 +275,11 @@ mod tests {
             .collect()
     }
 
+    fn network_of(text: &str) -> Network {
+        let description = titin_model::load_texts(&[("m", text)], &Default::default());
+        description.unwrap().network(None).unwrap()
+    }
+
     #[test]
     fn programs_that_are_not_there_are_named_once() {
         let text = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {description: x, implementation: gone, \
@@ -278,8 +287,7 @@ mod tests {
                     implementation: lost}\n      d: {description: x, implementation: by_hand}\nprograms:\n  gone: \
                     {executable: ./gone}\n  there: {executable: sh}\n  lost: {executable: no-such-program}\n  by_hand: \
                     {execution_model: manual}\n";
-        let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
-        let network = description.network(None).unwrap();
+        let network = network_of(text);
         let env = BTreeMap::from([("PATH".to_owned(), "/bin:/usr/bin".to_owned())]);
         let found = refused(&network, &[], &env);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
@@ -288,8 +296,8 @@ mod tests {
         assert!(found[1].1.contains("PATH is /bin:/usr/bin"), "{found:?}");
     }
 
-    #[test]
-    fn a_filter_in_python_is_missed_by_executables_without_python() {
+    /// A folder with programs in C and in Python.
+    fn folder_of_programs() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {
             use std::os::unix::fs::PermissionsExt;
@@ -305,29 +313,33 @@ mod tests {
         write("embeds", b"\x7fELF\0libtitin.so\0libpython3.11.so\0");
         write("script", b"#!/usr/bin/env python3\nimport titin\n");
         write("in_c_too", b"\x7fELF\0libtitin.so\0");
+        folder
+    }
+
+    /// A model whose conduit has filters, from the program `sender` to `program`.
+    fn text_with_filters(conduit: &str, program: &str, sender: &str) -> String {
+        format!(
+            "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{description: x, ports: {{o_i: out}}, \
+             implementation: script}}\n      b: {{description: x, ports: {{s: in}}, implementation: own}}\n    conduits: \
+             {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./{sender}}}\n  own: {{executable: ./{program}}}\n\
+             titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
+        )
+    }
+
+    /// The programs that cannot be started, after a look for executables without Python.
+    fn refused_with_filters(mut network: Network, folder: &Path) -> Vec<(String, String)> {
+        let (folders, env) = ([folder.to_owned()], BTreeMap::new());
+        let (choices, titin) = (Choices::default(), Path::new("/bin/titin"));
+        find_executables_without_python(&mut network, &folders, &choices, &env, titin);
+        refused(&network, &folders, &env)
+    }
+
+    #[test]
+    fn a_filter_in_python_is_missed_by_executables_without_python() {
+        let folder = folder_of_programs();
         let named = |conduit: &str, program: &str, sender: &str| {
-            let text = format!(
-                "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      a: {{description: x, ports: {{o_i: out}}, \
-                 implementation: script}}\n      b: {{description: x, ports: {{s: in}}, implementation: own}}\n    conduits: \
-                 {{a.out: {conduit}}}\nprograms:\n  script: {{executable: ./{sender}}}\n  own: {{executable: ./{program}}}\n\
-                 titin: {{filters: {{mine: {{python: 'm:f'}}, native: {{library: ./f.so, symbol: f}}}}}}\n"
-            );
-            let description =
-                titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
-            let mut network = description.network(None).unwrap();
-            let (folders, env, titin) = (
-                [folder.path().to_owned()],
-                BTreeMap::new(),
-                Path::new("/bin/titin"),
-            );
-            find_executables_without_python(
-                &mut network,
-                &folders,
-                &Choices::default(),
-                &env,
-                titin,
-            );
-            refused(&network, &folders, &env)
+            let network = network_of(&text_with_filters(conduit, program, sender));
+            refused_with_filters(network, folder.path())
         };
         // The sender is in Python, so the filter could run there. But the conduit ties the filter
         // to the receiver.
@@ -402,8 +414,7 @@ mod tests {
         let text = programs.iter().fold(text, |text, (name, call)| {
             text + &format!("  {name}: {{titin: {{host: h, {call}}}}}\n")
         });
-        let description = titin_model::load_texts(&[("m", &text)], &Default::default()).unwrap();
-        let network = description.network(None).unwrap();
+        let network = network_of(&text);
         let folders = [folder.path().to_owned()];
         let mut found = refused(&network, &folders, &BTreeMap::new());
         found.sort();

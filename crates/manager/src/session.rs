@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId, Reactor};
-use titin_wire::control;
+use titin_wire::control::{self, ToProgram};
 
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Level, LogRecord, RunAction, RunEvent, Signal};
@@ -150,7 +150,8 @@ impl Session {
         let mut clock = RunClock::new(self.begun);
         let actions = manager.begin(clock.now());
         let mut over = self.act(actions, view);
-        let mut next_show = view.interval().map(|interval| clock.now() + interval);
+        let after = |now: Duration, view: &dyn RunView| Some(now + view.interval()?);
+        let mut next_show = after(clock.now(), view);
         while !over {
             let deadline = manager.deadline();
             let until = next_show.map_or(deadline, |show| show.min(deadline));
@@ -160,7 +161,7 @@ impl Session {
             let now = clock.now();
             if next_show.is_some_and(|show| show <= now) {
                 view.show(now, &manager.instance_statuses());
-                next_show = view.interval().map(|interval| now + interval);
+                next_show = after(now, view);
             }
         }
         view.show(clock.now(), &manager.instance_statuses());
@@ -243,16 +244,8 @@ impl Session {
         let mut over = false;
         for action in actions {
             match action {
-                RunAction::Send(id, message) => {
-                    if let Some(link) = self.links.get(&id) {
-                        link.tell(&control::encode(&message));
-                    }
-                }
-                RunAction::CloseLink(id) => {
-                    if let Some(link) = self.links.remove(&id) {
-                        link.close();
-                    }
-                }
+                RunAction::Send(id, message) => self.send(id, &message),
+                RunAction::CloseLink(id) => self.close_link(id),
                 RunAction::StartProgram(id) => self.starter.start(id),
                 RunAction::StopStarting => self.starter.stop(),
                 RunAction::Signal(id, signal) => self.guard.signal(id, signal),
@@ -267,6 +260,18 @@ impl Session {
             }
         }
         over
+    }
+
+    fn send(&self, id: LinkId, message: &ToProgram) {
+        if let Some(link) = self.links.get(&id) {
+            link.tell(&control::encode(message));
+        }
+    }
+
+    fn close_link(&mut self, id: LinkId) {
+        if let Some(link) = self.links.remove(&id) {
+            link.close();
+        }
     }
 
     /// Orders the starter to prepare the programs that the user starts.

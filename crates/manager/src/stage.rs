@@ -184,18 +184,13 @@ pub fn stage_out(
         for path in paths {
             let below = path.strip_prefix(workdir).ok();
             let file = Path::new(path.file_name().unwrap_or_default());
-            let target = results.join(below.unwrap_or(file));
-            match copier.copy(&path, &target) {
+            match copier.copy_result(&path, &results.join(below.unwrap_or(file))) {
                 Ok(()) => {}
                 Err(_) if !may_continue() => {
                     problems.push(StagingProblem::Interrupted(name.clone()));
                     break;
                 }
-                Err(error) => problems.push(StagingProblem::CopyFailed(format!(
-                    "cannot copy {} to {}: {error}",
-                    path.display(),
-                    target.display()
-                ))),
+                Err(problem) => problems.push(problem),
             }
         }
     }
@@ -250,6 +245,13 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
+    fn copy_result(&self, from: &Path, to: &Path) -> Result<(), StagingProblem> {
+        self.copy(from, to).map_err(|error| {
+            let (from, to) = (from.display(), to.display());
+            StagingProblem::CopyFailed(format!("cannot copy {from} to {to}: {error}"))
+        })
+    }
+
     /// Copies a file, or a folder with its contents. Returns the first error, and copies the rest
     /// all the same.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {

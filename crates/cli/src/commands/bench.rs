@@ -60,6 +60,19 @@ struct BenchResults {
     media: Vec<MediumSpeed>,
 }
 
+impl BenchResults {
+    /// The facts about this host, before the measurements.
+    fn at_begin() -> Self {
+        BenchResults {
+            host: own_name(),
+            release: env!("CARGO_PKG_VERSION"),
+            load: load(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            media: Vec::new(),
+        }
+    }
+}
+
 impl Bench {
     pub(crate) fn run(&self) -> ExitCode {
         if let Some(address) = &self.connect {
@@ -75,12 +88,8 @@ impl Bench {
         // Each run handles signals itself. `signals` serves the time before and between runs.
         let mut signals = signals().map_err(|error| complain(&error.to_string()))?;
         let scratch = Scratch::new().map_err(|error| complain(&error.to_string()))?;
-        let (load, cores) = (
-            load(),
-            std::thread::available_parallelism().map_or(1, usize::from),
-        );
+        let mut results = BenchResults::at_begin();
         let mut worst = ExitCode::SUCCESS;
-        let mut media = Vec::new();
         let bar = bar(peers.len() * SIZES.len());
         for (number, peer) in peers.iter().enumerate() {
             let found = match ended(&mut signals) {
@@ -88,7 +97,7 @@ impl Bench {
                 false => self.measure(peer, &scratch, &bar, number * SIZES.len()),
             };
             match found {
-                Ok(speed) => media.push(speed),
+                Ok(speed) => results.media.push(speed),
                 Err(BenchError::Interrupted) => {
                     bar.finish_and_clear();
                     return Err(ExitCode::from(INTERRUPTED));
@@ -102,14 +111,8 @@ impl Bench {
             }
         }
         bar.finish_and_clear();
-        if !media.is_empty() {
-            self.tell(&BenchResults {
-                host: own_name(),
-                release: env!("CARGO_PKG_VERSION"),
-                load,
-                cores,
-                media,
-            })?;
+        if !results.media.is_empty() {
+            self.tell(&results)?;
         }
         Ok(worst)
     }
@@ -195,26 +198,27 @@ fn connect(address: &str) -> ExitCode {
             "TITIN_SECRET is not set, which lets this host in: {lines}"
         ));
     }
-    match join(
-        Options::default()
-            .manager(format!("tcp:{address}"))
-            .instance("there"),
-    ) {
+    let options = Options::default().manager(format!("tcp:{address}"));
+    match join(options.instance("there")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The runtime's hint about the environment is for programs of a run, so the hint is cut
-            // off.
-            let why = match error.text.split_once("; the run may be over") {
-                _ if error.text.contains("does not know this run's secret") => {
-                    format!("TITIN_SECRET is not that of this measurement: {lines}")
-                }
-                Some((why, _)) => format!(
-                    "{why}; is `titin bench --listen` still waiting there, and does every firewall let one of the two through?"
-                ),
-                None => error.text,
-            };
+            let why = why_not_joined(error.text, lines);
             complain(&format!("{address} cannot be measured: {why}"))
         }
+    }
+}
+
+/// Why this host could not join the measurement. The runtime's hint about the environment is for
+/// programs of a run, so the hint is cut off.
+fn why_not_joined(error: String, lines: &str) -> String {
+    if error.contains("does not know this run's secret") {
+        return format!("TITIN_SECRET is not that of this measurement: {lines}");
+    }
+    match error.split_once("; the run may be over") {
+        Some((why, _)) => format!(
+            "{why}; is `titin bench --listen` still waiting there, and does every firewall let one of the two through?"
+        ),
+        None => error,
     }
 }
 
@@ -234,51 +238,11 @@ fn bar(steps: usize) -> ProgressBar {
 }
 
 fn text(found: &BenchResults, width: Option<usize>) -> String {
-    // If there is no room for both, times are more important than spreads.
-    let spreads = width.is_none_or(|width| width >= 24 * (found.media.len() + 1));
-    let mut columns = vec![Column::name("message")];
-    for speed in &found.media {
-        columns.push(Column::figure(speed.medium));
-        columns.extend(spreads.then(|| Column::spare("±")));
-        columns.push(Column::spare("per second"));
-    }
-    let rows: Vec<Vec<String>> = SIZES
-        .iter()
-        .map(|size| {
-            let cells = found.media.iter().flat_map(|speed| {
-                let figure = speed.sizes.iter().find(|figure| figure.bytes == *size);
-                let time = figure.map_or_else(String::new, |figure| seconds(figure.seconds));
-                let rate = figure
-                    .filter(|_| *size > 0)
-                    .map(|figure| bytes(figure.bandwidth() as u64));
-                // Three times or fewer have no meaningful spread.
-                let spread = figure.filter(|figure| figure.trips > 3);
-                let spread = spread.map_or_else(String::new, |figure| percent(figure.spread, 1.0));
-                [
-                    Some(time),
-                    spreads.then_some(spread),
-                    Some(rate.unwrap_or_default()),
-                ]
-                .into_iter()
-                .flatten()
-            });
-            std::iter::once(message_size(*size)).chain(cells).collect()
-        })
-        .collect();
-    let mut out = format!(
-        "{BOLD}{}{BOLD:#}: the time of a message, one way\n\n",
-        harmless(&found.host)
-    );
-    out += &table(&columns, &rows, width);
+    let host = harmless(&found.host);
+    let mut out = format!("{BOLD}{host}{BOLD:#}: the time of a message, one way\n\n");
+    out += &times(&found.media, width);
     out.push('\n');
-    for speed in &found.media {
-        let (latency, bandwidth) = (seconds(speed.latency), bytes(speed.bandwidth as u64));
-        out += &format!(
-            "{BOLD}{:<6}{BOLD:#}  {GOOD}{latency}{GOOD:#} for a small message, {GOOD}{bandwidth}{GOOD:#} per second for the largest  {FAINT}{}{FAINT:#}\n",
-            speed.medium,
-            between(speed.medium)
-        );
-    }
+    out.extend(found.media.iter().map(summary));
     if found.load > found.cores as f64 {
         let (load, cores) = (found.load, count(found.cores as u64, "core"));
         out += &format!(
@@ -287,6 +251,56 @@ fn text(found: &BenchResults, width: Option<usize>) -> String {
         );
     }
     out
+}
+
+/// The table of times, with a row for each size of messages.
+fn times(media: &[MediumSpeed], width: Option<usize>) -> String {
+    // If there is no room for both, times are more important than spreads.
+    let spreads = width.is_none_or(|width| width >= 24 * (media.len() + 1));
+    let mut columns = vec![Column::name("message")];
+    for speed in media {
+        columns.push(Column::figure(speed.medium));
+        columns.extend(spreads.then(|| Column::spare("±")));
+        columns.push(Column::spare("per second"));
+    }
+    let row = |size: &u64| {
+        let mut row = vec![message_size(*size)];
+        for speed in media {
+            let [time, spread, rate] = cells(speed, *size);
+            row.push(time);
+            row.extend(spreads.then_some(spread));
+            row.push(rate);
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = SIZES.iter().map(row).collect();
+    table(&columns, &rows, width)
+}
+
+/// The time of a message by a medium, the spread of the time, and the bytes per second.
+fn cells(speed: &MediumSpeed, size: u64) -> [String; 3] {
+    let figure = speed.sizes.iter().find(|figure| figure.bytes == size);
+    let Some(figure) = figure else {
+        return Default::default();
+    };
+    // Three times or fewer have no meaningful spread.
+    let spread = (figure.trips > 3).then(|| percent(figure.spread, 1.0));
+    let rate = (size > 0).then(|| bytes(figure.bandwidth() as u64));
+    [
+        seconds(figure.seconds),
+        spread.unwrap_or_default(),
+        rate.unwrap_or_default(),
+    ]
+}
+
+/// A line about a medium.
+fn summary(speed: &MediumSpeed) -> String {
+    let (latency, bandwidth) = (seconds(speed.latency), bytes(speed.bandwidth as u64));
+    format!(
+        "{BOLD}{:<6}{BOLD:#}  {GOOD}{latency}{GOOD:#} for a small message, {GOOD}{bandwidth}{GOOD:#} per second for the largest  {FAINT}{}{FAINT:#}\n",
+        speed.medium,
+        between(speed.medium)
+    )
 }
 
 /// The name of this host.

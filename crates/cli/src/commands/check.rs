@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use anstyle::Style;
 use clap::Args;
 use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
@@ -112,44 +113,48 @@ pub(crate) fn text(
         write_problem(&mut out, problem, &mut sources, width.unwrap_or(160));
         out.push('\n');
     }
-    let (errors, warnings) = (report.errors(), report.warnings());
-    let mut found = Vec::new();
-    if errors > 0 {
-        found.push(format!("{ERROR}{}{ERROR:#}", count(errors as u64, "error")));
+    let counts = counts(report);
+    let line = match network {
+        Some(network) if report.errors() == 0 => {
+            let end = match counts.is_empty() {
+                true => format!("{GOOD}nothing wrong{GOOD:#}"),
+                false => counts,
+            };
+            format!("{}; {end}", size(network))
+        }
+        _ => counts,
+    };
+    out + &line + "\n"
+}
+
+/// The numbers of errors, warnings and further problems, as far as there are any.
+fn counts(report: &ProblemReport) -> String {
+    let counted = |number: usize, word: &str| count(number as u64, word);
+    let mut counts = Vec::new();
+    if report.errors() > 0 {
+        let errors = counted(report.errors(), "error");
+        counts.push(format!("{ERROR}{errors}{ERROR:#}"));
     }
-    if warnings > 0 {
-        found.push(format!(
-            "{WARNING}{}{WARNING:#}",
-            count(warnings as u64, "warning")
-        ));
+    if report.warnings() > 0 {
+        let warnings = counted(report.warnings(), "warning");
+        counts.push(format!("{WARNING}{warnings}{WARNING:#}"));
     }
     if report.left_out > 0 {
-        found.push(format!(
-            "{} more that are left out here",
-            count(report.left_out as u64, "problem")
-        ));
+        let more = counted(report.left_out, "problem");
+        counts.push(format!("{more} more that are left out here"));
     }
-    match network {
-        Some(network) if errors == 0 => {
-            let size = format!(
-                "{BOLD}{}{BOLD:#}: {}, {}, {}",
-                network.model,
-                count(network.components.len() as u64, "component"),
-                count(network.instance_count().into(), "instance"),
-                count(network.conduit_count().into(), "conduit"),
-            );
-            let end = if found.is_empty() {
-                format!("{GOOD}nothing wrong{GOOD:#}")
-            } else {
-                found.join(", ")
-            };
-            let _ = writeln!(out, "{size}; {end}");
-        }
-        _ => {
-            let _ = writeln!(out, "{}", found.join(", "));
-        }
-    }
-    out
+    counts.join(", ")
+}
+
+/// The name and the size of a model.
+fn size(network: &Network) -> String {
+    format!(
+        "{BOLD}{}{BOLD:#}: {}, {}, {}",
+        network.model,
+        count(network.components.len() as u64, "component"),
+        count(network.instance_count().into(), "instance"),
+        count(network.conduit_count().into(), "conduit"),
+    )
 }
 
 fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, width: usize) {
@@ -164,22 +169,10 @@ fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, wi
         Severity::Error => (ERROR, "error"),
         Severity::Warning => (WARNING, "warning"),
     };
-    let _ = writeln!(
-        out,
-        "{style}{word}{style:#}: {BOLD}{}{BOLD:#}",
-        harmless(&problem.what)
-    );
+    let what = harmless(&problem.what);
+    let _ = writeln!(out, "{style}{word}{style:#}: {BOLD}{what}{BOLD:#}");
     if let Some(excerpt) = sources.around(problem, width) {
-        let (number, blank) = (
-            excerpt.line.to_string(),
-            " ".repeat(excerpt.line.to_string().len()),
-        );
-        let _ = writeln!(out, "  {FAINT}{number} |{FAINT:#} {}", excerpt.text);
-        let _ = writeln!(
-            out,
-            "  {FAINT}{blank} |{FAINT:#} {}{style}{}{style:#}",
-            excerpt.indent, excerpt.marks
-        );
+        excerpt.write(out, style);
     }
     for line in harmless(&problem.why).lines() {
         let _ = writeln!(out, "  {line}");
@@ -196,6 +189,20 @@ struct Excerpt {
     text: String,
     indent: String,
     marks: String,
+}
+
+impl Excerpt {
+    /// Writes the line, and a line below with the marks.
+    fn write(&self, out: &mut String, style: Style) {
+        let number = self.line.to_string();
+        let blank = " ".repeat(number.len());
+        let _ = writeln!(out, "  {FAINT}{number} |{FAINT:#} {}", self.text);
+        let _ = writeln!(
+            out,
+            "  {FAINT}{blank} |{FAINT:#} {}{style}{}{style:#}",
+            self.indent, self.marks
+        );
+    }
 }
 
 /// The lines of the files with problems; each file is read once.

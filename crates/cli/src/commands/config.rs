@@ -79,23 +79,32 @@ impl Config {
     }
 
     fn answer(&self, prefix: &Path) -> String {
+        let (flags, folders) = (self.flags(prefix), self.folders(prefix));
+        match (&flags[..], &folders[..]) {
+            // A single directory is not quoted: users write `"$(titin config --prefix)"`.
+            ([], [alone]) => alone.display().to_string(),
+            _ => {
+                let folders = folders.iter().map(|path| quoted(path));
+                let words: Vec<String> = flags.into_iter().chain(folders).collect();
+                words.join(" ")
+            }
+        }
+    }
+
+    /// The flags and source files that the user asks for.
+    fn flags(&self, prefix: &Path) -> Vec<String> {
         let lib = prefix.join("lib");
         let rpath = quote(&format!("-Wl,-rpath,{}", lib.to_string_lossy()));
-        let flags = [
+        let module = |name: &str| quoted(&prefix.join("fortran").join(name));
+        wanted([
             (self.cflags, option("-I", &prefix.join("include"))),
             (self.fortran, fortran(prefix)),
             (
                 self.fortran_mpi || self.fortran_mpi_f08,
-                quoted(&prefix.join("fortran/titin_mpi.f90")),
+                module("titin_mpi.f90"),
             ),
-            (
-                self.fortran_mpi_f08,
-                quoted(&prefix.join("fortran/titin_mpi_f08.f90")),
-            ),
-            (
-                self.fortran_coarray,
-                quoted(&prefix.join("fortran/titin_coarray.f90")),
-            ),
+            (self.fortran_mpi_f08, module("titin_mpi_f08.f90")),
+            (self.fortran_coarray, module("titin_coarray.f90")),
             (self.fortran_ga, arrays(prefix)),
             (
                 self.libs && !self.archive,
@@ -105,32 +114,28 @@ impl Config {
                 self.archive,
                 format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a"))),
             ),
-        ];
-        let folders = [
+        ])
+    }
+
+    /// The directories that the user asks for.
+    fn folders(&self, prefix: &Path) -> Vec<PathBuf> {
+        let lib = prefix.join("lib");
+        wanted([
             (self.prefix, prefix.to_path_buf()),
             (self.include_dir, prefix.join("include")),
             (self.lib_dir, lib.clone()),
             (self.cmake_dir, lib.join("cmake/titin")),
             (self.pkg_config_dir, lib.join("pkgconfig")),
-        ];
-        let flags: Vec<String> = flags
-            .into_iter()
-            .filter_map(|(wanted, text)| wanted.then_some(text))
-            .collect();
-        let folders: Vec<PathBuf> = folders
-            .into_iter()
-            .filter_map(|(wanted, path)| wanted.then_some(path))
-            .collect();
-        match (&flags[..], &folders[..]) {
-            // A single directory is not quoted: users write `"$(titin config --prefix)"`.
-            ([], [alone]) => alone.display().to_string(),
-            _ => flags
-                .into_iter()
-                .chain(folders.iter().map(|path| quoted(path)))
-                .collect::<Vec<_>>()
-                .join(" "),
-        }
+        ])
     }
+}
+
+/// The answers to the options that are set.
+fn wanted<T, const N: usize>(answers: [(bool, T); N]) -> Vec<T> {
+    let answers = answers.into_iter();
+    answers
+        .filter_map(|(wanted, answer)| wanted.then_some(answer))
+        .collect()
 }
 
 /// There is no directory with `include`, `lib` and `fortran`.
@@ -164,29 +169,29 @@ fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, PrefixErro
             false => Err(PrefixError::Given(given)),
         };
     }
-    let mut places = Vec::new();
-    if let Some(prefix) = executable.parent().and_then(Path::parent) {
-        for lib in ["lib", "lib64", "local/lib"] {
-            let pythons = listing(&prefix.join(lib), "python3");
-            for python in pythons {
-                places.push(python.join("site-packages/titin"));
-                places.push(python.join("dist-packages/titin"));
-            }
-        }
-        // The layout of `pip install --target`, and an ordinary prefix.
-        places.push(prefix.join("titin"));
-        places.push(prefix.to_path_buf());
-    }
-    places.extend(
-        executable
-            .ancestors()
-            .skip(2)
-            .map(|folder| folder.join("bindings/python/titin")),
-    );
-    let found = places
-        .into_iter()
-        .find(|place| place.join(HEADER).is_file());
+    let built = executable.ancestors().skip(2);
+    let built = built.map(|folder| folder.join("bindings/python/titin"));
+    let mut places = installed_places(executable).into_iter().chain(built);
+    let found = places.find(|place| place.join(HEADER).is_file());
     found.ok_or_else(|| PrefixError::NotFound(executable.to_owned()))
+}
+
+/// Where the files of an installed command may be.
+fn installed_places(executable: &Path) -> Vec<PathBuf> {
+    let Some(prefix) = executable.parent().and_then(Path::parent) else {
+        return Vec::new();
+    };
+    let mut places = Vec::new();
+    for lib in ["lib", "lib64", "local/lib"] {
+        for python in listing(&prefix.join(lib), "python3") {
+            places.push(python.join("site-packages/titin"));
+            places.push(python.join("dist-packages/titin"));
+        }
+    }
+    // The layout of `pip install --target`, and an ordinary prefix.
+    places.push(prefix.join("titin"));
+    places.push(prefix.to_path_buf());
+    places
 }
 
 /// The entries of a directory whose names begin with `begins`, the newest version first.

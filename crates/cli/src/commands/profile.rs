@@ -60,12 +60,7 @@ impl ProfileOf {
             write_trace_events(&database, &profile, path)?;
         }
         if let Some(path) = &self.plot {
-            let picture = if profile.traced {
-                draw_timeline(&database, &profile)?
-            } else {
-                draw_time_bars(&profile)
-            };
-            titin_draw::write(path, &picture)?;
+            titin_draw::write(path, &draw(&database, &profile)?)?;
         }
         if self.json {
             return Ok(Some(serde_json::to_string_pretty(&profile)? + "\n"));
@@ -73,6 +68,13 @@ impl ProfileOf {
         let most = if self.all { usize::MAX } else { MOST_ROWS };
         let quiet = self.timeline.is_some() || self.plot.is_some();
         Ok((!quiet).then(|| text(&profile, most, terminal::width())))
+    }
+}
+
+fn draw(database: &Database, profile: &RunProfile) -> Result<String, DrawError> {
+    match profile.traced {
+        true => draw_timeline(database, profile),
+        false => Ok(draw_time_bars(profile)),
     }
 }
 
@@ -141,24 +143,26 @@ fn instances(instances: &[InstanceTotals], most: usize, width: Option<usize>) ->
         columns.push(Column::spare("receive"));
     }
     let (rows, more) = first(instances, most, "instances", |instance| {
-        let share = |part| percent(part, instance.total);
-        let mut row = vec![
-            instance.name.clone(),
-            seconds(instance.total),
-            seconds(instance.compute),
-            share(instance.compute),
-            seconds(instance.waiting),
-            share(instance.waiting),
-            seconds(instance.sending),
-            share(instance.sending),
-            seconds(instance.blocked),
-        ];
-        if receives {
-            row.push(seconds(instance.receiving));
-        }
-        row
+        instance_row(instance, receives)
     });
     table(&columns, &rows, width) + &more
+}
+
+fn instance_row(instance: &InstanceTotals, receives: bool) -> Vec<String> {
+    let share = |part| percent(part, instance.total);
+    let mut row = vec![
+        instance.name.clone(),
+        seconds(instance.total),
+        seconds(instance.compute),
+        share(instance.compute),
+        seconds(instance.waiting),
+        share(instance.waiting),
+        seconds(instance.sending),
+        share(instance.sending),
+        seconds(instance.blocked),
+    ];
+    row.extend(receives.then(|| seconds(instance.receiving)));
+    row
 }
 
 /// The table of conduits. If not all are printed, the busiest come first.
@@ -178,29 +182,31 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
     if sorted.len() > most {
         sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
     }
-    let size = |n: i64| bytes(u64::try_from(n).unwrap_or(0));
-    let (rows, more) = first(&sorted, most, "conduits", |conduit| {
-        let buffer = match conduit.raised {
-            0 => conduit.buffer.to_string(),
-            times => format!("{}, raised {times}×", conduit.buffer),
-        };
-        let medium = match conduit.streams {
-            Some(streams) => format!("{}, {streams} streams", conduit.medium),
-            None => conduit.medium.clone(),
-        };
-        vec![
-            conduit.from.clone(),
-            conduit.to.clone(),
-            medium,
-            conduit.messages.to_string(),
-            size(conduit.bytes),
-            seconds(conduit.receiver_waited),
-            seconds(conduit.sender_waited),
-            size(conduit.copied),
-            buffer,
-        ]
-    });
+    let (rows, more) = first(&sorted, most, "conduits", |conduit| conduit_row(conduit));
     table(&columns, &rows, width) + &more + &detours(&sorted) + &shortages(&sorted)
+}
+
+fn conduit_row(conduit: &ConduitTotals) -> Vec<String> {
+    let size = |count: i64| bytes(u64::try_from(count).unwrap_or(0));
+    let buffer = match conduit.raised {
+        0 => conduit.buffer.to_string(),
+        times => format!("{}, raised {times}×", conduit.buffer),
+    };
+    let medium = match conduit.streams {
+        Some(streams) => format!("{}, {streams} streams", conduit.medium),
+        None => conduit.medium.clone(),
+    };
+    vec![
+        conduit.from.clone(),
+        conduit.to.clone(),
+        medium,
+        conduit.messages.to_string(),
+        size(conduit.bytes),
+        seconds(conduit.receiver_waited),
+        seconds(conduit.sender_waited),
+        size(conduit.copied),
+        buffer,
+    ]
 }
 
 /// A line for each reason why conduits do not use shared memory, with the number of conduits.
@@ -224,33 +230,28 @@ fn detours(conduits: &[&ConduitTotals]) -> String {
 fn shortages(conduits: &[&ConduitTotals]) -> String {
     let mut senders: BTreeMap<&str, Vec<&ConduitTotals>> = BTreeMap::new();
     for conduit in conduits.iter().filter(|conduit| conduit.by_socket > 0) {
-        let sender = conduit
-            .from
-            .rsplit_once('.')
-            .map_or(&*conduit.from, |(sender, _)| sender);
+        let sender = conduit.from.rsplit_once('.');
+        let sender = sender.map_or(&*conduit.from, |(sender, _)| sender);
         senders.entry(sender).or_default().push(conduit);
     }
-    let line = |(sender, conduits): (&&str, &Vec<&ConduitTotals>)| {
-        let sum = |count: fn(&ConduitTotals) -> i64| {
-            conduits.iter().map(|conduit| count(conduit)).sum::<i64>()
-        };
-        let (short, all) = (
-            sum(|conduit| conduit.by_socket),
-            sum(|conduit| conduit.messages),
-        );
-        let why = conduits[0].detour.clone().unwrap_or_else(|| {
-            format!(
-                "no shared memory was left for them: arrays that receivers keep, or loans, held all that there may be. \
-                 TITIN_SHARED_MEMORY in the environment of {sender} sets how much that is"
-            )
-        });
-        let text = format!(
-            "{}: {short} of {all} messages went by a socket, copied, since {why}",
-            ends(conduits)
-        );
-        format!("{FAINT}{}{FAINT:#}\n", harmless(&text))
-    };
+    let line = |(sender, conduits): (&&str, &Vec<&ConduitTotals>)| shortage(sender, conduits);
     senders.iter().map(line).collect()
+}
+
+fn shortage(sender: &str, conduits: &[&ConduitTotals]) -> String {
+    let short: i64 = conduits.iter().map(|conduit| conduit.by_socket).sum();
+    let all: i64 = conduits.iter().map(|conduit| conduit.messages).sum();
+    let why = conduits[0].detour.clone().unwrap_or_else(|| {
+        format!(
+            "no shared memory was left for them: arrays that receivers keep, or loans, held all that there may be. \
+             TITIN_SHARED_MEMORY in the environment of {sender} sets how much that is"
+        )
+    });
+    let text = format!(
+        "{}: {short} of {all} messages went by a socket, copied, since {why}",
+        ends(conduits)
+    );
+    format!("{FAINT}{}{FAINT:#}\n", harmless(&text))
 }
 
 /// The ends of the first conduit, and how many more conduits there are.
@@ -272,26 +273,24 @@ fn regions(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
         Column::spare("per use"),
     ];
     let total = |name: &str| {
-        profile
-            .instances
-            .iter()
-            .find(|i| i.name == name)
-            .map_or(0.0, |i| i.total)
+        let mut instances = profile.instances.iter();
+        let instance = instances.find(|instance| instance.name == name);
+        instance.map_or(0.0, |instance| instance.total)
     };
-    let (rows, more) = first(
-        &profile.regions,
-        most,
-        "regions",
-        |region: &RegionTotals| {
-            vec![
-                region.instance.clone(),
-                region.name.clone(),
-                seconds(region.seconds),
-                percent(region.seconds, total(&region.instance)),
-                region.uses.to_string(),
-                seconds(region.seconds / region.uses.max(1) as f64),
-            ]
-        },
-    );
+    let (rows, more) = first(&profile.regions, most, "regions", |region| {
+        region_row(region, total(&region.instance))
+    });
     table(&columns, &rows, width) + &more
+}
+
+/// The row of a region in an instance with the given total time.
+fn region_row(region: &RegionTotals, total: f64) -> Vec<String> {
+    vec![
+        region.instance.clone(),
+        region.name.clone(),
+        seconds(region.seconds),
+        percent(region.seconds, total),
+        region.uses.to_string(),
+        seconds(region.seconds / region.uses.max(1) as f64),
+    ]
 }

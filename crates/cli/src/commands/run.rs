@@ -217,30 +217,18 @@ impl CommonOptions {
             warn(&format!("\n{}", report.page(colour)));
         }
         if self.json {
-            match serde_json::to_string_pretty(ending) {
-                Ok(text) => {
-                    if let Err(code) = print(&(text + "\n")) {
-                        return code;
-                    }
-                }
+            let text = match serde_json::to_string_pretty(ending) {
+                Ok(text) => text + "\n",
                 Err(error) => {
                     return complain(&format!("the end cannot be written as JSON: {error}"));
                 }
+            };
+            if let Err(code) = print(&text) {
+                return code;
             }
         } else if ending.outcome == "done" {
-            let messages: u64 = ending
-                .instances
-                .iter()
-                .map(|instance| instance.messages)
-                .sum();
             // The run has succeeded even if this line cannot be printed.
-            let _ = print(&format!(
-                "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
-                ending.model,
-                ending.seconds,
-                count(messages, "message"),
-                ending.directory.display()
-            ));
+            let _ = print(&done_line(ending));
         }
         match ending.outcome {
             "done" => ExitCode::SUCCESS,
@@ -248,6 +236,17 @@ impl CommonOptions {
             _ => ExitCode::from(FAILED),
         }
     }
+}
+
+fn done_line(ending: &RunEnd) -> String {
+    let messages = ending.instances.iter().map(|instance| instance.messages);
+    format!(
+        "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
+        ending.model,
+        ending.seconds,
+        count(messages.sum(), "message"),
+        ending.directory.display()
+    )
 }
 
 /// Prints, as a line of JSON, why nothing was started.

@@ -62,6 +62,17 @@ impl<'a> PingPongSide<'a> {
             .send(self.outgoing, None, payload, self.moment, None, None)
     }
 
+    /// The seconds that a round trip takes, averaged over `count` round trips.
+    fn round_trips(&mut self, bytes: u64, count: u32) -> Result<f64> {
+        self.rewrite(bytes);
+        let start = Instant::now();
+        for _ in 0..count {
+            self.send(bytes)?;
+            self.take()?;
+        }
+        Ok(start.elapsed().as_secs_f64() / f64::from(count))
+    }
+
     /// Receives a message. Returns the message's size, or `None` for the last message: the last
     /// message has no data.
     fn take(&self) -> Result<Option<u64>> {
@@ -101,13 +112,7 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
     // The first two touch fresh memory, and are not counted.
     let mut warm = 2;
     while times.len() < LEAST || begin.elapsed() < effort.time {
-        side.rewrite(bytes);
-        let start = Instant::now();
-        for _ in 0..at_once {
-            side.send(bytes)?;
-            side.take()?;
-        }
-        let time = start.elapsed().as_secs_f64() / f64::from(at_once) / 2.0;
+        let time = side.round_trips(bytes, at_once)? / 2.0;
         if warm > 0 {
             warm -= 1;
         } else {

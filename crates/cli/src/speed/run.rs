@@ -16,7 +16,7 @@ use titin_manager::plan::Plan;
 use titin_manager::report::Report;
 use titin_manager::session::{Interrupter, RunEnd, RunView, Session, SessionSetup};
 use titin_manager::state::InstanceStatus;
-use titin_model::{LoadOptions, Medium, StartPolicy, load};
+use titin_model::{Description, LoadOptions, Medium, StartPolicy, load};
 use titin_runtime::{Instance, Options};
 
 use super::pingpong::{PORTS, echo, measure as ping};
@@ -59,10 +59,12 @@ pub(crate) fn measure(
     }
     let interrupter = session.interrupter();
     let _forwarding = Forwarding::begin(crate::commands::run::signals()?, interrupter.clone())?;
-    let (first, second) = (
-        BenchSide::new(HERE, &connection, &interrupter),
-        BenchSide::new(THERE, &connection, &interrupter),
-    );
+    let side = |name| BenchSide {
+        name,
+        connection: &connection,
+        interrupter: &interrupter,
+    };
+    let (first, second) = (side(HERE), side(THERE));
     let (found, ending) = thread::scope(|scope| {
         let found = scope.spawn(|| first.play(|instance| ping(instance, effort)));
         if peer.medium() == Medium::Inproc {
@@ -71,9 +73,7 @@ pub(crate) fn measure(
         let ending = session.run(&mut Silent);
         (found.join(), ending)
     });
-    let found = found.map_err(|_| {
-        BenchError::Failed("internal error: a side of the benchmark panicked".into())
-    })?;
+    let found = found.map_err(|_| failed("internal error: a side of the benchmark panicked"))?;
     told(peer, &ending, found)
 }
 
@@ -84,15 +84,7 @@ struct BenchSide<'a> {
     interrupter: &'a Interrupter,
 }
 
-impl<'a> BenchSide<'a> {
-    fn new(name: &'static str, connection: &'a Path, interrupter: &'a Interrupter) -> Self {
-        BenchSide {
-            name,
-            connection,
-            interrupter,
-        }
-    }
-
+impl BenchSide<'_> {
     /// Joins the run, plays, and closes. Without the interrupt after an error, the run would wait
     /// for a side that never joins.
     fn play<T>(
@@ -159,39 +151,11 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
     fs::create_dir(folder)
         .and_then(|()| fs::write(&file, description(peer.medium(), &titin)))
         .map_err(|error| BenchError::Failed(format!("cannot write {}: {error}", file.display())))?;
-    let mut hosted = vec![HERE.to_owned()];
-    let mut by_hand = Vec::new();
-    match peer {
-        BenchPeer::Here(Medium::Inproc) => hosted.push(THERE.to_owned()),
-        BenchPeer::Here(_) => {}
-        BenchPeer::Elsewhere(_) => by_hand.push(THERE.to_owned()),
-    }
-    let start = StartPolicy::Except {
-        hosted: hosted.clone(),
-        by_hand: by_hand.clone(),
-    };
-    let refused = |report: titin_model::ProblemReport| BenchError::Failed(report.to_string());
-    let description = load(
-        &[file],
-        &LoadOptions {
-            start,
-            ..LoadOptions::default()
-        },
-    )
-    .map_err(refused)?;
-    let network = description.network(None).map_err(refused)?;
+    let choices = choices(peer);
+    let description = load_description(file, &choices)?;
+    let network = description.network(None).map_err(failed)?;
     let folders = folders(&description);
-    let choices = Choices {
-        hosted,
-        by_hand,
-        ..Choices::default()
-    };
-    let plan = compile(&network, &folders, &choices)
-        .map_err(|error| BenchError::Failed(error.to_string()))?;
-    let reach = match peer {
-        BenchPeer::Here(_) => None,
-        BenchPeer::Elsewhere(address) => Some(*address),
-    };
+    let plan = compile(&network, &folders, &choices).map_err(failed)?;
     let setup = SessionSetup {
         asked: std::time::Instant::now(),
         plan,
@@ -200,10 +164,44 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
         run_directory: Some(folder.join("run")),
         titin,
         host: Some(std::process::id()),
-        reach,
+        reach: match peer {
+            BenchPeer::Here(_) => None,
+            BenchPeer::Elsewhere(address) => Some(*address),
+        },
         scratch: folder.parent().map(Path::to_owned),
     };
-    Session::open(setup).map_err(|error| BenchError::Failed(error.to_string()))
+    Session::open(setup).map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> BenchError {
+    BenchError::Failed(error.to_string())
+}
+
+/// How the two sides are started.
+fn choices(peer: &BenchPeer) -> Choices {
+    let (here, there) = (HERE.to_owned(), THERE.to_owned());
+    let (hosted, by_hand) = match peer {
+        BenchPeer::Here(Medium::Inproc) => (vec![here, there], vec![]),
+        BenchPeer::Here(_) => (vec![here], vec![]),
+        BenchPeer::Elsewhere(_) => (vec![here], vec![there]),
+    };
+    Choices {
+        hosted,
+        by_hand,
+        ..Choices::default()
+    }
+}
+
+fn load_description(file: PathBuf, choices: &Choices) -> Result<Description, BenchError> {
+    let start = StartPolicy::Except {
+        hosted: choices.hosted.clone(),
+        by_hand: choices.by_hand.clone(),
+    };
+    let options = LoadOptions {
+        start,
+        ..LoadOptions::default()
+    };
+    load(&[file], &options).map_err(failed)
 }
 
 /// A model of two instances that send and receive in each step, with the medium pinned. Within a

@@ -59,6 +59,15 @@ impl Live {
         }
     }
 
+    /// Adds a line to the screen.
+    fn add_line(&self, template: &str) -> ProgressBar {
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        let line = self.screen.add(ProgressBar::new(PARTS));
+        line.set_style(style.progress_chars("━╸ "));
+        line
+    }
+
     /// Messages and bytes per second of an instance with the given counts, over the last looks.
     fn rate(&self, elapsed: Duration, number: usize, now: (u64, u64)) -> Option<(f64, f64)> {
         let (then, before) = self.counts.front()?;
@@ -77,6 +86,26 @@ impl Live {
             line.set_prefix(name);
         }
         line.set_message(message(standing, rate));
+    }
+
+    /// Shows how many instances have no line of their own.
+    fn show_rest<'a>(&self, hidden: impl ExactSizeIterator<Item = &'a InstanceStatus>) {
+        let Some(line) = &self.rest else { return };
+        let count = hidden.len();
+        let done = hidden.filter(|standing| standing.phase == Phase::Done);
+        let done = done.count();
+        line.set_message(format!(
+            "{FAINT}and {count} more, {done} of them done{FAINT:#}"
+        ));
+    }
+
+    fn show_clock(&mut self, elapsed: Duration, standings: &[InstanceStatus]) {
+        let left = self.time_left(elapsed, standings);
+        let left = left.map(|left| format!(", about {} left", clock(left)));
+        if let Some(line) = &self.clock {
+            let (elapsed, left) = (clock(elapsed), left.unwrap_or_default());
+            line.set_message(format!("{FAINT}{elapsed} elapsed{left}{FAINT:#}"));
+        }
     }
 
     /// The estimated time until the slowest instance with a known end has come to the end.
@@ -105,24 +134,13 @@ impl RunView for Live {
         let count = plan.instances.len();
         let room = rows().unwrap_or(24).saturating_sub(7).max(1);
         let shown = if count <= room { count } else { room - 1 };
-        self.width = plan
-            .instances
-            .iter()
-            .map(|planned| planned.name.len())
-            .max()
-            .unwrap_or(0)
-            .min(30);
-        let style = |template: &str| {
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-        };
-        let line = |template: &str| {
-            let bar = self.screen.add(ProgressBar::new(PARTS));
-            bar.set_style(style(template).progress_chars("━╸ "));
-            bar
-        };
-        self.lines = (0..shown).map(|_| line("{prefix} {msg}")).collect();
-        self.rest = (shown < count).then(|| line("{prefix}{msg}"));
-        self.clock = Some(line("{prefix}{msg}"));
+        let names = plan.instances.iter().map(|planned| planned.name.len());
+        self.width = names.max().unwrap_or(0).min(30);
+        self.lines = (0..shown)
+            .map(|_| self.add_line("{prefix} {msg}"))
+            .collect();
+        self.rest = (shown < count).then(|| self.add_line("{prefix}{msg}"));
+        self.clock = Some(self.add_line("{prefix}{msg}"));
         self.begun = vec![None; count];
     }
 
@@ -141,7 +159,6 @@ impl RunView for Live {
     }
 
     fn show(&mut self, elapsed: Duration, standings: &[InstanceStatus]) {
-        let counts = standings.iter().map(counts_of).collect();
         // The user looks most at instances that still run.
         let mut order: Vec<usize> = (0..standings.len()).collect();
         if self.rest.is_some() {
@@ -153,27 +170,13 @@ impl RunView for Live {
             let rate = self.rate(elapsed, number, counts_of(standing));
             self.show_line(line, standing, rate);
         }
-        if let Some(rest) = &self.rest {
-            let done = hidden
-                .iter()
-                .filter(|&&number| standings[number].phase == Phase::Done)
-                .count();
-            rest.set_message(format!(
-                "{FAINT}and {} more, {done} of them done{FAINT:#}",
-                hidden.len()
-            ));
-        }
+        self.show_rest(hidden.iter().map(|&number| &standings[number]));
         if self.counts.len() == LOOKS {
             self.counts.pop_front();
         }
+        let counts = standings.iter().map(counts_of).collect();
         self.counts.push_back((elapsed, counts));
-        let left = self
-            .time_left(elapsed, standings)
-            .map(|left| format!(", about {} left", clock(left)))
-            .unwrap_or_default();
-        if let Some(line) = &self.clock {
-            line.set_message(format!("{FAINT}{} elapsed{left}{FAINT:#}", clock(elapsed)));
-        }
+        self.show_clock(elapsed, standings);
     }
 
     fn interval(&self) -> Option<Duration> {
@@ -204,33 +207,25 @@ fn message(standing: &InstanceStatus, rate: Option<(f64, f64)>) -> String {
         Phase::Starting | Phase::Awaited => format!("{FAINT}{word:<8}{FAINT:#}"),
         Phase::Running | Phase::Waiting => format!("{word:<8}"),
     };
-    let simulated = standing
-        .position
-        .as_ref()
-        .and_then(|position| position.simulated);
-    if let Some(time) = simulated {
+    let position = standing.position.as_ref();
+    if let Some(time) = position.and_then(|position| position.simulated) {
         text.push_str(&format!(" t = {:<10}", short(time)));
     }
+    let is_done = standing.phase == Phase::Done;
     if let Some(part) = part(standing) {
         // The last report may be from a step before the end.
-        text.push_str(&bar(if standing.phase == Phase::Done {
-            1.0
-        } else {
-            part
-        }));
+        text.push_str(&bar(if is_done { 1.0 } else { part }));
     }
     // A rate of zero is shown too: the user cannot read a figure that comes and goes.
-    let counted = standing
-        .position
-        .as_ref()
-        .is_some_and(|position| position.messages > 0);
+    let has_sent = position.is_some_and(|position| position.messages > 0);
     if let Some((messages, bytes)) = rate
-        && !matches!(standing.phase, Phase::Done | Phase::Failed)
-        && counted
+        && !is_done
+        && standing.phase != Phase::Failed
+        && has_sent
     {
+        let bytes = titin_draw::units::bytes(bytes as u64);
         text.push_str(&format!(
-            " {FAINT}{messages:.0} messages/s, {}/s{FAINT:#}",
-            titin_draw::units::bytes(bytes as u64)
+            " {FAINT}{messages:.0} messages/s, {bytes}/s{FAINT:#}"
         ));
     }
     text

@@ -1,4 +1,4 @@
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -67,6 +67,21 @@ fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, 
     )
 }
 
+/// Measures from the second host, until the first host has all.
+fn connect(folder: &Path, address: &str, secret: &str) {
+    let mut second = bench(folder, &["--connect", address]);
+    let second = second.env("TITIN_SECRET", secret).output().unwrap();
+    let text = String::from_utf8_lossy(&second.stderr);
+    assert!(second.status.success(), "{text}");
+}
+
+/// What a process says until its end.
+fn rest_of(stream: Option<impl Read>) -> String {
+    let mut text = String::new();
+    stream.unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
@@ -124,23 +139,8 @@ fn every_medium_is_measured_and_nothing_is_left() {
 fn two_hosts_are_measured_with_the_secret_that_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, address, secret) = listening(folder.path(), &["--plot", "speed.svg"]);
-    let second = bench(folder.path(), &["--connect", &address])
-        .env("TITIN_SECRET", secret)
-        .output()
-        .unwrap();
-    assert!(
-        second.status.success(),
-        "{}",
-        String::from_utf8_lossy(&second.stderr)
-    );
-    let mut table = String::new();
-    first
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut table)
-        .unwrap();
+    connect(folder.path(), &address, &secret);
+    let table = rest_of(first.0.stdout.take());
     assert!(first.0.wait().unwrap().success(), "{table}");
     let heading = table.lines().nth(2).unwrap_or_default();
     assert_eq!(
@@ -166,23 +166,8 @@ fn the_wait_for_the_other_host_is_no_message() {
         assert!(first.0.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }
-    let second = bench(folder.path(), &["--connect", &address])
-        .env("TITIN_SECRET", secret)
-        .output()
-        .unwrap();
-    assert!(
-        second.status.success(),
-        "{}",
-        String::from_utf8_lossy(&second.stderr)
-    );
-    let mut found = String::new();
-    first
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut found)
-        .unwrap();
+    connect(folder.path(), &address, &secret);
+    let found = rest_of(first.0.stdout.take());
     let found: Value = serde_json::from_str(&found).unwrap();
     let none = &found["media"][0]["sizes"][0];
     assert_eq!(none["bytes"], 0, "{found}");
@@ -216,22 +201,8 @@ fn the_report_of_another_host_that_was_lost_names_no_folder_that_is_gone() {
         std::thread::yield_now();
     }
     second.0.kill().unwrap();
-    let mut told = String::new();
-    first
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut told)
-        .unwrap();
-    let mut said = String::new();
-    first
-        .0
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
+    let told = rest_of(first.0.stdout.take());
+    let said = rest_of(first.0.stderr.take());
     assert_eq!(first.0.wait().unwrap().code(), Some(2), "{told}{said}");
     assert!(said.contains("tcp cannot be measured: there "), "{said}");
     assert!(
@@ -310,7 +281,7 @@ fn an_address_that_cannot_be_connected_to_is_refused() {
     for seconds in ["0", "-1", "nan"] {
         let done = titin(folder.path(), &["bench", &format!("--seconds={seconds}")]);
         assert_eq!(done.code, Some(2), "{}", done.err);
-        assert!(done.err.contains("--seconds"), "{}", done.err);
+        done.assert_err("--seconds");
     }
 }
 

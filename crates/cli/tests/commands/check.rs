@@ -26,33 +26,11 @@ fn every_problem_is_told_with_its_place_its_line_and_a_caret() {
     let folder = folder(WRONG);
     let done = titin(folder.path(), &["check", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
-    assert!(
-        done.out.contains("model.ymmsl:13:5: error: "),
-        "{}",
-        done.out
-    );
-    assert!(
-        done.out
-            .contains("  13 |     cunduits: {}\n     |     ^^^^^^^^\n"),
-        "{}",
-        done.out
-    );
-    assert!(
-        done.out.contains("did you mean \"conduits\"?"),
-        "{}",
-        done.out
-    );
-    assert!(
-        done.out
-            .contains("model.ymmsl:15:7: error: component \"macro\" has no port"),
-        "{}",
-        done.out
-    );
-    assert!(
-        done.out.contains("did you mean \"state_out\"?"),
-        "{}",
-        done.out
-    );
+    done.assert_out("model.ymmsl:13:5: error: ");
+    done.assert_out("  13 |     cunduits: {}\n     |     ^^^^^^^^\n");
+    done.assert_out("did you mean \"conduits\"?");
+    done.assert_out("model.ymmsl:15:7: error: component \"macro\" has no port");
+    done.assert_out("did you mean \"state_out\"?");
     assert!(
         done.out.lines().last().unwrap().ends_with("errors"),
         "{}",
@@ -147,21 +125,11 @@ fn a_program_that_is_not_on_this_host_is_a_warning_with_where_it_was_looked_for(
     let folder = folder(text);
     let done = titin(folder.path(), &["check", "model.ymmsl"]);
     assert_eq!(done.code, Some(0), "{}", done.out);
-    assert!(
-        done.out
-            .contains("model.ymmsl:7:3: warning: program \"p\" cannot be started on this host"),
-        "{}",
-        done.out
-    );
+    done.assert_out("model.ymmsl:7:3: warning: program \"p\" cannot be started on this host");
     let place = folder.path().canonicalize().unwrap();
-    assert!(
-        done.out
-            .contains(&format!("{}/solver does not exist", place.display())),
-        "{}",
-        done.out
-    );
+    done.assert_out(&format!("{}/solver does not exist", place.display()));
     let done = titin(folder.path(), &["check", "--by-hand", "model.ymmsl"]);
-    assert!(done.out.contains("nothing wrong"), "{}", done.out);
+    done.assert_out("nothing wrong");
 }
 
 #[test]
@@ -170,7 +138,7 @@ fn a_missing_program_is_no_problem_for_programs_started_by_hand() {
     assert_eq!(titin(&example, &["check", "model.ymmsl"]).code, Some(2));
     let done = titin(&example, &["check", "--by-hand", "model.ymmsl"]);
     assert_eq!(done.code, Some(0), "{}", done.out);
-    assert!(done.out.contains("nothing wrong"), "{}", done.out);
+    done.assert_out("nothing wrong");
 }
 
 #[test]
@@ -193,7 +161,7 @@ programs:
     );
     let done = titin(folder.path(), &["check", "--strict", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}", done.out);
-    assert!(done.out.contains("matching_timelines"), "{}", done.out);
+    done.assert_out("matching_timelines");
 }
 
 #[test]
@@ -201,12 +169,7 @@ fn a_file_that_is_not_there_is_named() {
     let folder = folder("");
     let done = titin(folder.path(), &["check", "nowhere.ymmsl"]);
     assert_eq!(done.code, Some(2));
-    assert!(
-        done.out
-            .contains("nowhere.ymmsl: error: the file cannot be read"),
-        "{}",
-        done.out
-    );
+    done.assert_out("nowhere.ymmsl: error: the file cannot be read");
 }
 
 #[test]

@@ -21,6 +21,20 @@ struct Done {
     err: String,
 }
 
+impl Done {
+    /// Asserts that the command has printed a text to standard output.
+    #[track_caller]
+    fn assert_out(&self, text: &str) {
+        assert!(self.out.contains(text), "{}", self.out);
+    }
+
+    /// Asserts that the command has printed a text to standard error.
+    #[track_caller]
+    fn assert_err(&self, text: &str) {
+        assert!(self.err.contains(text), "{}", self.err);
+    }
+}
+
 /// Runs `titin` in a directory.
 fn titin(directory: &Path, arguments: &[&str]) -> Done {
     let done = Command::new(env!("CARGO_BIN_EXE_titin"))

@@ -384,11 +384,7 @@ fn a_map_without_scales_is_refused_with_an_example() {
     let folder = folder(FILTERS);
     let done = titin(folder.path(), &["plot", "--scales", "model.ymmsl"]);
     assert_eq!(done.code, Some(2));
-    assert!(
-        done.err.contains("macro: {dt: 1 s, total: 1 h"),
-        "{}",
-        done.err
-    );
+    done.assert_err("macro: {dt: 1 s, total: 1 h");
 }
 
 #[test]
@@ -409,11 +405,7 @@ fn the_picture_goes_to_a_file_or_the_reason_is_told() {
         &["plot", "model.ymmsl", "-o", "no/such/folder.svg"],
     );
     assert_eq!(done.code, Some(2));
-    assert!(
-        done.err.contains("no/such/folder.svg cannot be written"),
-        "{}",
-        done.err
-    );
+    done.assert_err("no/such/folder.svg cannot be written");
 
     let wrong = crate::folder(&FILTERS.replace("macro.out:", "macro.oot:"));
     let done = titin(wrong.path(), &["plot", "model.ymmsl"]);

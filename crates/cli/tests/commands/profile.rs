@@ -196,6 +196,13 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
     );
 }
 
+/// The events of the timeline that was written to `out.json`.
+fn trace_events(folder: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join("out.json")).unwrap();
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    timeline["traceEvents"].as_array().unwrap().clone()
+}
+
 #[test]
 fn long_tables_are_cut_and_say_so() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
@@ -224,9 +231,7 @@ fn long_tables_are_cut_and_say_so() {
 fn a_timeline_links_the_send_and_the_receive_of_a_message() {
     let folder = run_directory(&[MUSCLE3, TITIN, TRACE]);
     assert_eq!(profile(folder.path(), &["--timeline", "out.json"]), "");
-    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
-    let timeline: Value = serde_json::from_str(&text).unwrap();
-    let events = timeline["traceEvents"].as_array().unwrap();
+    let events = trace_events(folder.path());
     let find = |phase: &str| {
         events
             .iter()
@@ -281,9 +286,7 @@ fn a_timeline_says_from_where_on_nothing_is_known_of_an_instance_that_was_killed
         "DELETE FROM totals WHERE instance_oid = 2; INSERT INTO instances VALUES (3, 'late')";
     let folder = run_directory(&[MUSCLE3, TITIN, TRACE, killed]);
     assert_eq!(profile(folder.path(), &["--timeline", "out.json"]), "");
-    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
-    let timeline: Value = serde_json::from_str(&text).unwrap();
-    let events = timeline["traceEvents"].as_array().unwrap();
+    let events = trace_events(folder.path());
     let tracks: Vec<(i64, &str)> = events
         .iter()
         .filter(|e| e["name"] == "thread_name")
@@ -326,7 +329,7 @@ fn a_run_that_was_not_traced_has_no_timeline_and_says_how_to_get_one() {
     let folder = run_directory(&[MUSCLE3, TITIN]);
     let done = titin(folder.path(), &["profile", ".", "--timeline", "out.json"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("titin run --trace"), "{}", done.err);
+    done.assert_err("titin run --trace");
     assert!(!folder.path().join("out.json").exists());
 }
 
@@ -410,15 +413,9 @@ fn a_profile_of_muscle3_is_read_too() {
     let text = profile(folder.path(), &[]);
     assert!(text.lines().next().unwrap().ends_with("receive"), "{text}");
     profile(folder.path(), &["--timeline", "out.json"]);
-    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
-    let timeline: Value = serde_json::from_str(&text).unwrap();
     // Its tables do not say where a message goes, so there are tracks and no arrows.
-    let phases: Vec<&str> = timeline["traceEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|e| e["ph"].as_str())
-        .collect();
+    let events = trace_events(folder.path());
+    let phases: Vec<&str> = events.iter().filter_map(|e| e["ph"].as_str()).collect();
     assert_eq!(phases.iter().filter(|phase| **phase == "X").count(), 7);
     assert!(!phases.contains(&"s"));
     assert!(picture(folder.path()).contains("data-name=\"micro[0]\""));
@@ -447,7 +444,7 @@ fn what_is_no_profile_is_refused_with_the_reason() {
     assert!(refused("other").contains("not a profile of titin or MUSCLE3"));
     let future = run_directory(&[MUSCLE3, TITIN, "UPDATE titin_format SET major_version = 9"]);
     let done = titin(future.path(), &["profile", "."]);
-    assert!(done.err.contains("format 9"), "{}", done.err);
+    done.assert_err("format 9");
 }
 
 /// The picture of a run.
@@ -464,10 +461,10 @@ fn actor() -> PathBuf {
         .join("actor")
 }
 
-#[test]
-fn a_real_run_has_a_profile_that_adds_up() {
+/// A folder with a model of two that call each other.
+fn folder_of_pair() -> tempfile::TempDir {
     let program = |role: &str| format!("{{executable: {}, args: [{role}]}}", actor().display());
-    let folder = crate::folder(&format!(
+    crate::folder(&format!(
         "ymmsl_version: v0.2\nmodels:\n  pair:\n    components:\n      \
          macro: {{description: calls, ports: {{o_i: out, s: back}}, implementation: macro}}\n      \
          micro: {{description: is called, ports: {{f_init: in, o_f: final}}, implementation: micro}}\n    \
@@ -475,7 +472,21 @@ fn a_real_run_has_a_profile_that_adds_up() {
          programs:\n  macro: {}\n  micro: {}\n",
         program("macro"),
         program("micro")
-    ));
+    ))
+}
+
+fn assert_times_add_up(instance: &Value) {
+    let [total, compute, waiting, sending, blocked] =
+        ["total", "compute", "waiting", "sending", "blocked"]
+            .map(|key| instance[key].as_f64().unwrap());
+    let gap = compute + waiting + sending - total;
+    assert!(gap.abs() < 1e-6, "{instance}");
+    assert!(total > 0.0 && blocked <= sending, "{instance}");
+}
+
+#[test]
+fn a_real_run_has_a_profile_that_adds_up() {
+    let folder = folder_of_pair();
     for (directory, words) in [("plain", &["run"][..]), ("traced", &["run", "--trace"])] {
         let done = titin(
             folder.path(),
@@ -486,16 +497,8 @@ fn a_real_run_has_a_profile_that_adds_up() {
         assert_eq!(done.code, Some(0), "{}", done.err);
         let json: Value = serde_json::from_str(&done.out).unwrap();
         assert_eq!(json["traced"], directory == "traced");
-        for instance in json["instances"].as_array().unwrap() {
-            let [total, compute, waiting, sending, blocked] =
-                ["total", "compute", "waiting", "sending", "blocked"]
-                    .map(|key| instance[key].as_f64().unwrap());
-            assert!(
-                (compute + waiting + sending - total).abs() < 1e-6,
-                "{instance}"
-            );
-            assert!(total > 0.0 && blocked <= sending, "{instance}");
-        }
+        let instances = json["instances"].as_array().unwrap();
+        instances.iter().for_each(assert_times_add_up);
         for conduit in json["conduits"].as_array().unwrap() {
             assert_eq!(
                 (&conduit["messages"], &conduit["medium"]),
@@ -509,14 +512,9 @@ fn a_real_run_has_a_profile_that_adds_up() {
         &["profile", "traced", "--timeline", "out.json"],
     );
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
-    let timeline: Value = serde_json::from_str(&text).unwrap();
+    let events = trace_events(folder.path());
     let ends = |phase: &str| -> BTreeMap<String, f64> {
-        let events = timeline["traceEvents"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|event| event["ph"] == phase);
+        let events = events.iter().filter(|event| event["ph"] == phase);
         events
             .map(|end| (end["id"].to_string(), end["ts"].as_f64().unwrap()))
             .collect()

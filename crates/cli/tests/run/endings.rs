@@ -290,33 +290,10 @@ fn at_a_terminal_each_instance_has_a_line() {
 #[test]
 fn a_run_goes_well_where_its_process_group_is_out_of_sight() {
     // As in a container that was entered: the group's leader has no number in here.
-    let mut apart = Command::new("unshare");
-    apart.args([
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-    ]);
-    if !apart
-        .arg("true")
-        .status()
-        .is_ok_and(|status| status.success())
-    {
-        eprintln!("not tried: this system does not let us make a process namespace");
+    let Some(mut apart) = in_process_namespace(&["--mount-proc"]) else {
         return;
-    }
+    };
     let stage = Stage::pair("macro", "micro", "");
-    let mut apart = Command::new("unshare");
-    apart.args([
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-    ]);
     apart
         .arg(env!("CARGO_BIN_EXE_titin"))
         .args(["run", "model.ymmsl", "--run-dir", "run"]);

@@ -174,35 +174,12 @@ fn a_silent_program_that_cannot_be_seen_fails_the_run() {
         "titin: {heartbeat: 2 s, grace: 100 ms}",
     );
     // In a process namespace of its own, as in a container or on another host, its number tells nothing.
-    let mut apart = Command::new("unshare");
-    apart.args([
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--kill-child",
-    ]);
-    if !apart
-        .arg("true")
-        .status()
-        .is_ok_and(|status| status.success())
-    {
-        eprintln!("not tried: this system does not let us make a process namespace");
+    let Some(mut apart) = in_process_namespace(&[]) else {
         return;
-    }
+    };
     let run = stage.start(&["run", "--by-hand", "micro"]);
     stage.connection();
-    let mut apart = Command::new("unshare");
-    apart
-        .args([
-            "--user",
-            "--map-root-user",
-            "--pid",
-            "--fork",
-            "--kill-child",
-        ])
-        .arg(actor())
-        .arg("micro");
+    apart.arg(actor()).arg("micro");
     let program = stage.spawn_by_hand(apart, "micro");
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
     let inside = Command::new("pgrep")

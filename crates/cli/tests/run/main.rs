@@ -77,6 +77,23 @@ fn actor() -> PathBuf {
         .join("actor")
 }
 
+/// A command that runs a program in a process namespace of its own; `None` if this system does not
+/// let us make a process namespace.
+fn in_process_namespace(options: &[&str]) -> Option<Command> {
+    let command = || {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork"]);
+        command.arg("--kill-child").args(options);
+        command
+    };
+    let tried = command().arg("true").status();
+    if !tried.is_ok_and(|status| status.success()) {
+        eprintln!("not tried: this system does not let us make a process namespace");
+        return None;
+    }
+    Some(command())
+}
+
 impl Stage {
     /// The classic pair; each side is the actor with these words.
     fn pair(macro_words: &str, micro_words: &str, more: &str) -> Self {

@@ -54,40 +54,21 @@ struct CsvRows {
 
 impl CsvRows {
     fn open(path: &Path, reading: &ReadOptions) -> Result<Self> {
-        let file = File::open(path).on_file(path, "open")?;
-        let mut records = ReaderBuilder::new()
-            .has_headers(false)
-            .delimiter(reading.delimiter)
-            .comment(Some(b'#'))
-            .trim(Trim::All)
-            .from_reader(BufReader::with_capacity(1 << 16, file));
-        let mut head = StringRecord::new();
-        let read = records.read_record(&mut head);
-        if !read.map_err(|error| broken(path, &error))? {
-            return Err(Error::file(path, "it is empty"));
-        }
+        let mut records = open_records(path, reading.delimiter)?;
+        let head = first_row(path, &mut records)?;
         let is_numbers = head.iter().all(|field| field.parse::<f64>().is_ok());
-        let names = if is_numbers {
-            let numbers = 0..head.len();
-            numbers.map(|column| format!("column_{column}")).collect()
-        } else {
-            column_names(path, &head)?
+        let names = match is_numbers {
+            true => numbered_names(head.len()),
+            false => column_names(path, &head)?,
         };
         let time = match &reading.time_column {
             Some(name) => Some(find_column(path, &names, name)?),
             None => names.iter().position(|name| TIMES.contains(&name.as_str())),
         };
         let next = names.iter().position(|name| name == NEXT);
-        let values: Vec<usize> = if reading.columns.is_empty() {
-            let columns = 0..names.len();
-            columns
-                .filter(|column| ![time, next].contains(&Some(*column)))
-                .collect()
-        } else {
-            let columns = reading.columns.iter();
-            columns
-                .map(|name| find_column(path, &names, name))
-                .collect::<Result<_>>()?
+        let values = match &reading.columns[..] {
+            [] => columns_without(&[time, next], names.len()),
+            chosen => find_columns(path, &names, chosen)?,
         };
         let values = values.into_iter();
         Ok(CsvRows {
@@ -128,6 +109,25 @@ impl CsvRows {
         Ok(more.then_some(row))
     }
 
+    /// All rows as a map from column to array, or to a list of text.
+    fn table(mut self) -> Result<Value> {
+        let mut cells: Vec<Vec<String>> = vec![Vec::new(); self.columns.len()];
+        while let Some(row) = self.next()? {
+            for (cells, (column, _)) in cells.iter_mut().zip(&self.columns) {
+                cells.push(field(&row, *column).to_owned());
+            }
+        }
+        let entry = |((_, name), cells): ((usize, String), Vec<String>)| {
+            let values = column(cells).map_err(|why| {
+                let why = format!("column '{name}': {why}");
+                Error::file(&self.path, why)
+            })?;
+            Ok((name, values))
+        };
+        let entries = self.columns.into_iter().zip(cells).map(entry);
+        Ok(Value::Map(entries.collect::<Result<_>>()?))
+    }
+
     /// The times in a row.
     fn times(&self, row: &StringRecord) -> Result<(Option<f64>, NextTimestamp)> {
         let read = |column: usize| {
@@ -144,6 +144,44 @@ impl CsvRows {
         };
         Ok((self.time.map(read).transpose()?, next))
     }
+}
+
+fn open_records(path: &Path, delimiter: u8) -> Result<csv::Reader<BufReader<File>>> {
+    let file = File::open(path).on_file(path, "open")?;
+    Ok(ReaderBuilder::new()
+        .has_headers(false)
+        .delimiter(delimiter)
+        .comment(Some(b'#'))
+        .trim(Trim::All)
+        .from_reader(BufReader::with_capacity(1 << 16, file)))
+}
+
+fn first_row(path: &Path, records: &mut csv::Reader<BufReader<File>>) -> Result<StringRecord> {
+    let mut row = StringRecord::new();
+    let read = records.read_record(&mut row);
+    match read.map_err(|error| broken(path, &error))? {
+        true => Ok(row),
+        false => Err(Error::file(path, "it is empty")),
+    }
+}
+
+/// The names of columns in a file that does not name the columns.
+fn numbered_names(count: usize) -> Vec<String> {
+    let numbers = 0..count;
+    numbers.map(|column| format!("column_{column}")).collect()
+}
+
+/// The columns of a file that are not in `times`.
+fn columns_without(times: &[Option<usize>], count: usize) -> Vec<usize> {
+    let columns = 0..count;
+    columns
+        .filter(|column| !times.contains(&Some(*column)))
+        .collect()
+}
+
+fn find_columns(path: &Path, names: &[String], chosen: &[String]) -> Result<Vec<usize>> {
+    let chosen = chosen.iter();
+    chosen.map(|name| find_column(path, names, name)).collect()
 }
 
 /// Two columns of a file must not have the same name.
@@ -248,25 +286,11 @@ struct WholeTableReader(Option<CsvRows>);
 
 impl RecordReader for WholeTableReader {
     fn next(&mut self) -> Result<Option<FileRecord>> {
-        let Some(mut rows) = self.0.take() else {
+        let Some(rows) = self.0.take() else {
             return Ok(None);
         };
-        let mut cells: Vec<Vec<String>> = vec![Vec::new(); rows.columns.len()];
-        while let Some(row) = rows.next()? {
-            for (cells, (column, _)) in cells.iter_mut().zip(&rows.columns) {
-                cells.push(field(&row, *column).to_owned());
-            }
-        }
-        let entry = |((_, name), cells): ((usize, String), Vec<String>)| {
-            let values = column(cells).map_err(|why| {
-                let why = format!("column '{name}': {why}");
-                Error::file(&rows.path, why)
-            })?;
-            Ok((name, values))
-        };
-        let entries = rows.columns.into_iter().zip(cells).map(entry);
         Ok(Some(FileRecord {
-            value: Value::Map(entries.collect::<Result<_>>()?),
+            value: rows.table()?,
             timestamp: None,
             next: NextTimestamp::Known(None),
             settings: None,
@@ -320,20 +344,23 @@ fn column(cells: Vec<String>) -> Result<Value, NumberError> {
     }
     let numbers = numbers.into_iter().filter_map(Result::transpose);
     let values: Vec<ElementValue> = numbers.collect::<Result<_, _>>()?;
-    let mut all = values.iter();
-    let dtype = if all
-        .all(|value| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok()))
-    {
-        Dtype::Int64
-    } else {
-        Dtype::Float64
+    Ok(number_array(&values))
+}
+
+/// An array of whole numbers, or of real numbers if one of the numbers is not a whole number of 64
+/// bits.
+fn number_array(values: &[ElementValue]) -> Value {
+    let is_int = |value: &ElementValue| matches!(value, ElementValue::Whole(whole) if i64::try_from(*whole).is_ok());
+    let dtype = match values.iter().all(is_int) {
+        true => Dtype::Int64,
+        false => Dtype::Float64,
     };
     let mut elements = Vec::with_capacity(values.len() * 8);
-    for value in &values {
+    for value in values {
         element_text::push(*value, dtype, &mut elements).expect("a type that all of them fit");
     }
     let layout = Layout::new(dtype, StorageOrder::C, [values.len() as u64]);
-    Ok(Value::Array(layout, elements))
+    Value::Array(layout, elements)
 }
 
 fn cell(text: &str) -> Result<Value, NumberError> {
@@ -424,17 +451,22 @@ impl CsvWriter {
                 Err(Error::file(self.file.path(), why))
             }
             None => {
-                let values = || names.iter().map(String::as_str);
-                let all = || values().chain(TIMES).chain([NEXT]);
-                if all().collect::<BTreeSet<_>>().len() != all().count() {
-                    let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
-                    return Err(Error::file(self.file.path(), why));
-                }
-                let head = self.row(["timestamp", NEXT].into_iter().chain(values()))?;
+                let head = self.head(&names)?;
                 self.columns = Some(names);
                 Ok(head)
             }
         }
+    }
+
+    /// The row with the names of the columns.
+    fn head(&self, names: &[String]) -> Result<Vec<u8>> {
+        let values = || names.iter().map(String::as_str);
+        let all = || values().chain(TIMES).chain([NEXT]);
+        if all().collect::<BTreeSet<_>>().len() != all().count() {
+            let why = "two columns would be called the same, or as those with the times are; a .jsonl file can keep it";
+            return Err(Error::file(self.file.path(), why));
+        }
+        self.row(["timestamp", NEXT].into_iter().chain(values()))
     }
 }
 
@@ -459,15 +491,7 @@ impl MessageWriter for CsvWriter {
 
 /// The columns of a message, each with a name and a value.
 fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordError> {
-    let cell = |entry: &View<'_>| {
-        single(entry).ok_or_else(|| {
-            RecordError::new(format!(
-                "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
-                 a .jsonl or .npy file can keep it",
-                describe(value)
-            ))
-        })
-    };
+    let cell = |entry: &View<'_>| single(entry).ok_or_else(|| does_not_fit_a_row(value));
     match value {
         Tree::Array(layout, elements) if layout.shape.len() <= 1 && !layout.dtype.is_complex() => {
             let values: Vec<ElementValue> = element_text::read(layout.dtype, elements).collect();
@@ -481,6 +505,14 @@ fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordError> {
             .collect(),
         value => Ok(vec![("value".to_owned(), cell(value)?)]),
     }
+}
+
+fn does_not_fit_a_row(value: &View<'_>) -> RecordError {
+    RecordError::new(format!(
+        "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
+         a .jsonl or .npy file can keep it",
+        describe(value)
+    ))
 }
 
 /// The names of the columns of an array.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use titin_runtime::{Dtype, ElementValue, Layout, StorageOrder};
+use titin_runtime::{Dtype, ElementValue, Layout, Overlay, StorageOrder};
 
 use super::output::Output;
 use super::{FileRecord, MessageWriter, NextTimestamp, RecordError, RecordPosition, RecordReader};
@@ -163,12 +163,7 @@ fn record(line: Value) -> Result<FileRecord, RecordError> {
             "timestamp" => record.timestamp = Some(time(&name, &value)?),
             "next_timestamp" if value == Value::Nil => record.next = NextTimestamp::Known(None),
             "next_timestamp" => record.next = NextTimestamp::Known(Some(time(&name, &value)?)),
-            "settings" => {
-                let overlay = titin_runtime::overlay_of(&value);
-                let overlay =
-                    overlay.map_err(|why| RecordError::new(format!("'settings': {why}")))?;
-                record.settings = Some(overlay);
-            }
+            "settings" => record.settings = Some(settings(&value)?),
             "data" => record.value = unmarked(value)?,
             _ => {
                 return Err(RecordError::new(format!(
@@ -178,6 +173,11 @@ fn record(line: Value) -> Result<FileRecord, RecordError> {
         }
     }
     Ok(record)
+}
+
+fn settings(value: &Value) -> Result<Overlay, RecordError> {
+    let overlay = titin_runtime::overlay_of(value);
+    overlay.map_err(|why| RecordError::new(format!("'settings': {why}")))
 }
 
 fn time(name: &str, value: &Value) -> Result<f64, RecordError> {
@@ -273,45 +273,56 @@ impl Entries {
         }
         let mut elements = Vec::with_capacity(values.len() * dtype.size());
         for value in values {
-            let number = match value {
-                Value::Text(text) => element_text::parse(text)?,
-                Value::Bool(flag) => Some(ElementValue::Whole((*flag).into())),
-                value => element_text::of(value),
-            };
-            let wrong = || RecordError::new(format!("an array holds {}", describe(value)));
-            element_text::push(number.ok_or_else(wrong)?, dtype, &mut elements)?;
+            element_text::push(array_element(value)?, dtype, &mut elements)?;
         }
         Ok(Value::Array(layout, elements))
     }
 
     fn layout(&self, dtype: &Value) -> Result<Layout, RecordError> {
-        let dtype = element_type(dtype)?;
-        let order = match self.get("order") {
-            None => StorageOrder::C,
-            Some(Value::Text(order)) if order == "C" => StorageOrder::C,
-            Some(Value::Text(order)) if order == "F" => StorageOrder::Fortran,
-            _ => return Err(RecordError::new("\"order\" of an array is \"C\" or \"F\"")),
-        };
+        Ok(Layout {
+            dtype: element_type(dtype)?,
+            order: self.order()?,
+            shape: self.shape()?.into(),
+            names: self.names()?,
+        })
+    }
+
+    fn order(&self) -> Result<StorageOrder, RecordError> {
+        match self.get("order") {
+            None => Ok(StorageOrder::C),
+            Some(Value::Text(order)) if order == "C" => Ok(StorageOrder::C),
+            Some(Value::Text(order)) if order == "F" => Ok(StorageOrder::Fortran),
+            _ => Err(RecordError::new("\"order\" of an array is \"C\" or \"F\"")),
+        }
+    }
+
+    fn shape(&self) -> Result<Vec<u64>, RecordError> {
         let extent = |value: &Value| match value {
             Value::Int(extent) => u64::try_from(*extent).ok(),
             _ => None,
         };
         let shape: Option<Vec<u64>> = self.list("shape")?.iter().map(extent).collect();
-        let wrong = || RecordError::new("\"shape\" of an array is a list of whole numbers");
-        let shape = shape.ok_or_else(wrong)?.into();
+        shape.ok_or_else(|| RecordError::new("\"shape\" of an array is a list of whole numbers"))
+    }
+
+    fn names(&self) -> Result<Vec<String>, RecordError> {
         let name = |value: &Value| match value {
             Value::Text(name) => Some(name.clone()),
             _ => None,
         };
         let names: Option<Vec<String>> = self.list("names")?.iter().map(name).collect();
-        let wrong = || RecordError::new("\"names\" of an array is a list of text");
-        Ok(Layout {
-            dtype,
-            order,
-            shape,
-            names: names.ok_or_else(wrong)?,
-        })
+        names.ok_or_else(|| RecordError::new("\"names\" of an array is a list of text"))
     }
+}
+
+/// A value in the list of an array's values.
+fn array_element(value: &Value) -> Result<ElementValue, RecordError> {
+    let number = match value {
+        Value::Text(text) => element_text::parse(text)?,
+        Value::Bool(flag) => Some(ElementValue::Whole((*flag).into())),
+        value => element_text::of(value),
+    };
+    number.ok_or_else(|| RecordError::new(format!("an array holds {}", describe(value))))
 }
 
 fn element_type(dtype: &Value) -> Result<Dtype, RecordError> {
@@ -431,15 +442,16 @@ impl Serialize for WrittenValue<'_> {
                 serialize_marked(serializer, "$float", &element_text::real_text(*number))
             }
             View::Text(text) => serializer.serialize_str(text),
-            View::Bytes(bytes) => {
-                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                serialize_marked(serializer, "$bytes", &digits)
-            }
+            View::Bytes(bytes) => serialize_marked(serializer, "$bytes", &hexadecimal(bytes)),
             View::List(values) => serializer.collect_seq(values.iter().map(WrittenValue)),
             View::Map(entries) => serialize_map(serializer, entries),
             View::Array(layout, elements) => serialize_array(serializer, layout, elements),
         }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a map with a single key, such as `$bytes`.
@@ -506,7 +518,7 @@ impl Serialize for Elements<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use titin_runtime::{Overlay, Setting};
+    use titin_runtime::Setting;
 
     fn read_all(path: &Path) -> Result<Vec<FileRecord>> {
         let mut reader = LinesReader::open(path)?;

@@ -6,7 +6,7 @@
 //! and ended by a newline.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use titin_runtime::{Dtype, Layout, StorageOrder};
@@ -59,36 +59,66 @@ impl NpyReader {
         let (header, begin) = read_header(&mut stream).map_err(|why| Error::file(path, why))?;
         let spare = spare_bytes(path, &header.layout, size - begin)?;
         let times = times::read(path)?;
-        let time_axis = time_axis.unwrap_or_else(|| {
-            // One time belongs to a single array, which has no axis for it.
-            let unfinished = spare > 0 && header.layout.bytes() == Some(spare);
-            times
-                .as_ref()
-                .is_some_and(|times| times.len() != 1 && !(times.len() == 2 && unfinished))
-        });
+        let unfinished = spare > 0 && header.layout.bytes() == Some(spare);
+        let time_axis = time_axis.unwrap_or_else(|| has_time_axis(times.as_deref(), unfinished));
         let (record, steps) = record_of(path, &header.layout, time_axis)?;
-        let times = times
-            .map(|times| times_of_steps(path, times, steps, spare > 0))
-            .transpose()?;
-        let is_scattered = header.layout.order == StorageOrder::Fortran
-            && steps > 1
-            && record.shape.iter().any(|extent| *extent > 1);
-        let body = if is_scattered {
-            let mut bytes = vec![0; header.layout.bytes().unwrap_or_default() as usize];
-            stream.read_exact(&mut bytes).on_file(path, "read")?;
-            NpyBody::Scattered(bytes)
-        } else {
-            NpyBody::Stream(stream)
-        };
+        let times = times.map(|times| times_of_steps(path, times, steps, spare > 0));
         Ok(NpyReader {
             path: path.to_owned(),
+            times: times.transpose()?,
+            body: NpyBody::of(path, stream, &header.layout, &record, steps)?,
             header,
             record,
             steps,
             step: 0,
-            times,
-            body,
         })
+    }
+}
+
+impl NpyBody {
+    /// The elements behind a header.
+    fn of(
+        path: &Path,
+        mut stream: BufReader<File>,
+        whole: &Layout,
+        record: &Layout,
+        steps: u64,
+    ) -> Result<Self> {
+        let is_scattered = whole.order == StorageOrder::Fortran
+            && steps > 1
+            && record.shape.iter().any(|extent| *extent > 1);
+        if !is_scattered {
+            return Ok(NpyBody::Stream(stream));
+        }
+        let mut bytes = vec![0; whole.bytes().unwrap_or_default() as usize];
+        stream.read_exact(&mut bytes).on_file(path, "read")?;
+        Ok(NpyBody::Scattered(bytes))
+    }
+
+    /// Reads the elements of a record into `elements`.
+    fn read(&mut self, step: u64, steps: u64, size: usize, elements: &mut [u8]) -> io::Result<()> {
+        match self {
+            NpyBody::Stream(stream) => stream.read_exact(elements),
+            NpyBody::Scattered(bytes) => {
+                let first = step as usize * size;
+                let gather = bytes[first..].chunks(steps as usize * size);
+                for (to, from) in elements.chunks_exact_mut(size).zip(gather) {
+                    to.copy_from_slice(&from[..size]);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the first axis of an array is time, by the times beside the array. A single time belongs
+/// to a single array, which has no axis for time. `unfinished` says whether a stopped writer has
+/// left a second array, perhaps with a time.
+fn has_time_axis(times: Option<&[Times]>, unfinished: bool) -> bool {
+    match times.map(<[_]>::len) {
+        None | Some(1) => false,
+        Some(2) => !unfinished,
+        Some(_) => true,
     }
 }
 
@@ -148,25 +178,14 @@ impl RecordReader for NpyReader {
         if self.step == self.steps {
             return Ok(None);
         }
+        let step = self.step;
         let size = self.record.dtype.size();
         let mut elements = vec![0; self.record.bytes().unwrap_or_default() as usize];
-        match &mut self.body {
-            NpyBody::Stream(stream) => stream
-                .read_exact(&mut elements)
-                .on_file(&self.path, "read")?,
-            NpyBody::Scattered(bytes) => {
-                let first = self.step as usize * size;
-                let gather = bytes[first..].chunks(self.steps as usize * size);
-                elements
-                    .chunks_exact_mut(size)
-                    .zip(gather)
-                    .for_each(|(to, from)| to.copy_from_slice(&from[..size]));
-            }
-        }
+        let read = self.body.read(step, self.steps, size, &mut elements);
+        read.on_file(&self.path, "read")?;
         if self.header.big_endian {
             swap(self.record.dtype, &mut elements);
         }
-        let step = self.step;
         self.step += 1;
         let time = self.times.as_ref().map(|times| times[step as usize]);
         Ok(Some(FileRecord {
@@ -211,38 +230,53 @@ impl NpyWriter {
         }
     }
 
+    /// Checks that a message has the element type and the shape of the messages before.
+    fn check(&self, layout: &Layout, value: &View<'_>, time: f64) -> Result<()> {
+        let Some(record) = &self.record else {
+            return Ok(());
+        };
+        if (record.dtype, &record.shape) == (layout.dtype, &layout.shape) {
+            return Ok(());
+        }
+        let why = format!(
+            "message {} at time {time:?} is {}; those before were {} with shape {:?}. For a file per message put `{{step}}` \
+             into its name",
+            self.steps,
+            describe(value),
+            record.dtype.name(),
+            record.shape
+        );
+        Err(Error::file(self.file.path(), why))
+    }
+
+    /// The layout of the whole array with a further message.
+    fn grown(&self, layout: &Layout) -> Layout {
+        let mut whole = layout.clone();
+        if self.steps > 0 {
+            whole.order = StorageOrder::C;
+            whole.shape.insert(0, self.steps + 1);
+        }
+        whole
+    }
+
     /// With the second message, the array gets a first axis that counts messages. In Fortran order,
     /// the array could not grow along the first axis. So the first message is turned round.
-    fn turn(&mut self, record: &Layout, header: &[u8], second: &[u8]) -> Result<()> {
+    fn turn(&mut self, record: Layout, header: &[u8], second: &[u8]) -> Result<()> {
         let mut first = vec![0; self.length as usize];
         self.file.read(&mut first, self.begin)?;
-        let turned = array_joining::reorder(record, &first, StorageOrder::C);
-        self.file.replace(&[header, &turned, second])
+        let turned = array_joining::reorder(&record, &first, StorageOrder::C);
+        self.file.replace(&[header, &turned, second])?;
+        let order = StorageOrder::C;
+        self.record = Some(Layout { order, ..record });
+        Ok(())
     }
 }
 
 impl MessageWriter for NpyWriter {
     fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
         let (layout, elements) = array_of(self.file.path(), value)?;
-        if let Some(record) = &self.record
-            && (record.dtype, &record.shape) != (layout.dtype, &layout.shape)
-        {
-            let why = format!(
-                "message {} at time {:?} is {}; those before were {} with shape {:?}. For a file per message put `{{step}}` \
-                 into its name",
-                self.steps,
-                meta.timestamp,
-                describe(value),
-                record.dtype.name(),
-                record.shape
-            );
-            return Err(Error::file(self.file.path(), why));
-        }
-        let mut whole = layout.clone();
-        if self.steps > 0 {
-            whole.order = StorageOrder::C;
-            whole.shape.insert(0, self.steps + 1);
-        }
+        self.check(layout, value, meta.timestamp)?;
+        let whole = self.grown(layout);
         let header = write_header(&whole, room_to_grow(layout));
         if self.steps == 0 {
             self.begin = header.len() as u64;
@@ -251,17 +285,10 @@ impl MessageWriter for NpyWriter {
         let elements = array_joining::reorder(layout, elements, whole.order);
         self.file.put(&elements, self.begin + self.length)?;
         self.times.write(meta.timestamp, meta.next)?;
-        match self
-            .record
-            .take_if(|record| self.steps == 1 && record.order == StorageOrder::Fortran)
-        {
-            Some(record) => {
-                self.turn(&record, &header, &elements)?;
-                self.record = Some(Layout {
-                    order: StorageOrder::C,
-                    ..record
-                });
-            }
+        let is_second = self.steps == 1;
+        let to_turn = |record: &mut Layout| is_second && record.order == StorageOrder::Fortran;
+        match self.record.take_if(to_turn) {
+            Some(record) => self.turn(record, &header, &elements)?,
             None => self.file.put(&header, 0)?,
         }
         self.length += elements.len() as u64;
@@ -302,7 +329,7 @@ enum HeaderError {
     #[error("it is no .npy file: it ends within its header")]
     Short,
     #[error("cannot read it: {0}")]
-    System(std::io::Error),
+    System(io::Error),
     #[error("it is no .npy file: it does not begin with \"\\x93NUMPY\"")]
     NoMagic,
     #[error("it is of version {0} of the format; versions 1 to 3 are read")]
@@ -323,10 +350,10 @@ enum HeaderError {
     Elements(String),
 }
 
-impl From<std::io::Error> for HeaderError {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for HeaderError {
+    fn from(error: io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => HeaderError::Short,
+            io::ErrorKind::UnexpectedEof => HeaderError::Short,
             _ => HeaderError::System(error),
         }
     }
@@ -356,54 +383,67 @@ fn read_header(stream: &mut impl Read) -> Result<(NpyHeader, u64), HeaderError> 
     Ok((parse_header(&text)?, (8 + digits + length) as u64))
 }
 
-/// Reads the dict. The three entries come in any order; values hold no braces, and quotes only
-/// around text.
+/// Reads the dict.
 fn parse_header(text: &str) -> Result<NpyHeader, HeaderError> {
-    let wrong = |what: &str| HeaderError::Wrong {
-        what: what.to_owned(),
-        header: text.trim().to_owned(),
-    };
-    let after = |key: &str| {
+    let dict = HeaderDict(text);
+    let (dtype, big_endian) = dict.element_type()?;
+    let layout = Layout::new(dtype, dict.order()?, dict.shape()?);
+    match layout.bytes() {
+        Some(_) => Ok(NpyHeader { layout, big_endian }),
+        None => Err(dict.wrong("'shape' is beyond 64 bits")),
+    }
+}
+
+/// The dict of a header. The three entries come in any order; values hold no braces, and quotes
+/// only around text.
+struct HeaderDict<'a>(&'a str);
+
+impl<'a> HeaderDict<'a> {
+    fn wrong(&self, what: &str) -> HeaderError {
+        HeaderError::Wrong {
+            what: what.to_owned(),
+            header: self.0.trim().to_owned(),
+        }
+    }
+
+    /// The text from the value of an entry on.
+    fn value(&self, key: &str) -> Result<&'a str, HeaderError> {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-        let at = quoted
-            .iter()
-            .find_map(|quoted| text.split_once(quoted.as_str()));
-        let value = at.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
-        value
-            .map(str::trim_start)
-            .ok_or_else(|| wrong(&format!("there is no '{key}'")))
-    };
-    let descr = after("descr")?;
-    let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
-    let descr = quote
-        .and_then(|quote| descr[1..].split_once(quote))
-        .map(|(descr, _)| descr);
-    let descr = descr.ok_or(HeaderError::Records)?;
-    let (dtype, big_endian) =
-        dtype_of(descr).ok_or_else(|| HeaderError::Elements(descr.to_owned()))?;
-    let order = match after("fortran_order")? {
-        value if value.starts_with("True") => StorageOrder::Fortran,
-        value if value.starts_with("False") => StorageOrder::C,
-        _ => return Err(wrong("'fortran_order' is neither True nor False")),
-    };
-    let shape = after("shape")?
-        .strip_prefix('(')
-        .and_then(|shape| shape.split_once(')'));
-    let (shape, _) = shape.ok_or_else(|| wrong("'shape' is no tuple"))?;
-    let extents = shape
-        .split(',')
-        .map(|extent| extent.trim().trim_end_matches('L'))
-        .filter(|extent| !extent.is_empty());
-    let shape: Option<Vec<u64>> = extents.map(|extent| extent.parse().ok()).collect();
-    let layout = Layout::new(
-        dtype,
-        order,
-        shape.ok_or_else(|| wrong("'shape' holds what is no number"))?,
-    );
-    layout
-        .bytes()
-        .ok_or_else(|| wrong("'shape' is beyond 64 bits"))?;
-    Ok(NpyHeader { layout, big_endian })
+        let mut quoted = quoted.iter();
+        let entry = quoted.find_map(|quoted| self.0.split_once(quoted.as_str()));
+        let value = entry.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
+        let value = value.map(str::trim_start);
+        value.ok_or_else(|| self.wrong(&format!("there is no '{key}'")))
+    }
+
+    /// The element type, and whether numbers are stored with the most significant byte first.
+    fn element_type(&self) -> Result<(Dtype, bool), HeaderError> {
+        let value = self.value("descr")?;
+        let quote = value.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let descr = quote.and_then(|quote| value[1..].split_once(quote));
+        let (descr, _) = descr.ok_or(HeaderError::Records)?;
+        dtype_of(descr).ok_or_else(|| HeaderError::Elements(descr.to_owned()))
+    }
+
+    fn order(&self) -> Result<StorageOrder, HeaderError> {
+        match self.value("fortran_order")? {
+            value if value.starts_with("True") => Ok(StorageOrder::Fortran),
+            value if value.starts_with("False") => Ok(StorageOrder::C),
+            _ => Err(self.wrong("'fortran_order' is neither True nor False")),
+        }
+    }
+
+    fn shape(&self) -> Result<Vec<u64>, HeaderError> {
+        let tuple = self.value("shape")?.strip_prefix('(');
+        let tuple = tuple.and_then(|shape| shape.split_once(')'));
+        let (extents, _) = tuple.ok_or_else(|| self.wrong("'shape' is no tuple"))?;
+        let extents = extents.split(',');
+        let extents = extents
+            .map(|extent| extent.trim().trim_end_matches('L'))
+            .filter(|extent| !extent.is_empty());
+        let shape: Option<Vec<u64>> = extents.map(|extent| extent.parse().ok()).collect();
+        shape.ok_or_else(|| self.wrong("'shape' holds what is no number"))
+    }
 }
 
 fn dtype_of(descr: &str) -> Option<(Dtype, bool)> {

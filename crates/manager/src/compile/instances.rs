@@ -167,28 +167,24 @@ fn planned_program(
     instance: &str,
     folders: &[PathBuf],
 ) -> Option<PlannedProgram> {
-    let folder = program
-        .directory
-        .clone()
-        .map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+    let folder = program.directory.clone();
+    let folder = folder.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
     let command = planned_command(program, instance, folder.as_ref(), folders)?;
-    let processes = component.need.processes();
-    let processes = u32::try_from(processes).unwrap_or(u32::MAX).max(1);
-    let cores = u32::try_from(component.need.cores()).unwrap_or(u32::MAX);
-    let env = program.env.iter();
+    let need = &component.need;
+    let [processes, cores] =
+        [need.processes(), need.cores()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let processes = processes.max(1);
     Some(PlannedProgram {
         name: program.name.to_string(),
         command,
         base: program.base_env,
         modules: program.modules.clone(),
         virtual_env: program.virtual_env.clone(),
-        env: env
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
+        env: program.env.clone().into_iter().collect(),
         mpi: mpi_launcher(program.execution_model).map(|launcher| MpiProcesses {
             launcher,
             processes,
-            nodes: nodes(&component.need),
+            nodes: nodes(need),
         }),
         threads: (cores / processes).max(1),
         folder: folder

@@ -70,21 +70,11 @@ impl Guard {
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
-        // Ctrl-C must not reach the guard before the guard has its own session, so the guard starts
-        // in a new process group. To begin the session, the guard joins the manager's group again.
-        // The guard cannot join a group outside of this process's PID namespace. But then no
-        // terminal sends Ctrl-C here.
-        if process_tree::group(process_tree::own_pid()).is_some() {
-            guard.process_group(0);
-        }
-        let child = guard
-            .arg("guard")
-            .args([connection, meeting_place])
-            .args(scratch)
-            .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
+        guard.arg("guard").args([connection, meeting_place]);
+        guard.args(scratch).stdin(OwnedFd::from(theirs));
+        guard.stdout(Stdio::null()).stderr(log);
+        begin_group(&mut guard);
+        let child = guard.spawn()?;
         let reading = socket.try_clone()?;
         let pid = Arc::new(Mutex::new(Some(child.id())));
         let lives = pid.clone();
@@ -149,6 +139,16 @@ impl Guard {
             .lock()
             .expect("nobody panics while writing")
             .write_all(&line);
+    }
+}
+
+/// Has the guard start in a new process group, because Ctrl-C must not reach the guard before the
+/// guard has its own session. To begin the session, the guard joins the manager's group again. The
+/// guard cannot join a group outside of this process's PID namespace. But then no terminal sends
+/// Ctrl-C here.
+fn begin_group(guard: &mut Command) {
+    if process_tree::group(process_tree::own_pid()).is_some() {
+        guard.process_group(0);
     }
 }
 

@@ -69,9 +69,21 @@ impl MpiFiles {
 
     /// Finds the new files that processes below this process have open or mapped.
     pub(super) fn look(&mut self) {
+        let mut new = self.new_files();
+        if new.is_empty() {
+            return;
+        }
+        for process in process_tree::descendants(process_tree::own_pid()) {
+            self.found
+                .extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
+        }
+    }
+
+    /// The files that the system has reported since the last look.
+    fn new_files(&self) -> HashMap<OsString, FileId> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
-        let mut new: HashMap<OsString, FileId> = HashMap::new();
+        let mut new = HashMap::new();
         while let Ok(event) = events.next() {
             let name = OsStr::from_bytes(event.file_name().map(CStr::to_bytes).unwrap_or_default());
             if NAMES.iter().any(|begin| name.as_bytes().starts_with(begin))
@@ -81,13 +93,7 @@ impl MpiFiles {
                 new.insert(name.to_owned(), file);
             }
         }
-        if new.is_empty() {
-            return;
-        }
-        for process in process_tree::descendants(process_tree::own_pid()) {
-            self.found
-                .extend(new.extract_if(|name, file| has(&process, &self.place.join(name), *file)));
-        }
+        new
     }
 
     /// Removes the remaining files, after the end of the processes.

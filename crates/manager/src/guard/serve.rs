@@ -67,14 +67,19 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
     let manager_lives = guard.run();
     remove_connection(connection, meeting_place);
     if let Some(scratch) = scratch {
-        // A killed process closes its socket first, and unlocks its folders a moment later.
         if let Some(manager) = manager.filter(|_| !manager_lives) {
-            let ended = PollFd::new(&manager, PollFlags::IN);
-            let _ = poll(&mut [ended], Some(&MANAGER_EXIT_TIME));
+            await_exit(&manager);
         }
         folder_lock::remove_unused(scratch);
     }
     Ok(())
+}
+
+/// Waits for the end of the manager. A killed process closes its socket first, and unlocks its
+/// folders a moment later.
+fn await_exit(manager: &OwnedFd) {
+    let ended = PollFd::new(manager, PollFlags::IN);
+    let _ = poll(&mut [ended], Some(&MANAGER_EXIT_TIME));
 }
 
 /// Takes the socket out of standard input, so that no program inherits the socket.

@@ -26,23 +26,18 @@ impl Invocation<'_> {
     pub(super) fn launcher(&self, mpi: MpiProcesses) -> Result<Vec<String>, LaunchError> {
         let processes = mpi.processes;
         let in_slurm = self.context.is_in_slurm();
+        let first = |names: &[&'static str]| self.first_in_path(names).to_owned();
         let (launcher, mut options) = match mpi.launcher {
             MpiLauncher::OpenMpi => (
-                self.first_in_path(&["mpirun.openmpi", "mpirun"]).to_owned(),
+                first(&["mpirun.openmpi", "mpirun"]),
                 words(&OPEN_MPI_OPTIONS, processes),
             ),
             MpiLauncher::Mpich => (
-                self.first_in_path(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"])
-                    .to_owned(),
+                first(&["mpiexec.mpich", "mpiexec.hydra", "mpiexec"]),
                 words(&["-n"], processes),
             ),
             MpiLauncher::IntelMpi => (self.launcher_of_intel_mpi(), words(&["-n"], processes)),
-            MpiLauncher::Srun if in_slurm => {
-                let threads = self.program.threads;
-                let mut options = words(&["--kill-on-bad-exit=1", "--cpus-per-task"], threads);
-                options.extend(words(&["--ntasks"], processes));
-                ("srun".to_owned(), options)
-            }
+            MpiLauncher::Srun if in_slurm => ("srun".to_owned(), self.options_of_srun(processes)),
             MpiLauncher::Srun => return Err(LaunchError::NoAllocation),
         };
         // Outside of Slurm the launcher chooses the nodes.
@@ -51,6 +46,13 @@ impl Invocation<'_> {
         }
         options.insert(0, launcher);
         Ok(options)
+    }
+
+    fn options_of_srun(&self, processes: u32) -> Vec<String> {
+        let threads = self.program.threads;
+        let mut options = words(&["--kill-on-bad-exit=1", "--cpus-per-task"], threads);
+        options.extend(words(&["--ntasks"], processes));
+        options
     }
 
     /// Intel's `mpirun` runs the first `mpiexec.hydra` in `PATH`. The first may be MPICH's. So
@@ -120,14 +122,7 @@ impl Invocation<'_> {
             return Vec::new();
         };
         let folders: Vec<(&str, PathBuf)> = match self.context.is_in_slurm() {
-            // Each host of the job has such a folder. `mpirun` removes the folder.
-            true => {
-                let given = |name| self.context.given(name, self.program);
-                let base = given(OPEN_MPI_BASE).or_else(|| given("TMPDIR"));
-                let run = temporary.file_name().unwrap_or_default().to_string_lossy();
-                let folder = Path::new(base.unwrap_or("/tmp")).join(format!("{run}-{instance}"));
-                vec![("OMPI_MCA_orte_top_session_dir", folder)]
-            }
+            true => vec![self.session_folder_on_each_host(temporary, instance)],
             // The folders are removed with the run, and with them the memory that ranks share. A
             // killed rank would leave folders and memory behind.
             false => vec![
@@ -139,6 +134,19 @@ impl Invocation<'_> {
         };
         let text = |(name, folder): (_, PathBuf)| (name, folder.to_string_lossy().into_owned());
         folders.into_iter().map(text).collect()
+    }
+
+    /// A session folder that each host of a Slurm job has. `mpirun` removes the folder.
+    fn session_folder_on_each_host(
+        &self,
+        temporary: &Path,
+        instance: &str,
+    ) -> (&'static str, PathBuf) {
+        let given = |name| self.context.given(name, self.program);
+        let base = given(OPEN_MPI_BASE).or_else(|| given("TMPDIR"));
+        let run = temporary.file_name().unwrap_or_default().to_string_lossy();
+        let folder = Path::new(base.unwrap_or("/tmp")).join(format!("{run}-{instance}"));
+        ("OMPI_MCA_orte_top_session_dir", folder)
     }
 }
 

@@ -91,30 +91,15 @@ impl Database {
     /// # Errors
     /// [`ReadError`] if there is no profile, or the file cannot be read.
     pub fn open(given: &Path) -> Result<Database, ReadError> {
-        let is_directory = given.is_dir();
-        let path = match is_directory {
-            true => given.join("performance.sqlite"),
-            false => given.to_path_buf(),
-        };
-        match path.exists() {
-            true => {}
-            false if is_directory => return Err(ReadError::NotInDirectory(path)),
-            false => return Err(ReadError::NoFile(path)),
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(&path, flags);
+        let path = profile_file(given)?;
         let unreadable = |source| ReadError::Database {
             path: path.clone(),
             source,
         };
-        let connection = opened.map_err(unreadable)?;
-        let own = has_table(&connection, "titin_format").map_err(unreadable)?;
-        let table = match own {
-            true => "titin_format",
-            false if has_table(&connection, "muscle3_format").map_err(unreadable)? => {
-                "muscle3_format"
-            }
-            false => return Err(ReadError::NoProfile(path)),
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(unreadable)?;
+        let Some(table) = format_table(&connection).map_err(unreadable)? else {
+            return Err(ReadError::NoProfile(path));
         };
         let sql = format!("SELECT major_version FROM {table}");
         let major = connection.query_row(&sql, [], |row| row.get(0));
@@ -122,7 +107,7 @@ impl Database {
             1 => Ok(Database {
                 connection,
                 path,
-                own,
+                own: table == OWN_FORMAT,
             }),
             major => Err(ReadError::Format { path, major, table }),
         }
@@ -251,18 +236,21 @@ impl Database {
         })
     }
 
-    fn conduits(&self) -> rusqlite::Result<Vec<ConduitTotals>> {
+    /// The query for conduits. Profiles of earlier releases lack some columns.
+    fn query_of_conduits(&self) -> rusqlite::Result<String> {
         let mut sql = CONDUITS.to_owned();
         for (column, expression) in NEW_COLUMNS {
             let known =
                 "SELECT EXISTS (SELECT 1 FROM pragma_table_info('conduit_ends') WHERE name = ?)";
-            let is_known = self
-                .connection
-                .query_row(known, [column], |row| row.get(0))?;
-            let expression = if is_known { expression } else { "NULL" };
+            let is_known = self.connection.query_row(known, [column], |row| row.get(0));
+            let expression = if is_known? { expression } else { "NULL" };
             sql = sql.replace(&format!("{{{column}}}"), expression);
         }
-        self.list(&sql, [], |row| {
+        Ok(sql)
+    }
+
+    fn conduits(&self) -> rusqlite::Result<Vec<ConduitTotals>> {
+        self.list(&self.query_of_conduits()?, [], |row| {
             Ok(ConduitTotals {
                 from: port(row, 0)?,
                 to: port(row, 3)?,
@@ -326,20 +314,7 @@ impl Database {
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let (port, slot): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
-            let (class, kind) = classify(row.get(1)?);
-            each(TraceEvent {
-                instance: row.get(0)?,
-                class,
-                kind,
-                start: row.get(2)?,
-                stop: row.get(3)?,
-                port: port.map(|port| with_slot(port, slot)),
-                conduit: row.get(6)?,
-                number: row.get(7)?,
-                bytes: row.get(8)?,
-                timestamp: row.get(9)?,
-            });
+            each(trace_event(row)?);
         }
         Ok(())
     }
@@ -373,6 +348,51 @@ impl Database {
             })
         })
     }
+}
+
+/// The table with the format of a profile that titin has written.
+const OWN_FORMAT: &str = "titin_format";
+
+/// The file of the profile in a run directory, or the given file.
+fn profile_file(given: &Path) -> Result<PathBuf, ReadError> {
+    if given.is_dir() {
+        let path = given.join("performance.sqlite");
+        return match path.exists() {
+            true => Ok(path),
+            false => Err(ReadError::NotInDirectory(path)),
+        };
+    }
+    match given.exists() {
+        true => Ok(given.to_path_buf()),
+        false => Err(ReadError::NoFile(given.to_path_buf())),
+    }
+}
+
+/// The table with the format of the profile; `None` if the database is no profile.
+fn format_table(connection: &Connection) -> rusqlite::Result<Option<&'static str>> {
+    for table in [OWN_FORMAT, "muscle3_format"] {
+        if has_table(connection, table)? {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}
+
+fn trace_event(row: &Row<'_>) -> rusqlite::Result<TraceEvent> {
+    let (port, slot): (Option<String>, Option<i64>) = (row.get(4)?, row.get(5)?);
+    let (class, kind) = classify(row.get(1)?);
+    Ok(TraceEvent {
+        instance: row.get(0)?,
+        class,
+        kind,
+        start: row.get(2)?,
+        stop: row.get(3)?,
+        port: port.map(|port| with_slot(port, slot)),
+        conduit: row.get(6)?,
+        number: row.get(7)?,
+        bytes: row.get(8)?,
+        timestamp: row.get(9)?,
+    })
 }
 
 fn has_table(connection: &Connection, table: &str) -> rusqlite::Result<bool> {

@@ -246,29 +246,7 @@ impl ProfileWriter {
     fn open(&mut self) -> rusqlite::Result<&mut Connection> {
         if self.database.is_none() {
             let mut database = create(&self.path)?;
-            let transaction = database.transaction()?;
-            let mut insert = transaction.prepare("INSERT INTO instances VALUES (?, ?)")?;
-            for id in self.plan.instances.ids() {
-                insert.execute(params![oid(id), self.plan.instances[id].name])?;
-            }
-            drop(insert);
-            let mut insert =
-                transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)")?;
-            for (conduit, planned) in self.plan.numbered() {
-                let (from, to) = (&planned.from, &planned.to);
-                insert.execute(params![
-                    conduit.0,
-                    oid(from.instance),
-                    from.port.as_str(),
-                    from.slot,
-                    oid(to.instance),
-                    to.port.as_str(),
-                    to.slot,
-                    signed(planned.buffer_messages),
-                ])?;
-            }
-            drop(insert);
-            transaction.commit()?;
+            write_plan(&mut database, &self.plan)?;
             self.database = Some(database);
         }
         Ok(self.database.as_mut().expect("it was just made"))
@@ -456,6 +434,33 @@ fn operator_number(key: &str) -> Option<i64> {
         .map(|(_, number)| *number)
 }
 
+/// Writes the instances and the conduits of a run.
+fn write_plan(database: &mut Connection, plan: &Plan) -> rusqlite::Result<()> {
+    let transaction = database.transaction()?;
+    let mut insert = transaction.prepare("INSERT INTO instances VALUES (?, ?)")?;
+    for id in plan.instances.ids() {
+        insert.execute(params![oid(id), plan.instances[id].name])?;
+    }
+    drop(insert);
+    let mut insert =
+        transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)")?;
+    for (conduit, planned) in plan.numbered() {
+        let (from, to) = (&planned.from, &planned.to);
+        insert.execute(params![
+            conduit.0,
+            oid(from.instance),
+            from.port.as_str(),
+            from.slot,
+            oid(to.instance),
+            to.port.as_str(),
+            to.slot,
+            signed(planned.buffer_messages),
+        ])?;
+    }
+    drop(insert);
+    transaction.commit()
+}
+
 fn create(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open(path)?;
     // There is a single writer. After an early end of the run, half a profile would be of no use.
@@ -579,11 +584,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_instances_report_is_found_in_both_formats() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("performance.sqlite");
-        let recorder = recorder(&path);
+    /// Records two reports of an instance, and a report of an instance that the plan does not have.
+    fn record_reports(path: &Path) {
+        let recorder = recorder(path);
         let profile = |stop, events| Profile {
             instance: "a".into(),
             start: 1.0,
@@ -618,7 +621,13 @@ mod tests {
             ..Profile::default()
         }));
         recorder.finish(summary()).unwrap();
+    }
 
+    #[test]
+    fn the_tables_have_what_instances_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("performance.sqlite");
+        record_reports(&path);
         let database = Connection::open(&path).unwrap();
         let text = |query: &str| -> String {
             database
@@ -646,8 +655,13 @@ mod tests {
         assert_eq!(text("SELECT uses FROM regions"), "Integer(7)");
         assert_eq!(text("SELECT buffer_messages FROM conduits"), "Integer(256)");
         assert_eq!(text("SELECT outcome FROM run"), "Text(\"done\")");
+    }
 
-        // The reader returns the written values.
+    #[test]
+    fn the_reader_returns_what_instances_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("performance.sqlite");
+        record_reports(&path);
         let database = Database::open(&path).unwrap();
         let profile = database.profile().unwrap();
         assert_eq!(

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::results::StagedResults;
 use super::{RunView, Session, SessionEvent};
 use crate::event::{Level, RunEvent};
 use crate::plan::InstanceId;
@@ -83,7 +84,10 @@ impl Session {
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
         self.dismiss_guard(view);
         self.connection.remove();
-        let results = self.stage_out(manager, view);
+        let StagedResults {
+            mut troubles,
+            interrupted,
+        } = self.stage_out(manager, view);
         let seconds = self.begun.elapsed().as_secs_f64();
         let report = self.report(manager);
         if let Some(report) = &report {
@@ -92,7 +96,6 @@ impl Session {
         let summary = summary(manager, report.as_ref(), seconds);
         self.reactor.stop();
         let profile = self.recorder.finish(summary);
-        let mut troubles = results.troubles;
         troubles.extend(profile.err().map(|error| error.to_string()));
         troubles.extend(self.log_trouble);
         let directory = self.directory.path().to_owned();
@@ -100,16 +103,12 @@ impl Session {
         let report = report.or_else(|| {
             let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
             Some(Report {
-                interrupted: results.interrupted,
+                interrupted,
                 ..report
             })
         });
         RunEnd {
-            outcome: match &report {
-                None => "done",
-                Some(report) if report.interrupted => "interrupted",
-                Some(_) => "failed",
-            },
+            outcome: outcome(report.as_ref()),
             report,
             model,
             seconds: self.asked.elapsed().as_secs_f64(),
@@ -168,6 +167,14 @@ fn summary(manager: &Manager, report: Option<&Report>, seconds: f64) -> Summary 
             .map(|(conduit, times, messages)| (conduit, (times, messages)))
             .collect(),
         fields: manager.field_couplings().collect(),
+    }
+}
+
+fn outcome(report: Option<&Report>) -> &'static str {
+    match report {
+        None => "done",
+        Some(report) if report.interrupted => "interrupted",
+        Some(_) => "failed",
     }
 }
 

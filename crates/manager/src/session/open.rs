@@ -86,9 +86,7 @@ impl Session {
         directory.write_configuration(&setup.configuration)?;
         let (sender, receiver) = channel();
         let secret = Secret::random();
-        let handler = Arc::new(ControlHandler(sender.clone()));
-        let reactor = Reactor::start(secret.clone(), handler)
-            .map_err(system("start the thread for sockets"))?;
+        let reactor = start_reactor(&secret, &sender)?;
         let mut connection = directory.prepare_connection(&secret);
         let host = host_name();
         let placement = place_instances(&plan, setup.reach.is_some());
@@ -99,29 +97,16 @@ impl Session {
             directory: &directory,
             connection: &connection,
             titin: &setup.titin,
+            reach: setup.reach,
             placement: &Arc::new(placement),
             sender: &sender,
         };
-        let mut addresses = listen(&reactor, setup.reach.unwrap_or(Ipv4Addr::LOCALHOST.into()))
-            .map_err(system("listen for programs"))?;
+        let mut addresses = opening.listen(&reactor)?;
         let guard = opening.start_guard(setup.scratch.as_deref())?;
-        // Programs that no network connects with this host find the manager in a folder.
-        for (medium, folder) in &folders {
-            let address = reactor.listen(*medium, &folder.to_string_lossy());
-            addresses.push(address.map_err(system("listen for programs"))?);
-        }
+        addresses.extend(listen_in_folders(&reactor, &folders)?);
         // If this process is killed, the guard removes the file with the secret. So the guard
         // starts before the file exists.
-        connection.write(&Connection {
-            addresses,
-            secret,
-            spans_hosts: setup.reach.is_some(),
-            folders: folders
-                .into_iter()
-                .map(|(medium, folder)| (medium.key().to_owned(), folder))
-                .collect(),
-            patience: plan.options.patience.as_secs_f64(),
-        })?;
+        opening.write_connection(addresses, secret, folders)?;
         allow_many_files();
         let recorder = opening.start_recorder(&host)?;
         let starter = opening.begin_starter(&guard, setup.folders)?;
@@ -160,12 +145,47 @@ struct SessionOpening<'a> {
     directory: &'a RunDirectory,
     connection: &'a ConnectionFile,
     titin: &'a Path,
+    reach: Option<IpAddr>,
     placement: &'a Arc<Placement>,
     /// The way to the loop.
     sender: &'a Sender<SessionEvent>,
 }
 
 impl SessionOpening<'_> {
+    /// Listens, and returns the manager's addresses for programs.
+    fn listen(&self, reactor: &Reactor) -> Result<Vec<Address>, SessionError> {
+        let ip = self.reach.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let address = reactor.listen(Medium::Tcp, &ip.to_string());
+        Ok(match address.map_err(system("listen for programs"))? {
+            Address::Tcp(_, port) if ip.is_unspecified() => {
+                let addresses = host::addresses();
+                let addresses = addresses.iter();
+                addresses
+                    .map(|ip| Address::Tcp(ip.to_string(), port))
+                    .collect()
+            }
+            address => vec![address],
+        })
+    }
+
+    /// Writes the connection file, by which programs find the manager.
+    fn write_connection(
+        &self,
+        addresses: Vec<Address>,
+        secret: Secret,
+        folders: Vec<(Medium, PathBuf)>,
+    ) -> Result<(), DirectoryError> {
+        let folders = folders.into_iter();
+        let folders = folders.map(|(medium, folder)| (medium.key().to_owned(), folder));
+        self.connection.write(&Connection {
+            addresses,
+            secret,
+            spans_hosts: self.reach.is_some(),
+            folders: folders.collect(),
+            patience: self.plan.options.patience.as_secs_f64(),
+        })
+    }
+
     /// Starts the guard. Its reports go to the loop.
     fn start_guard(&self, scratch: Option<&Path>) -> Result<Arc<Guard>, SessionError> {
         // If the guard is killed, the programs become children of this process.
@@ -244,6 +264,16 @@ impl SessionOpening<'_> {
     }
 }
 
+/// Starts the thread for sockets. The events of control links go to the loop.
+fn start_reactor(
+    secret: &Secret,
+    sender: &Sender<SessionEvent>,
+) -> Result<Arc<Reactor>, SessionError> {
+    let handler = Arc::new(ControlHandler(sender.clone()));
+    let reactor = Reactor::start(secret.clone(), handler);
+    reactor.map_err(system("start the thread for sockets"))
+}
+
 /// The name of this host, in the form of programs' reports.
 fn host_name() -> String {
     let system = rustix::system::uname();
@@ -260,19 +290,17 @@ fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
     placement
 }
 
-/// Listens, and returns the manager's addresses for programs.
-fn listen(reactor: &Reactor, ip: IpAddr) -> std::io::Result<Vec<Address>> {
-    let address = reactor.listen(Medium::Tcp, &ip.to_string())?;
-    Ok(match address {
-        Address::Tcp(_, port) if ip.is_unspecified() => {
-            let addresses = host::addresses();
-            let addresses = addresses.iter();
-            addresses
-                .map(|ip| Address::Tcp(ip.to_string(), port))
-                .collect()
-        }
-        address => vec![address],
-    })
+/// Listens in folders: programs that no network connects with this host find the manager there.
+fn listen_in_folders(
+    reactor: &Reactor,
+    folders: &[(Medium, PathBuf)],
+) -> Result<Vec<Address>, SessionError> {
+    let folders = folders.iter();
+    let addresses = folders.map(|(medium, folder)| {
+        let address = reactor.listen(*medium, &folder.to_string_lossy());
+        address.map_err(system("listen for programs"))
+    });
+    addresses.collect()
 }
 
 /// Raises the limit of open files. Each program has a link, so thousands of instances need

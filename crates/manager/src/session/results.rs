@@ -11,7 +11,6 @@ use crate::stage::{self, MayContinue, StagingProblem};
 use crate::state::{Manager, REPEATED_INTERRUPT, RunOutcome};
 
 /// The outcome of copying the results.
-#[derive(Default)]
 pub(super) struct StagedResults {
     /// Why some results are lost, in words.
     pub(super) troubles: Vec<String>,
@@ -48,13 +47,13 @@ impl Session {
         signal: Option<&str>,
         view: &mut dyn RunView,
     ) -> StagedResults {
-        let mut results = StagedResults::default();
+        let mut troubles = Vec::new();
         let mut left_out = Vec::new();
         for (id, problem) in problems {
             let (level, text) = match problem {
                 StagingProblem::Missing(text) => (Level::Warning, text),
                 StagingProblem::CopyFailed(text) => {
-                    results.troubles.push(text.clone());
+                    troubles.push(text.clone());
                     (Level::Error, text)
                 }
                 StagingProblem::Interrupted(name) => {
@@ -62,21 +61,27 @@ impl Session {
                     continue;
                 }
             };
-            let record = LogRecord {
-                instance: Some(id),
-                ..LogRecord::of_manager(level, text)
-            };
-            self.record(&record, view);
+            let record = LogRecord::of_manager(level, text);
+            self.record(
+                &LogRecord {
+                    instance: Some(id),
+                    ..record
+                },
+                view,
+            );
         }
-        if let Some(signal) = signal.filter(|_| !left_out.is_empty()) {
+        let signal = signal.filter(|_| !left_out.is_empty());
+        if let Some(signal) = signal {
             let names = titin_model::listing(left_out.iter().map(String::as_str));
             let text =
                 format!("the user ended the copying of results ({signal}); left out: {names}");
             self.say(Level::Error, text.clone(), view);
-            results.interrupted = true;
-            results.troubles.push(text);
+            troubles.push(text);
         }
-        results
+        StagedResults {
+            troubles,
+            interrupted: signal.is_some(),
+        }
     }
 
     fn copy_results(&self, may_continue: MayContinue<'_>) -> Vec<(InstanceId, StagingProblem)> {

@@ -221,19 +221,23 @@ impl Manager {
         let Some(first) = self.ids().find(is_due) else {
             return;
         };
-        // An error that follows from another failure is the least likely cause.
-        let distance = |id: &InstanceId| match &self.members[*id].reported_error {
-            None | Some((_, ErrorOrigin::Own | ErrorOrigin::SilentManager)) => 0,
-            Some((_, ErrorOrigin::PeerEnded(_))) => 1,
-            Some((_, ErrorOrigin::PeerFailed)) => 2,
-        };
         let in_doubt = self.ids().filter(|id| self.members[*id].doubt.is_some());
         let likeliest = in_doubt
-            .min_by_key(|id| (distance(id), *id != first))
-            .filter(|id| distance(id) < distance(&first))
+            .min_by_key(|id| (self.distance_to_cause(*id), *id != first))
+            .filter(|id| self.distance_to_cause(*id) < self.distance_to_cause(first))
             .unwrap_or(first);
         if let Some(doubt) = self.members[likeliest].doubt.take() {
             self.record_fault(likeliest, doubt.fault);
+        }
+    }
+
+    /// How unlikely an instance in doubt is the cause. An error that follows from another failure
+    /// is the least likely cause.
+    fn distance_to_cause(&self, id: InstanceId) -> u8 {
+        match &self.members[id].reported_error {
+            None | Some((_, ErrorOrigin::Own | ErrorOrigin::SilentManager)) => 0,
+            Some((_, ErrorOrigin::PeerEnded(_))) => 1,
+            Some((_, ErrorOrigin::PeerFailed)) => 2,
         }
     }
 

@@ -237,11 +237,9 @@ impl Manager {
         let mut asked: BTreeMap<InstanceId, BTreeSet<ConduitId>> = BTreeMap::new();
         for &id in &stuck {
             for on in &search.waits[&id].awaited {
-                asked.entry(id).or_default().insert(on.reported.conduit);
-                asked
-                    .entry(on.peer)
-                    .or_default()
-                    .insert(on.reported.conduit);
+                for end in [id, on.peer] {
+                    asked.entry(end).or_default().insert(on.reported.conduit);
+                }
             }
         }
         let number = search.next_probe();
@@ -315,14 +313,20 @@ impl Manager {
         if let Some(time) = self.rank_reports_until(&set) {
             return self.deadlock_search.search_at(time);
         }
-        let cycle = WaitCycle::of(self.deadlock_search.graph(), &set, |id| self.name(id));
+        let full_buffers = (!senders.is_empty()).then_some(FullBuffers { held, ceiling });
+        self.fail_by_deadlock(&set, full_buffers);
+    }
+
+    /// Fails the run by a deadlock of a closed set of instances.
+    fn fail_by_deadlock(&mut self, set: &BTreeSet<InstanceId>, full_buffers: Option<FullBuffers>) {
+        let cycle = WaitCycle::of(self.deadlock_search.graph(), set, |id| self.name(id));
         let advice = match cycle.is_for_declaration() {
             true => DeadlockAdvice::DeclareFields,
             false => DeadlockAdvice::ReorderCalls,
         };
         self.fail(Cause::Deadlock(Deadlock {
             cycle,
-            full_buffers: (!senders.is_empty()).then_some(FullBuffers { held, ceiling }),
+            full_buffers,
             advice,
         }));
     }

@@ -135,15 +135,20 @@ impl Manager {
             kill: Some(terminate + TERMINATE_TO_KILL),
             give_up: None,
         };
-        self.actions.push(RunAction::StopStarting);
-        for id in std::mem::take(&mut self.deferred_starts) {
-            self.members[id].process = InstanceProcess::Never;
-        }
+        self.stop_starting();
         // A suspected failure is now a consequence.
         for id in self.ids() {
             if self.members[id].doubt.take().is_some() {
                 self.assess(id);
             }
+        }
+    }
+
+    /// Starts no further programs.
+    fn stop_starting(&mut self) {
+        self.actions.push(RunAction::StopStarting);
+        for id in std::mem::take(&mut self.deferred_starts) {
+            self.members[id].process = InstanceProcess::Never;
         }
     }
 

@@ -60,8 +60,7 @@ impl Manager {
             return;
         };
         let (sender, receiver) = (sender.clone(), receiver.clone());
-        let from = self.end_of((conduit, true)).instance;
-        let to = self.end_of((conduit, false)).instance;
+        let [from, to] = self.both_ends((conduit, true)).map(|end| end.instance);
         let [senders, receivers] = [from, to].map(|id| self.members[id].ranks.len() as u32 + 1);
         let pairs = ranks::pair_count(senders, receivers);
         let Some(count) = pairs.filter(|count| u32::MAX - self.next_conduit >= *count) else {
@@ -83,8 +82,7 @@ impl Manager {
 
     fn too_many_pairs(&self, conduit: ConduitId, senders: u32, receivers: u32) -> String {
         let written = |end: &PlannedEnd| format!("{}.{end}", self.name(end.instance));
-        let from_port = written(self.end_of((conduit, true)));
-        let to_port = written(self.end_of((conduit, false)));
+        let [from_port, to_port] = self.both_ends((conduit, true)).map(written);
         format!(
             "its field on {from_port} goes from {senders} ranks to {receivers} of {to_port}: with so many pairs a run has more \
              than the 2^32 that it may have: couple fewer fields, or from fewer ranks"

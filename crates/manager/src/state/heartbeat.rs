@@ -47,13 +47,11 @@ impl Manager {
     /// the link is lost.
     fn link_silent(&mut self, link: LinkId, silence: Duration) {
         let members = self.links[&link].members.clone();
+        let why = format!("silent for {:.1} s", silence.as_secs_f64());
         if let Some(&first) = members.first()
             && members.iter().all(|&id| self.is_alive(id))
         {
-            let text = format!(
-                "silent for {:.1} s, but its process lives; waiting",
-                silence.as_secs_f64()
-            );
+            let text = format!("{why}, but its process lives; waiting");
             self.log(Level::Warning, Some(first), text);
             if let Some(control_link) = self.links.get_mut(&link) {
                 control_link.reported_silent = true;
@@ -65,8 +63,7 @@ impl Manager {
         for id in members {
             if let Membership::Joined(_) = self.members[id].membership {
                 self.deadlock_search.forget(id, self.now);
-                let why = format!("silent for {:.1} s", silence.as_secs_f64());
-                self.members[id].membership = Membership::LinkLost(why);
+                self.members[id].membership = Membership::LinkLost(why.clone());
                 self.record_fault(id, Fault::Silent(silence));
             }
         }

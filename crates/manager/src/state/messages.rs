@@ -26,8 +26,7 @@ impl Manager {
     /// program has joined as the instance.
     fn instance_message_received(&mut self, link: LinkId, message: ToManager) {
         let name = instance_of(&message).unwrap_or_default();
-        let id = self.names.get(name).copied();
-        let Some(id) = id.filter(|id| self.links[&link].members.contains(id)) else {
+        let Some(id) = self.joined_by(link, name) else {
             let text =
                 format!("a program spoke for {name}, as which it has not joined; passed over");
             return self.log(Level::Warning, None, text);
@@ -48,11 +47,17 @@ impl Manager {
             ToManager::Field { port, field, .. } => self.declare_field(id, &port, field),
             ToManager::Progress(progress) => self.members[id].progress = Some(progress),
             ToManager::Profile(profile) => {
-                self.actions
-                    .push(RunAction::StoreProfile(Box::new(profile)));
+                let profile = Box::new(profile);
+                self.actions.push(RunAction::StoreProfile(profile));
             }
             message => self.account_received(id, message),
         }
+    }
+
+    /// The instance with a name, if the program has joined as the instance.
+    fn joined_by(&self, link: LinkId, name: &str) -> Option<InstanceId> {
+        let id = self.names.get(name).copied();
+        id.filter(|id| self.links[&link].members.contains(id))
     }
 
     /// An instance has sent a text for the log, or a report about its end.

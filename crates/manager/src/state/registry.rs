@@ -31,13 +31,13 @@ impl Manager {
     /// change of the program or of the description can remove the error. A user who has started the
     /// program can correct the program and start it again.
     fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
-        let (name, pid, text) = (&registration.instance, registration.pid, error.to_string());
+        let (name, text) = (&registration.instance, error.to_string());
         let id = self.names.get(name).copied();
         let has_failed = self.run_state.failure().is_some();
         let is_ours = id.is_some_and(|id| self.members[id].process != InstanceProcess::NotOurs);
-        let is_fatal = is_ours && error.is_lasting();
+        let is_fatal = is_ours && error.is_lasting() && !has_failed;
         // A fatal refusal is reported as the cause of the failure.
-        if has_failed || !is_fatal {
+        if !is_fatal {
             let text = format!("{name} is not let in: {text}");
             self.log(Level::Warning, None, text);
         }
@@ -47,7 +47,7 @@ impl Manager {
         };
         self.tell(link, refused);
         let Some(id) = id else { return };
-        let told = format!("process {pid} was not let in: {text}");
+        let told = format!("process {} was not let in: {text}", registration.pid);
         self.remember_log(id, &told);
         let member = &mut self.members[id];
         if has_failed {
@@ -79,9 +79,7 @@ impl Manager {
         }
         match &registration.ports {
             Some(ports) => {
-                let ends = self.conduit_ends[id].iter();
-                let ends = ends.map(|&end| self.end_of(end));
-                check_ports(&self.plan.instances[id], ends, ports)?;
+                self.check_ports(id, ports)?;
                 self.check_vectors(id, ports)?;
             }
             None => self.check_vectors(id, &self.described_ports(id))?,
@@ -128,15 +126,37 @@ impl Manager {
         }
     }
 
+    /// Compares the declared ports of a program with the connected ports of the description.
+    fn check_ports(
+        &self,
+        id: InstanceId,
+        declared: &[PortDeclaration],
+    ) -> Result<(), PortMismatch> {
+        let planned = &self.plan.instances[id];
+        check_operators(planned, declared)?;
+        let by_name = declared.iter();
+        let by_name: HashMap<&str, &PortDeclaration> =
+            by_name.map(|port| (port.name.as_str(), port)).collect();
+        let ends = self.conduit_ends[id].iter();
+        let ends = ends.map(|&end| self.end_of(end));
+        for end in ends.filter(|end| end.port != SETTINGS_IN) {
+            match by_name.get(end.port.as_str()) {
+                None => return Err(not_declared(planned, &end.port, declared)),
+                Some(declared) if end.slot.is_some() && !declared.vector => {
+                    return Err(no_vector(planned, &end.port));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the slots of conduits between single instances: both ends must be vector ports, or
     /// neither.
     fn check_vectors(&self, id: InstanceId, ports: &[PortDeclaration]) -> Result<(), PortMismatch> {
         let vectors = vector_ports(ports);
-        for &(conduit, sends) in &self.conduit_ends[id] {
-            let (here, there) = (
-                self.end_of((conduit, sends)),
-                self.end_of((conduit, !sends)),
-            );
+        for &end in &self.conduit_ends[id] {
+            let [here, there] = self.both_ends(end);
             let Some(peer) = self.members[there.instance].joined() else {
                 continue;
             };
@@ -146,17 +166,19 @@ impl Manager {
             let is_here = vectors.contains(&*here.port);
             let is_there = peer.vectors.contains(&*there.port);
             if is_here != is_there {
-                let written = |end: &PlannedEnd, vector| {
-                    let brackets = if vector { "[]" } else { "" };
-                    format!("{}.{}{brackets}", self.name(end.instance), end.port)
-                };
                 return Err(PortMismatch::OneVector {
-                    here: written(here, is_here),
-                    there: written(there, is_there),
+                    here: self.with_brackets(here, is_here),
+                    there: self.with_brackets(there, is_there),
                 });
             }
         }
         Ok(())
+    }
+
+    /// An end of a conduit, with brackets behind a vector port.
+    fn with_brackets(&self, end: &PlannedEnd, is_vector: bool) -> String {
+        let brackets = if is_vector { "[]" } else { "" };
+        format!("{}.{}{brackets}", self.name(end.instance), end.port)
     }
 
     /// Lets a program join.
@@ -260,11 +282,8 @@ impl Manager {
     /// component have slots if the ports of the peers have slots, so a built-in component starts
     /// after its peers.
     pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
-        let is_absent = |&(conduit, sends): &(ConduitId, bool)| {
-            let (here, there) = (
-                self.end_of((conduit, sends)),
-                self.end_of((conduit, !sends)),
-            );
+        let is_absent = |&end: &(ConduitId, bool)| {
+            let [here, there] = self.both_ends(end);
             here.slot.is_none()
                 && there.slot.is_none()
                 && !self.plan.instances[there.instance].is_built_in()
@@ -320,6 +339,11 @@ impl Manager {
         })
     }
 
+    /// The given end of a conduit, and the other end.
+    pub(super) fn both_ends(&self, (conduit, sends): (ConduitId, bool)) -> [&PlannedEnd; 2] {
+        [sends, !sends].map(|sends| self.end_of((conduit, sends)))
+    }
+
     /// The sending or the receiving end of a conduit.
     pub(super) fn end_of(&self, (conduit, sends): (ConduitId, bool)) -> &PlannedEnd {
         let conduit = &self.plan.conduits[conduit.index()];
@@ -343,10 +367,9 @@ fn joined_text(registration: &Registration) -> String {
     format!("joined: process {pid} on {host}{ranks}, {language}, titin {release}")
 }
 
-/// Compares the declared ports of a program with the connected ports of the description.
-fn check_ports<'a>(
+/// Checks that ports are declared with the operators of the description.
+fn check_operators(
     planned: &PlannedInstance,
-    ends: impl Iterator<Item = &'a PlannedEnd>,
     declared: &[PortDeclaration],
 ) -> Result<(), PortMismatch> {
     let described = planned.ports.iter();
@@ -355,22 +378,6 @@ fn check_ports<'a>(
     for port in declared {
         if let Some(described) = described.get(port.name.as_str()) {
             check_operator(planned, port, described)?;
-        }
-    }
-    let by_name = declared.iter();
-    let by_name: HashMap<&str, &PortDeclaration> =
-        by_name.map(|port| (port.name.as_str(), port)).collect();
-    for end in ends.filter(|end| end.port != SETTINGS_IN) {
-        match by_name.get(end.port.as_str()) {
-            None => return Err(not_declared(planned, &end.port, declared)),
-            Some(declared) if end.slot.is_some() && !declared.vector => {
-                return Err(PortMismatch::NoVector {
-                    name: planned.name.clone(),
-                    component: planned.component.clone(),
-                    port: end.port.to_string(),
-                });
-            }
-            Some(_) => {}
         }
     }
     Ok(())
@@ -402,6 +409,15 @@ fn check_operator(
             declared: operator,
             described: described.operator,
         }),
+    }
+}
+
+/// The error of a port that must be a vector port.
+fn no_vector(planned: &PlannedInstance, port: &str) -> PortMismatch {
+    PortMismatch::NoVector {
+        name: planned.name.clone(),
+        component: planned.component.clone(),
+        port: port.to_owned(),
     }
 }
 

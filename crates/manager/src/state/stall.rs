@@ -163,12 +163,7 @@ impl Manager {
 
     /// Reports a stall, unless the same stall was reported before.
     fn warn_of_stall(&mut self) {
-        let waits = self.deadlock_search.graph();
-        let all = waits.iter().chain(self.stall.current_polls(waits));
-        let graph: WaitGraph = all
-            .filter(|(_, wait)| is_stalled(wait, self.now))
-            .map(|(id, wait)| (*id, wait.clone()))
-            .collect();
+        let graph = self.stalled_waits();
         let Some(set) = closed_set(&graph, &stuck(&graph, |_, _| false)) else {
             return;
         };
@@ -183,6 +178,14 @@ impl Manager {
             + "\nAn instance that polls may go on by itself; so this is told, and no buffer is raised (`titin: buffer`)";
         self.stall.reported = set;
         self.log(Level::Warning, None, text);
+    }
+
+    /// The waits and polls that last.
+    fn stalled_waits(&self) -> WaitGraph {
+        let waits = self.deadlock_search.graph();
+        let all = waits.iter().chain(self.stall.current_polls(waits));
+        let stalled = all.filter(|(_, wait)| is_stalled(wait, self.now));
+        stalled.map(|(id, wait)| (*id, wait.clone())).collect()
     }
 
     /// The waits and polls of instances, in words.

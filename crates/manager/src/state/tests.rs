@@ -18,8 +18,8 @@ use super::member::{InstanceProcess, Membership};
 use super::{Manager, Phase, RunOutcome};
 use crate::event::{Exit, Level, RunAction, RunEvent, Signal};
 use crate::plan::{
-    ComponentId, InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort,
-    PlannedProgram, StartMode,
+    InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort, PlannedProgram,
+    StartMode,
 };
 
 const HOST: &str = "here";
@@ -47,83 +47,77 @@ struct Rig {
 /// A plan from conduits written `a.out o_i -> b.in f_init`. The manager starts the instances that
 /// `foreign` does not name.
 fn plan(conduits: &[&str], foreign: &[(&str, StartMode)]) -> Plan {
-    let mut names: Vec<String> = Vec::new();
-    let mut ports: Vec<Vec<PlannedPort>> = Vec::new();
-    let mut planned = Vec::new();
-    for conduit in conduits {
-        let mut ends = conduit.split(" -> ").map(|end| {
-            let (port, operator) = end.split_once(' ').unwrap();
-            let (instance, port) = port.split_once('.').unwrap();
-            let at = names
-                .iter()
-                .position(|name| name == instance)
-                .unwrap_or_else(|| {
-                    names.push(instance.to_owned());
-                    ports.push(Vec::new());
-                    names.len() - 1
-                });
-            let (port, slot) = match port.split_once('[') {
-                Some((port, slot)) => (port, Some(slot.trim_end_matches(']').parse().unwrap())),
-                None => (port, None),
-            };
-            let operator = Operator::from_key(operator).unwrap();
-            ports[at].push(PlannedPort {
-                name: port.into(),
-                operator,
-                guessed: false,
-                timeline: None,
-            });
-            PlannedEnd {
-                instance: InstanceId(at as u32),
-                port: port.into(),
-                slot,
-            }
-        });
+    let mut instances: Vec<PlannedInstance> = Vec::new();
+    let conduits = conduits.iter().map(|conduit| {
+        let mut ends = conduit
+            .split(" -> ")
+            .map(|end| planned_end(end, &mut instances));
         let (from, to) = (ends.next().unwrap(), ends.next().unwrap());
-        drop(ends);
-        let (filters, medium) = (Vec::new(), None);
-        planned.push(PlannedConduit {
-            from,
-            to,
-            filters,
-            buffer_messages: 4,
-            buffer_bytes: 1000,
-            medium,
-            pattern: None,
-            link: None,
-        });
+        planned_conduit(from, to)
+    });
+    let conduits = conduits.collect();
+    for instance in &mut instances {
+        let found = foreign.iter().find(|(name, _)| *name == instance.name);
+        if let Some((_, start)) = found {
+            instance.start = start.clone();
+        }
     }
-    let start = |name: &str| {
-        let found = foreign.iter().find(|(other, _)| *other == name);
-        found.map_or(
-            StartMode::Program(PlannedProgram::default()),
-            |(_, start)| start.clone(),
-        )
-    };
-    let instances = names
-        .iter()
-        .zip(ports)
-        .map(|(name, ports)| PlannedInstance {
-            name: name.clone(),
-            component: name.split('[').next().unwrap().to_owned(),
-            start: start(name),
-            cores: 1,
-            ports,
-            settings: BTreeMap::new(),
-            scale: None,
-            end: None,
-            stage_in: Vec::new(),
-            stage_out: Vec::new(),
-            host: None,
-            spare_ports: vec!["spare".into()],
-            component_id: ComponentId(0),
-            indices: Vec::new(),
-        });
     Plan {
         model: "demo".into(),
-        instances: instances.collect(),
-        conduits: planned,
+        instances: instances.into_iter().collect(),
+        conduits,
         ..Plan::default()
+    }
+}
+
+/// The end of a conduit, written `a.out[2] o_i`. Adds the port, and perhaps the instance, to
+/// `instances`.
+fn planned_end(end: &str, instances: &mut Vec<PlannedInstance>) -> PlannedEnd {
+    let (port, operator) = end.split_once(' ').unwrap();
+    let (name, port) = port.split_once('.').unwrap();
+    let known = instances.iter().position(|instance| instance.name == name);
+    let at = known.unwrap_or_else(|| {
+        instances.push(planned_instance(name));
+        instances.len() - 1
+    });
+    let (port, slot) = match port.split_once('[') {
+        Some((port, slot)) => (port, Some(slot.trim_end_matches(']').parse().unwrap())),
+        None => (port, None),
+    };
+    instances[at].ports.push(PlannedPort {
+        name: port.into(),
+        operator: Operator::from_key(operator).unwrap(),
+        guessed: false,
+        timeline: None,
+    });
+    PlannedEnd {
+        instance: InstanceId(at as u32),
+        port: port.into(),
+        slot,
+    }
+}
+
+fn planned_instance(name: &str) -> PlannedInstance {
+    PlannedInstance {
+        name: name.to_owned(),
+        component: name.split('[').next().unwrap().to_owned(),
+        start: StartMode::Program(PlannedProgram::default()),
+        cores: 1,
+        spare_ports: vec!["spare".into()],
+        ..PlannedInstance::default()
+    }
+}
+
+fn planned_conduit(from: PlannedEnd, to: PlannedEnd) -> PlannedConduit {
+    PlannedConduit {
+        from,
+        to,
+        filters: Vec::new(),
+        buffer_messages: 4,
+        buffer_bytes: 1000,
+        medium: None,
+        pattern: None,
+        link: None,
     }
 }
 
@@ -228,11 +222,39 @@ impl Rig {
         }
     }
 
-    fn join(&mut self, name: &str) {
-        let link = self.link(name);
+    fn register(&mut self, link: LinkId, registration: Registration) {
         self.event(RunEvent::LinkOpened(link));
-        let registration = self.registration(name);
         self.say(link, ToManager::Register(registration));
+    }
+
+    fn join(&mut self, name: &str) {
+        self.register(self.link(name), self.registration(name));
+    }
+
+    /// Joins from another process than the process that the guard has started.
+    fn join_from(&mut self, name: &str, pid: u32) {
+        let registration = self.registration(name);
+        self.register(
+            self.link(name),
+            Registration {
+                pid,
+                ..registration
+            },
+        );
+    }
+
+    /// A further process asks to join as an instance that has joined. Returns the refusal.
+    fn join_again(&mut self, name: &str, pid: u32) -> String {
+        let link = LinkId(60);
+        let registration = self.registration(name);
+        self.register(
+            link,
+            Registration {
+                pid,
+                ..registration
+            },
+        );
+        self.refusal(link).unwrap()
     }
 
     /// Joins with ports, written `out o_i` or `out[] o_i`. Returns the refusal, if the manager
@@ -253,8 +275,7 @@ impl Rig {
             ports,
             ..self.registration(name)
         };
-        self.event(RunEvent::LinkOpened(link));
-        self.say(link, ToManager::Register(registration));
+        self.register(link, registration);
         self.refusal(link)
     }
 
@@ -270,6 +291,12 @@ impl Rig {
 
     fn say(&mut self, link: LinkId, message: ToManager) {
         self.event(RunEvent::MessageReceived(link, Box::new(message)));
+    }
+
+    /// Tells that a wait has ended.
+    fn proceed(&mut self, name: &str, wait: u64) {
+        let instance = name.to_owned();
+        self.say(self.link(name), ToManager::Proceed { instance, wait });
     }
 
     fn done(&mut self, name: &str) {
@@ -338,6 +365,18 @@ impl Rig {
     fn failure(&self) -> Option<String> {
         let failure = self.manager.run_state.failure()?;
         Some(self.manager.failure_line(failure))
+    }
+
+    #[track_caller]
+    fn assert_failure_begins(&self, begin: &str) {
+        let failure = self.failure().expect("the run has failed");
+        assert!(failure.starts_with(begin), "{failure}");
+    }
+
+    #[track_caller]
+    fn assert_failure_says(&self, part: &str) {
+        let failure = self.failure().expect("the run has failed");
+        assert!(failure.contains(part), "{failure}");
     }
 
     fn phase(&self, name: &str) -> Phase {

@@ -83,15 +83,9 @@ impl Manager {
 
     pub(super) fn process_ended(&mut self, id: InstanceId, exit: Exit) {
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
-        let process = self.members[id].process;
-        let mut ended = self.plan.sharers(id);
-        if let InstanceProcess::Running(pid) = process {
+        let ended = self.instances_of_program(id);
+        if let InstanceProcess::Running(pid) = self.members[id].process {
             self.programs.remove(&pid);
-            let has_ended = |other: &InstanceId| {
-                *other != id && self.members[*other].process == process && !ended.contains(other)
-            };
-            let others: Vec<_> = self.ids().filter(has_ended).collect();
-            ended.extend(others);
         }
         self.members[id].process = InstanceProcess::Ended(exit);
         for &id in &ended {
@@ -200,6 +194,23 @@ impl Manager {
         for id in self.ids().filter(is_after_end).collect::<Vec<_>>() {
             self.assess(id);
         }
+    }
+
+    /// The instances of the program that was started for an instance: the instances of the plan, and
+    /// others that the program has joined as.
+    fn instances_of_program(&self, id: InstanceId) -> Vec<InstanceId> {
+        let mut instances = self.plan.sharers(id);
+        let process = self.members[id].process;
+        if let InstanceProcess::Running(_) = process {
+            let is_further = |other: &InstanceId| {
+                *other != id
+                    && self.members[*other].process == process
+                    && !instances.contains(other)
+            };
+            let further: Vec<_> = self.ids().filter(is_further).collect();
+            instances.extend(further);
+        }
+        instances
     }
 
     fn instances_of_process(&self, pid: u32) -> Vec<InstanceId> {

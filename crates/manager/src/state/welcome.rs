@@ -21,12 +21,9 @@ impl Manager {
     pub(super) fn welcome(&self, id: InstanceId, declared: Option<&[PortDeclaration]>) -> Welcome {
         let planned = &self.plan.instances[id];
         let ports = self.ports_of(id, declared);
-        let timelines = planned.ports.iter();
         let joining = JoiningPorts {
             vectors: vector_ports(&ports),
-            timelines: timelines
-                .filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?)))
-                .collect(),
+            timelines: timelines(&planned.ports),
         };
         let ends = self.conduit_ends[id].iter();
         let wires = ends.map(|&end| self.wire_of(end, &joining)).collect();
@@ -75,11 +72,8 @@ impl Manager {
             let peer = self.members[end.instance].joined();
             peer.is_some_and(|peer| peer.vectors.contains(&*end.port))
         };
-        let vector_port = |&(conduit, sends): &(ConduitId, bool)| {
-            let (here, there) = (
-                self.end_of((conduit, sends)),
-                self.end_of((conduit, !sends)),
-            );
+        let vector_port = |&end: &(ConduitId, bool)| {
+            let [here, there] = self.both_ends(end);
             let has_slots = here.slot.is_some() || there.slot.is_none() && is_vector(there);
             has_slots.then_some(here.port.as_str())
         };
@@ -95,11 +89,9 @@ impl Manager {
     }
 
     /// A conduit, from the program's end.
-    fn wire_of(&self, (conduit, sends): (ConduitId, bool), ports: &JoiningPorts<'_>) -> ConduitEnd {
-        let (here, there) = (
-            self.end_of((conduit, sends)),
-            self.end_of((conduit, !sends)),
-        );
+    fn wire_of(&self, end: (ConduitId, bool), ports: &JoiningPorts<'_>) -> ConduitEnd {
+        let [here, there] = self.both_ends(end);
+        let (conduit, sends) = end;
         let planned = &self.plan.conduits[conduit.index()];
         let port = here.port.as_str();
         let timeline = ports.timelines.get(port);
@@ -121,6 +113,13 @@ impl Manager {
             link: planned.link.as_deref().copied().unwrap_or_default(),
         }
     }
+}
+
+/// The ports on a special timeline.
+fn timelines(ports: &[PlannedPort]) -> HashMap<&str, &Name> {
+    let ports = ports.iter();
+    let timelines = ports.filter_map(|port| Some((port.name.as_str(), port.timeline.as_ref()?)));
+    timelines.collect()
 }
 
 /// The names of the vector ports.

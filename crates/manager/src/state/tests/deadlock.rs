@@ -185,11 +185,7 @@ fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
         } else {
             "deadlock: 2 instances"
         };
-        assert!(
-            rig.failure().unwrap().starts_with(expected),
-            "{:?}",
-            rig.failure()
-        );
+        rig.assert_failure_begins(expected);
         rig.wind_up();
     }
 }
@@ -206,13 +202,7 @@ fn a_message_in_flight_is_no_deadlock() {
     assert_eq!(rig.failure(), None);
     // Before the next probe, micro has got its message.
     rig.reported.clear();
-    rig.say(
-        rig.link("micro"),
-        ToManager::Proceed {
-            instance: "micro".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("micro", 1);
     rig.pass(Duration::from_secs(3));
     assert!(
         !rig.reported
@@ -242,21 +232,9 @@ fn a_wait_that_has_ended_meanwhile_is_no_deadlock() {
     rig.say(rig.link("macro"), answer(None));
     rig.answer(&probes[1..], |_, _| 0);
     assert_eq!(rig.failure(), None);
-    rig.say(
-        rig.link("macro"),
-        ToManager::Proceed {
-            instance: "macro".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("macro", 1);
     rig.wait("macro", 2, &[(1, 1)]);
-    rig.say(
-        rig.link("micro"),
-        ToManager::Proceed {
-            instance: "micro".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("micro", 1);
     assert!(rig.probes().is_empty());
     rig.leave("micro");
     rig.leave("macro");
@@ -278,23 +256,13 @@ fn a_deadlock_is_found_beside_a_pair_that_goes_on() {
     assert_eq!(rig.probes().len(), 4);
     // A message for c was on its way. a and b have reported their waits once, and do not report
     // again.
-    rig.say(
-        rig.link("c"),
-        ToManager::Proceed {
-            instance: "c".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("c", 1);
     rig.pass(ms(980));
     let probes = rig.probes();
     let asked: Vec<&str> = probes.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(asked, ["a", "b"]);
     rig.answer(&probes, |_, _| 0);
-    assert!(
-        rig.failure().unwrap().starts_with("deadlock: 2 instances"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("deadlock: 2 instances");
     rig.wind_up();
 }
 
@@ -333,11 +301,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
     rig.say(rig.link("macro"), waiting(on(1, "nobody", u64::MAX)));
     let probes = rig.probes();
     rig.answer(&probes, |_, _| 0);
-    assert!(
-        rig.failure().unwrap().starts_with("deadlock: 2 instances"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("deadlock: 2 instances");
     rig.wind_up();
 }
 
@@ -374,13 +338,7 @@ fn who_waits_for_somebody_not_yet_there_or_done_is_not_stuck() {
     rig.join("micro");
     rig.done("micro");
     assert!(rig.probes().is_empty());
-    rig.say(
-        rig.link("macro"),
-        ToManager::Proceed {
-            instance: "macro".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("macro", 1);
     rig.done("macro");
     for name in ["macro", "micro"] {
         rig.lose(name);

@@ -128,13 +128,7 @@ fn leaving_without_closing_is_a_failure_even_with_exit_code_0() {
     rig.lose("macro");
     assert_eq!(rig.failure(), None, "the exit may explain it");
     rig.exit("macro", Exit::Code(0));
-    assert!(
-        rig.failure()
-            .unwrap()
-            .contains("without closing its instance"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_says("without closing its instance");
     wind_up(&mut rig);
 }
 
@@ -186,11 +180,7 @@ fn an_echo_is_only_believed_when_nobody_else_has_failed() {
     rig.pass(ms(900));
     rig.lose("macro");
     rig.pass(ms(100));
-    assert!(
-        rig.failure().unwrap().starts_with("macro lost its link"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("macro lost its link");
     wind_up(&mut rig);
 
     let mut rig = Rig::pair();
@@ -218,22 +208,13 @@ fn a_lost_link_of_a_living_process_is_a_failure_after_a_while() {
 fn a_program_behind_a_script_is_named_with_what_the_script_says() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(RunEvent::LinkOpened(rig.link("micro")));
-    let registration = Registration {
-        pid: 5000,
-        ..rig.registration("micro")
-    };
-    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.join_from("micro", 5000);
     rig.event(RunEvent::ProcessWatched(5000));
     rig.lose("micro");
     rig.event(RunEvent::ProcessGone(5000));
     assert_eq!(rig.failure(), None);
     rig.exit("micro", Exit::Code(137));
-    assert!(
-        rig.failure().unwrap().contains("SIGKILL in a shell"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_says("SIGKILL in a shell");
     wind_up(&mut rig);
 }
 
@@ -241,22 +222,11 @@ fn a_program_behind_a_script_is_named_with_what_the_script_says() {
 fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(RunEvent::LinkOpened(rig.link("micro")));
-    let registration = Registration {
-        pid: 5000,
-        ..rig.registration("micro")
-    };
-    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.join_from("micro", 5000);
     rig.event(RunEvent::ProcessWatched(5000));
     rig.event(RunEvent::ProcessGone(5000));
     rig.pass(Duration::from_secs(3));
-    assert!(
-        rig.failure()
-            .unwrap()
-            .contains("without closing its instance"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_says("without closing its instance");
     wind_up(&mut rig);
 }
 
@@ -270,13 +240,7 @@ fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_
     assert_eq!(rig.failure(), None, "the guard knows more");
     rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
     rig.exit("macro", Exit::Signal(6, true));
-    assert!(
-        rig.failure()
-            .unwrap()
-            .starts_with("macro was ended by SIGABRT"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("macro was ended by SIGABRT");
     rig.event(RunEvent::StartSkipped(rig.id("micro")));
     rig.assert_over(false);
 }
@@ -297,11 +261,7 @@ fn a_program_started_by_hand_that_dies_is_named() {
     rig.lose("macro");
     assert_eq!(rig.failure(), None);
     rig.event(RunEvent::ProcessGone(100));
-    assert!(
-        rig.failure().unwrap().starts_with("macro ended"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("macro ended");
     assert!(!rig.finished, "micro is told and may end by itself");
     rig.fail("micro", "lost macro", true);
     rig.assert_over(false);
@@ -317,12 +277,7 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
             rig.event(started.clone());
         }
         rig.join("macro");
-        let registration = Registration {
-            pid: 100,
-            ..rig.registration("micro")
-        };
-        rig.event(RunEvent::LinkOpened(rig.link("micro")));
-        rig.say(rig.link("micro"), ToManager::Register(registration));
+        rig.join_from("micro", 100);
         if late {
             rig.event(started);
         }
@@ -332,13 +287,7 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
         rig.event(RunEvent::ProcessGone(100));
         assert_eq!(rig.failure(), None, "the guard knows more");
         rig.exit("macro", Exit::Signal(6, false));
-        assert!(
-            rig.failure()
-                .unwrap()
-                .starts_with("macro was ended by SIGABRT"),
-            "{:?}",
-            rig.failure()
-        );
+        rig.assert_failure_begins("macro was ended by SIGABRT");
         let affected_instances = rig.manager.affected_instances(&[rig.id("macro")]);
         let told =
             "had not closed yet when its process, which ran \"macro\" too, was ended by SIGABRT";
@@ -629,11 +578,7 @@ fn who_has_left_out_a_message_to_others_is_not_blamed_for_a_step_too_many() {
     rig.done("micro");
     rig.fail_after("macro", &["micro"]);
     rig.pass(ms(1000));
-    assert!(
-        rig.failure().unwrap().starts_with("macro"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("macro");
     wind_up(&mut rig);
 }
 
@@ -917,11 +862,7 @@ fn a_silent_host_is_lost_and_a_silent_debugger_is_not() {
     };
     rig.say(rig.link("micro"), ToManager::Register(registration));
     rig.pass(Duration::from_secs(15));
-    assert!(
-        rig.failure().unwrap().starts_with("micro was silent for 1"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("micro was silent for 1");
     assert_eq!(rig.closed, [rig.link("micro")]);
     rig.lose("macro");
     rig.exit("macro", Exit::Code(1));

@@ -107,14 +107,7 @@ fn a_second_rank_without_a_communicator_ends_the_run_at_once() {
         if closed {
             rig.done("macro");
         }
-        let link = LinkId(60);
-        rig.event(RunEvent::LinkOpened(link));
-        let registration = Registration {
-            pid: 4711,
-            ..rig.registration("macro")
-        };
-        rig.say(link, ToManager::Register(registration));
-        let text = rig.refusal(link).unwrap();
+        let text = rig.join_again("macro", 4711);
         assert!(
             text.contains("open the instance with their communicator"),
             "{text}"
@@ -133,14 +126,7 @@ fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follo
     rig.join("macro");
     rig.event(RunEvent::ProcessWatched(100));
     rig.join("micro");
-    let link = LinkId(60);
-    rig.event(RunEvent::LinkOpened(link));
-    let registration = Registration {
-        pid: 4711,
-        ..rig.registration("macro")
-    };
-    rig.say(link, ToManager::Register(registration));
-    let text = rig.refusal(link).unwrap();
+    let text = rig.join_again("macro", 4711);
     assert!(
         text.contains("process 100 on here")
             && text.contains("4711")
@@ -181,11 +167,7 @@ fn a_port_misspelt_in_the_program_fails_the_run_before_anybody_waits() {
         text.contains("micro.final") && text.contains("it has finale"),
         "{text}"
     );
-    assert!(
-        rig.failure().unwrap().starts_with("micro was not let in: "),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("micro was not let in: ");
     assert!(rig.was_told_of_failure("macro"));
     rig.exit("micro", Exit::Code(1));
     rig.lose("macro");
@@ -272,13 +254,7 @@ fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() 
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
     rig.pass(Duration::from_secs(301));
-    assert!(
-        rig.failure()
-            .unwrap()
-            .starts_with("micro did not join the run within 300 s"),
-        "{:?}",
-        rig.failure()
-    );
+    rig.assert_failure_begins("micro did not join the run within 300 s");
     rig.pass(Duration::from_secs(6));
     assert!(
         rig.signals
@@ -295,12 +271,7 @@ fn a_process_that_the_guard_did_not_start_is_watched() {
     let mut rig = Rig::new(plan(&PAIR, &[("macro", StartMode::Manual(None))]));
     rig.join("macro");
     assert_eq!(rig.watches, [100]);
-    rig.event(RunEvent::LinkOpened(rig.link("micro")));
-    let registration = Registration {
-        pid: 5000,
-        ..rig.registration("micro")
-    };
-    rig.say(rig.link("micro"), ToManager::Register(registration));
+    rig.join_from("micro", 5000);
     assert_eq!(
         rig.watches,
         [100, 5000],

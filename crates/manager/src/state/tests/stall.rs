@@ -91,13 +91,7 @@ fn who_computes_for_long_holds_up_its_sender_and_no_more() {
     (0..6).for_each(|_| rig.ask_b(None));
     assert_eq!(rig.stalls(), [""; 0]);
     // After `a` has got room, the manager asks no instance.
-    rig.say(
-        rig.link("a"),
-        ToManager::Proceed {
-            instance: "a".into(),
-            wait: 1,
-        },
-    );
+    rig.proceed("a", 1);
     assert!(rig.asked_within(6 * ROUND).is_empty());
 }
 
