@@ -1,4 +1,4 @@
-"""How many instructions a small message takes, sent and received, between two programs in C."""
+"""How many instructions a small message and a small field take, sent and received, between two programs in C."""
 
 from __future__ import annotations
 
@@ -11,29 +11,40 @@ from benchmarks import native
 from benchmarks.harness import KIB, Record, compare, named, run, scratch, stepping
 
 QUESTION = "Instructions for one message between two programs in C, shared memory"
+FIELD = "Instructions for one field of 1 KiB between two parallel programs in C, rows to columns, shared memory"
 SIZES = [0, 64, KIB]
+#: Ranks of each program, and how many fields take turns.
+FIELDS = [(1, 1), (1, 100), (2, 1), (2, 100)]
+#: Of what MPI takes.
+TARGET = 1.5
 #: The difference of the two is the steady state.
 TRIPS = (200, 600)
+CALLS = ("send", "receive")
 
-#: Starts both sides of the counted ping-pong: for a call, a size, a number of trips and a folder.
-Start = Callable[[str, int, int, Path], None]
+#: Starts all ranks of the counted ping-pong: for a call, a number of trips and a folder.
+Start = Callable[[str, int, Path], None]
 
 
 def main(quick: bool) -> list[Record]:
     """One run of each: the counts of two runs differ by less than one in a hundred."""
+    return [*messages(), *fields()]
+
+
+def messages() -> list[Record]:
+    """One message between two instances."""
     found = []
     for size in SIZES:
-        rivals: dict[str, Start] = {"MPICH": partial(ranks, native.MPICH, "mpich")}
+        rivals: dict[str, Start] = {"MPICH": partial(ranks, native.MPICH, "mpich", size)}
         if size < KIB:
             # From 512 B on, MPI_Send of Open MPI waits for progress of the receiver, so it has no count of its own.
-            rivals["Open MPI"] = partial(ranks, native.OPEN_MPI, "openmpi")
-        for call in ("send", "receive"):
-            ours = counted(titin, call, size)
+            rivals["Open MPI"] = partial(ranks, native.OPEN_MPI, "openmpi", size)
+        for call in CALLS:
+            ours = counted(partial(titin, size), call, 2)
             found += [
                 compare(
                     QUESTION,
                     f"{call}, {named(size)}",
-                    [(ours, counted(start, call, size))],
+                    [(ours, counted(start, call, 2))],
                     rival=name,
                     unit="instructions",
                     size=size,
@@ -43,41 +54,86 @@ def main(quick: bool) -> list[Record]:
     return found
 
 
-def counted(start: Start, call: str, size: int) -> float:
+def fields() -> list[Record]:
+    """One field, of all ranks of a side together."""
+    found = []
+    for count, several in FIELDS:
+        what = "one field" if several == 1 else f"one of {several} fields in turn"
+        for call in CALLS:
+            counts = [counted(partial(start, count, several), call, 2 * count) for start in (titin_field, typed)]
+            found.append(
+                compare(
+                    FIELD,
+                    f"{call}, {count} and {count} ranks, {what}",
+                    [(counts[0], counts[1])],
+                    rival="MPICH, MPI_Isend, derived types",
+                    unit="instructions",
+                    target=TARGET,
+                )
+            )
+    return found
+
+
+def counted(start: Start, call: str, processes: int) -> float:
     """The instructions of one call in the steady state, on average over both sides."""
-    few, many = (total(start, call, size, trips) for trips in TRIPS)
+    few, many = (total(start, call, trips, processes) for trips in TRIPS)
     return (many - few) / 2 / (TRIPS[1] - TRIPS[0])
 
 
-def total(start: Start, call: str, size: int, trips: int) -> int:
-    """The instructions of this call in a whole run, of both sides together."""
+def total(start: Start, call: str, trips: int, processes: int) -> int:
+    """The instructions of this call in a whole run, of all ranks of both sides together."""
     with scratch() as name:
         folder = Path(name)
-        start(call, size, trips, folder)
+        start(call, trips, folder)
         found = [re.search(r"^totals: (\d+)", path.read_text(), re.MULTILINE) for path in folder.glob("*.out")]
     counts = [int(match[1]) for match in found if match]
-    if len(counts) != 2:
-        raise SystemExit(f"callgrind has counted {len(counts)} sides in place of 2")
+    if len(counts) != processes:
+        raise SystemExit(f"callgrind has counted {len(counts)} processes in place of {processes}")
     return sum(counts)
 
 
-def callgrind(call: str, folder: Path, side: object) -> list[object]:
-    """What goes before the command of one side."""
+def callgrind(call: str, folder: Path) -> list[object]:
+    """What goes before the command of a process."""
     flags = ["--tool=callgrind", "--collect-atstart=no", f"--toggle-collect=counted_{call}"]
-    return ["valgrind", *flags, f"--callgrind-out-file={folder}/{side}.out"]
+    return ["valgrind", *flags, f"--callgrind-out-file={folder}/%p.out"]
 
 
-def titin(call: str, size: int, trips: int, folder: Path) -> None:
+def titin(size: int, call: str, trips: int, folder: Path) -> None:
     """Two instances of titin."""
     program = native.build("counted_titin")
-    sides = []
-    for side in (0, 1):
-        command, *words = callgrind(call, folder, side)
-        sides.append((str(command), [*words, program, side, size, trips, folder / "count"]))
+    command, *flags = callgrind(call, folder)
+    sides = [(str(command), [*flags, program, side, size, trips, folder / "count"]) for side in (0, 1)]
     native.titin_run(stepping(sides), folder)
 
 
-def ranks(launcher: Sequence[str], flavour: str, call: str, size: int, trips: int, folder: Path) -> None:
+def ranks(launcher: Sequence[str], flavour: str, size: int, call: str, trips: int, folder: Path) -> None:
     """Two ranks of an MPI, each under callgrind."""
     program = native.rival("counted_mpi", flavour)
-    run([*launcher, "-np", 2, *callgrind(call, folder, "%p"), program, size, trips, folder / "count"], folder)
+    run([*launcher, "-np", 2, *callgrind(call, folder), program, size, trips, folder / "count"], folder)
+
+
+def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -> None:
+    """Two instances of so many ranks, which pass so many fields to and fro in turn."""
+    program = native.parallel("counted_field_titin")
+    counting = folder / "counting"
+    counting.write_text(f'#!/bin/sh\nexec {" ".join(map(str, callgrind(call, folder)))} {program} "$@"\n')
+    counting.chmod(0o755)
+    ports = (
+        ", ".join(f"out{number}" for number in range(several)),
+        ", ".join(f"in{number}" for number in range(several)),
+    )
+    conduits = [
+        f"{sender}.out{number}: {receiver}.in{number}"
+        for sender, receiver in (("one", "other"), ("other", "one"))
+        for number in range(several)
+    ]
+    sides = f"o_i: [{ports[0]}], s: [{ports[1]}]"
+    words = [several, trips, folder / "count"]
+    native.titin_run(native.parallel_pair(counting, words, (count, count), (sides, sides), conduits), folder)
+
+
+def typed(count: int, several: int, call: str, trips: int, folder: Path) -> None:
+    """The same by hand in one MPI job."""
+    program = native.rival("counted_field_mpi", "mpich")
+    launcher = [*native.MPICH, "-np", 2 * count, *callgrind(call, folder)]
+    run([*launcher, program, several, trips, folder / "count"], folder)

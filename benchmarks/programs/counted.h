@@ -1,8 +1,7 @@
 /* A ping-pong in which no side ever waits for a message within a counted call, so that what callgrind counts there is
- * what a message costs in instructions. A number in shared memory says how many messages have been sent.
+ * what a message costs in instructions. A number in shared memory says whose turn it is.
  *
- * Arguments: side (0 or 1), bytes, trips, and the file that both sides map. callgrind collects within `counted_send` or
- * `counted_receive`, as its flag --toggle-collect names. */
+ * callgrind collects within `counted_send` or `counted_receive`, as its flag --toggle-collect names. */
 #ifndef COUNTED_H
 #define COUNTED_H
 
@@ -15,21 +14,22 @@
 
 /* The calls that move the messages. `receive` comes back with the data in memory, or looked at and let go of. */
 struct counted_medium {
-    void (*send)(const void *data, size_t bytes);
-    void (*receive)(void *memory, size_t bytes);
+    void (*send)(void);
+    void (*receive)(void);
     /* Lets a peer go on that waits within its send for this side; NULL where no send does so. */
     void (*progress)(void);
 };
 
-static __attribute__((noipa)) void counted_send(const struct counted_medium *medium, const void *data, size_t bytes) {
-    medium->send(data, bytes);
-}
+/* A rank of one of two sides, 0 and 1, which have as many ranks. */
+struct counted_rank {
+    int side, rank, ranks;
+};
 
-static __attribute__((noipa)) void counted_receive(const struct counted_medium *medium, void *memory, size_t bytes) {
-    medium->receive(memory, bytes);
-}
+static __attribute__((noipa)) void counted_send(const struct counted_medium *medium) { medium->send(); }
 
-/* The number of messages that both sides have sent, in a file that both map. */
+static __attribute__((noipa)) void counted_receive(const struct counted_medium *medium) { medium->receive(); }
+
+/* The number of turns that all ranks together have taken, in a file that all map. */
 static inline _Atomic long *shared_count(const char *path) {
     const int file = open(path, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, 4096) != 0) fail(path);
@@ -46,23 +46,17 @@ static inline void await(const struct counted_medium *medium, _Atomic long *coun
     }
 }
 
-/* One side of the ping-pong. What the first trips cost more drops out of the difference of two runs. */
-static inline void play_counted(const struct counted_medium *medium, int side, char **arguments) {
-    const size_t bytes = (size_t)atoll(arguments[0]);
-    const long trips = atol(arguments[1]);
-    _Atomic long *sent = shared_count(arguments[2]);
-    char *outgoing = memory(bytes + 1), *incoming = memory(bytes + 1);
-    for (long trip = 0; trip < trips; trip++) {
-        if (side == 1) {
-            await(medium, sent, 2 * trip + 1);
-            counted_receive(medium, incoming, bytes);
-        }
-        counted_send(medium, outgoing, bytes);
-        atomic_fetch_add(sent, 1);
-        if (side == 0) {
-            await(medium, sent, 2 * trip + 2);
-            counted_receive(medium, incoming, bytes);
-        }
+/* One rank of the ping-pong. In each trip the ranks of side 0 send, one after the other; then those of side 1 receive, then send;
+ * then those of side 0 receive. What the first trips cost more drops out of the difference of two runs. */
+static inline void play_counted(const struct counted_medium *medium, struct counted_rank own, long trips, const char *path) {
+    _Atomic long *turns = shared_count(path);
+    for (long part = 0; part < 4 * trips; part++) {
+        const int side = part % 4 == 1 || part % 4 == 2;
+        if (side != own.side) continue;
+        await(medium, turns, part * own.ranks + own.rank);
+        if (part % 2) counted_receive(medium);
+        else counted_send(medium);
+        atomic_fetch_add(turns, 1);
     }
 }
 

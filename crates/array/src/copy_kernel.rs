@@ -25,6 +25,8 @@ pub(crate) struct LoopNest {
     loops: [StridedLoop; MOST_LOOPS],
     count: usize,
     size: usize,
+    /// Whether the two innermost loops transpose a plane. Known once the loops are arranged.
+    transposes: bool,
 }
 
 /// The offsets of an element in both memories, in bytes.
@@ -56,6 +58,7 @@ impl LoopNest {
             loops: [StridedLoop::default(); MOST_LOOPS],
             count: 0,
             size,
+            transposes: false,
         }
     }
 
@@ -71,11 +74,19 @@ impl LoopNest {
     ///
     /// # Panics
     /// If an element lies outside of a memory.
-    pub fn copy(mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
-        if self.loops[..self.count].iter().any(|one| one.extent == 0) || self.size == 0 {
-            return;
+    pub fn copy(self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
+        if !self.is_empty() {
+            self.arranged().run(at, from, to, bytes);
         }
-        self.arrange();
+    }
+
+    /// Whether there is no element to copy.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0 || self.loops[..self.count].iter().any(|one| one.extent == 0)
+    }
+
+    /// As [`LoopNest::copy`], by loops with elements that are arranged already.
+    pub fn run(&self, at: ByteOffsets, from: &[u8], to: &mut [u8], bytes: CopyBytes) {
         match self.size {
             1 => self.all(at, from, to, &FixedSize::<1>),
             2 => self.all(at, from, to, &FixedSize::<2>),
@@ -91,14 +102,30 @@ impl LoopNest {
     }
 
     /// Whether the copy is one contiguous piece of `length` bytes.
-    pub fn is_one_piece(mut self, length: usize) -> bool {
-        self.arrange();
-        self.count == 0 && self.size == length
+    pub fn is_one_piece(self, length: usize) -> bool {
+        let arranged = self.arranged();
+        arranged.count == 0 && arranged.size == length
+    }
+
+    /// The same copy with its loops sorted so that memory is written in order, except in a plane to
+    /// be transposed. Loops that continue each other are joined.
+    pub fn arranged(mut self) -> Self {
+        self.join();
+        let (loops, count) = (&mut self.loops[..self.count], self.count);
+        // The loop with the smallest step in the memory that is read. Unless that is the innermost
+        // loop, the copy is a transposition.
+        let nearest =
+            (0..count).min_by_key(|place| (loops[*place].from.unsigned_abs(), count - place));
+        if let Some(nearest) = nearest.filter(|nearest| nearest + 1 < count) {
+            loops[nearest..count - 1].rotate_left(1);
+            self.transposes = true;
+        }
+        self
     }
 
     /// Sorts the loops so that memory is written in order, joins loops that continue each other,
     /// and joins contiguous elements to larger ones.
-    fn arrange(&mut self) {
+    fn join(&mut self) {
         self.loops[..self.count].sort_by_key(|one| std::cmp::Reverse(one.to.unsigned_abs()));
         let mut kept = 0;
         for at in 0..self.count {
@@ -124,25 +151,16 @@ impl LoopNest {
         }
     }
 
-    fn all(&mut self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
-        let count = self.count;
-        // The loop with the smallest step in the memory that is read. Unless that is the innermost
-        // loop, the copy is a transposition.
-        let nearest =
-            (0..count).min_by_key(|place| (self.loops[*place].from.unsigned_abs(), count - place));
-        match nearest {
-            Some(nearest) if nearest + 1 < count => {
-                self.loops[nearest..count - 1].rotate_left(1);
-                let (outer, plane) = self.loops[..count].split_at(count - 2);
+    fn all(&self, at: ByteOffsets, from: &[u8], to: &mut [u8], element: &impl ElementCopy) {
+        let loops = &self.loops[..self.count];
+        match loops {
+            [] => element.copy(at, from, to),
+            [outer @ .., first, second] if self.transposes => {
                 each(outer, at, &mut |at| {
-                    tiles(at, &plane[0], &plane[1], from, to, element)
+                    tiles(at, first, second, from, to, element)
                 });
             }
-            Some(_) => {
-                let (outer, row) = self.loops[..count].split_at(count - 1);
-                each(outer, at, &mut |at| line(at, &row[0], from, to, element));
-            }
-            None => element.copy(at, from, to),
+            [outer @ .., row] => each(outer, at, &mut |at| line(at, row, from, to, element)),
         }
     }
 }
@@ -438,7 +456,7 @@ mod tests {
                 to: step,
             });
         }
-        copy.arrange();
+        let copy = copy.arranged();
         assert_eq!((copy.count, copy.size), (0, 480));
     }
 }

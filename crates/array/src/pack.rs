@@ -255,7 +255,7 @@ impl Schedule {
 
     /// Calls `plan` with the plans for a range of a field's elements in the message, and with the
     /// place of each plan in the range.
-    fn each_plan(
+    pub(crate) fn each_plan(
         &self,
         pieces: &[SharedPiece],
         range: Range<u64>,
@@ -330,7 +330,12 @@ impl Schedule {
         Ok(part)
     }
 
-    fn layout(&self, local: &LocalLayout, found: usize, size: usize) -> Result<(), Error> {
+    pub(crate) fn layout(
+        &self,
+        local: &LocalLayout,
+        found: usize,
+        size: usize,
+    ) -> Result<(), Error> {
         if !self.fits(local) {
             let text = |extents: &mut dyn Iterator<Item = &Dims>| {
                 extents

@@ -108,6 +108,7 @@ fn play(
                     .pack(place, &fields, part.start as u64, &mut message[part])
                     .unwrap();
             }
+            check_prepared(schedule, place, &fields, &message);
             mail.insert((rank as u32, partner.rank), message);
         }
     }
@@ -125,6 +126,12 @@ fn play(
             let message = mail
                 .remove(&(partner.rank, rank as u32))
                 .expect("a message");
+            let prepared = schedule.prepare_unpack(place, &fields).unwrap();
+            if let Some(prepared) = prepared.filter(|_| at_once == WHOLE) {
+                assert!(prepared.fits_targets(&fields) && prepared.length() == message.len());
+                prepared.unpack(|from, to| to.copy_from_slice(from), &message, &mut fields);
+                continue;
+            }
             for part in parts(sizes, partner.elements, at_once.1) {
                 schedule
                     .unpack(place, part.start as u64, &message[part], &mut fields)
@@ -134,6 +141,21 @@ fn play(
     }
     assert!(mail.is_empty(), "nobody took {:?}", mail.keys());
     targets
+}
+
+/// A message that was prepared has the same bytes, and lies in the array where the schedule finds it.
+fn check_prepared(schedule: &Schedule, place: usize, fields: &[SourceArray], message: &[u8]) {
+    let Some(prepared) = schedule.prepare_pack(place, fields).unwrap() else {
+        return;
+    };
+    assert!(prepared.fits_sources(fields) && prepared.length() == message.len());
+    let mut packed = vec![0; message.len()];
+    prepared.pack(|from, to| to.copy_from_slice(from), fields, &mut packed);
+    assert!(packed == message);
+    if let [field] = fields {
+        let in_place = schedule.in_place(place, field.local, field.size);
+        assert_eq!(prepared.in_place(), in_place);
+    }
 }
 
 /// The same without messages, for the first field.

@@ -12,6 +12,7 @@
 //! the serial instance and above the group of ranks, and neither the serial instance nor the group
 //! knows of fields.
 
+mod copies;
 mod declare;
 mod header;
 mod link;
@@ -43,6 +44,7 @@ use crate::ranks::{FieldCount, RankGroup, RankPlace};
 use crate::serial::{Serial, Wait};
 use crate::{Error, Kind, Message, Result};
 
+use copies::LinkCopies;
 use link::FieldLink;
 use pieces::{PiecesReceived, PiecesSent};
 use pull::{Asking, Pull, VersionAnswer};
@@ -79,6 +81,8 @@ pub(crate) struct Field {
     conduits: Vec<FieldConduit>,
     state: Mutex<FieldState>,
     count: Arc<FieldCount>,
+    /// The text of a call that receives the field.
+    receive_call: String,
     /// Whether the sender has withdrawn the field.
     withdrawn: AtomicBool,
 }
@@ -98,12 +102,16 @@ struct FieldState {
     /// A link to each of the peers, once all peers have declared the field. A peer that pulls and
     /// has left has `None`.
     links: Option<FieldLinks>,
+    /// The copies between the arrays and the pieces of each link.
+    copies: Vec<LinkCopies>,
     /// The steps of the program: finished calls on the field.
     steps: u64,
     /// An interrupted send: the time, and how far the send had come.
     sending: Option<(f64, PiecesSent)>,
-    /// An interrupted receive: the header, and how far the receive had come.
-    receiving: Option<(Message, PiecesReceived)>,
+    /// The header of an interrupted receive.
+    receiving: Option<Message>,
+    /// How far the receive has come.
+    received: PiecesReceived,
     /// The places of the arrays, if an interrupted receive has filled some of the elements.
     into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,
@@ -367,6 +375,14 @@ impl InstanceFields {
         }
     }
 
+    /// Notes how often this rank has sent or received a field.
+    fn note_steps(&self, field: &Field, steps: u64) {
+        field.count.set(steps);
+        self.group
+            .iter()
+            .for_each(|group| group.counts.note(&field.count));
+    }
+
     /// A declared field.
     fn get(&self, id: FieldId) -> Arc<Field> {
         self.fields.read().expect("never poisoned")[id.0].clone()
@@ -406,6 +422,8 @@ impl InstanceFields {
             let open = |(remote, schedule)| self.open_link(field, way, &remote, schedule);
             links.push(met.map(open).transpose()?);
         }
+        let copies = |link: &Option<Arc<FieldLink>>| LinkCopies::of(link.as_deref());
+        state.copies = links.iter().map(copies).collect();
         Ok(state.links.insert(links.into()).clone())
     }
 

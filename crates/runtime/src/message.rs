@@ -150,11 +150,11 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// As [`Payload::encoded`], for the header of a field.
-    pub(crate) fn of_field(encoded: &'a [u8]) -> Self {
+    /// The same payload in a message that announces a field.
+    pub(crate) fn of_field(self) -> Self {
         Payload {
             field: true,
-            ..Payload::encoded(encoded)
+            ..self
         }
     }
 
@@ -200,7 +200,9 @@ impl<'a> Payload<'a> {
         match (&self.what, &meta.content) {
             (PayloadShape::Nil, Content::Nil) => true,
             (PayloadShape::Structure, Content::Structure) => self.field == meta.field,
-            (PayloadShape::Array(form), Content::Array(layout)) => form.is(layout),
+            (PayloadShape::Array(form), Content::Array(layout)) => {
+                self.field == meta.field && form.is(layout)
+            }
             _ => false,
         }
     }

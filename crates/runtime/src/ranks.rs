@@ -28,7 +28,7 @@ use crate::serial::{RemoteConduit, Serial};
 use crate::{Error, Kind, Result};
 
 pub(crate) use bootstrap::{Bootstrapped, bootstrap};
-pub(crate) use collective::unexpected;
+pub(crate) use collective::{call_on, unexpected};
 pub(crate) use field_counts::{FieldCount, FieldCounts};
 
 /// How many messages and bytes a rank may be ahead of a neighbour in the tree.
@@ -79,8 +79,10 @@ pub(crate) struct RankGroup {
     pub(crate) counts: FieldCounts,
     /// The ranks right below that have closed, and how often each has sent or received each field.
     counts_below: Mutex<Vec<(u32, FieldSteps)>>,
-    /// The call that rank 0 makes now for all ranks.
-    leading: Mutex<Option<String>>,
+    /// The call that rank 0 makes now for all ranks; empty if there is none.
+    leading: Mutex<String>,
+    /// Memory for the encoded verdict of rank 0.
+    encoded: Mutex<Vec<u8>>,
 }
 
 /// The end of a conduit between ranks. No description names such a conduit.
@@ -259,6 +261,7 @@ impl RankGroup {
             counts: FieldCounts::default(),
             counts_below: Mutex::default(),
             leading: Mutex::default(),
+            encoded: Mutex::default(),
         }
     }
 

@@ -414,6 +414,10 @@ pub struct FieldEnd {
     /// The number of the element type of each array of the field, as in a message's metadata.
     #[serde(with = "serde_bytes")]
     pub dtypes: Vec<u8>,
+    /// Whether this end takes a small piece in the header's message, where each end has one rank.
+    /// Older releases do not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_joined: bool,
 }
 
 /// A message or room that would end a wait.
@@ -567,6 +571,11 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     rmp_serde::to_vec_named(message).expect("control messages are plain data")
 }
 
+/// Appends a control message to `bytes`, as [`encode`] encodes the message.
+pub fn encode_into<T: Serialize>(message: &T, bytes: &mut Vec<u8>) {
+    rmp_serde::encode::write_named(bytes, message).expect("control messages are plain data");
+}
+
 /// Reads a control message.
 ///
 /// # Errors
@@ -604,6 +613,19 @@ mod tests {
         );
         let alive = ToProgram::Heartbeat {};
         assert_eq!(decode::<ToProgram>(&encode(&alive)).unwrap(), alive);
+    }
+
+    #[test]
+    fn the_end_of_a_field_has_the_bytes_of_older_releases_unless_it_takes_joined_pieces() {
+        let end = |takes_joined| FieldEnd {
+            side: vec![1],
+            dtypes: vec![12],
+            takes_joined,
+        };
+        let older = b"\x82\xa4side\xc4\x01\x01\xa6dtypes\xc4\x01\x0c";
+        assert_eq!(encode(&end(false)), older);
+        assert_eq!(decode::<FieldEnd>(older).unwrap(), end(false));
+        assert_eq!(decode::<FieldEnd>(&encode(&end(true))).unwrap(), end(true));
     }
 
     #[test]

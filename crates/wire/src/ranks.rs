@@ -51,10 +51,18 @@ pub struct CollectiveReport {
     pub call: String,
     /// The result.
     pub outcome: Outcome<CollectiveResult>,
-    /// How often rank 0 had sent or received each field before the call. Every rank in this call
-    /// has the same counts.
+    /// How often rank 0 had sent or received each field before the call: from older releases, which
+    /// tell the counts of all fields with each call. Every rank in this call has the same counts.
     #[serde(default, skip_serializing_if = "FieldSteps::is_empty")]
     pub steps: FieldSteps,
+    /// The number and the count of each field that rank 0 has sent or received since the last
+    /// report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<(u32, u64)>,
+    /// The data of a message that announces a field. The report has the mark and the timestamps of
+    /// that message. Other data follow in a message of their own.
+    #[serde(default, with = "serde_bytes", skip_serializing_if = "Option::is_none")]
+    pub data: Option<Vec<u8>>,
 }
 
 /// The result of a call, for all ranks.
@@ -76,7 +84,7 @@ pub enum CollectiveResult {
     },
     /// A field, as rank 0 declares it.
     Field(FieldEnd),
-    /// A message; the data follow.
+    /// A message; the data are in the report, or follow.
     Message {
         /// Number of the port.
         port: u32,

@@ -558,6 +558,7 @@ mod tests {
         let end = |side: &[u8]| FieldEnd {
             side: side.to_vec(),
             dtypes: vec![Dtype::Float64 as u8],
+            takes_joined: false,
         };
         Summary {
             seconds: 2.5,

@@ -11,7 +11,7 @@ use titin_wire::meta::Dtype;
 use super::rendezvous::LocalField;
 use super::{Field, FieldConduit, FieldId, InstanceFields, coupled, refused};
 use crate::port::{Port, PortEnd, PortId};
-use crate::ranks::FieldCount;
+use crate::ranks::{FieldCount, call_on};
 use crate::{Error, Kind, Result};
 
 impl InstanceFields {
@@ -62,6 +62,7 @@ impl InstanceFields {
             conduits,
             state: Mutex::default(),
             count: Arc::new(FieldCount::new(named.name.clone(), role)),
+            receive_call: call_on("receive", &named.name),
             withdrawn: AtomicBool::new(false),
         }))
     }
@@ -109,6 +110,7 @@ impl InstanceFields {
         let end = FieldEnd {
             side: side.to_bytes(),
             dtypes: dtypes.iter().map(|dtype| *dtype as u8).collect(),
+            takes_joined: self.group.is_none(),
         };
         if let Some(group) = &self.group {
             group.agree(&format!("field on port '{}'", named.name), &end)?;

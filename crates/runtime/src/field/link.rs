@@ -26,6 +26,10 @@ const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 /// pace with the receiver.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
+/// The longest piece that goes in the header's message: about as much as a ring of shared memory
+/// takes. Such pieces fill the buffer of the conduit, which is made for messages of the program.
+const MOST_JOINED: u64 = 2 << 10;
+
 /// The link of one rank to the rank's partners at a peer.
 pub(crate) struct FieldLink {
     /// The instance at the other end.
@@ -33,6 +37,10 @@ pub(crate) struct FieldLink {
     /// The conduit between the instances, along which rank 0 announces the field.
     pub(crate) along: ConduitId,
     pub(crate) schedule: Schedule,
+    /// The length of each partner's piece.
+    pub(super) lengths: Box<[u64]>,
+    /// Whether the only piece goes in the header's message.
+    pub(super) is_joined: bool,
     /// The rank of this end.
     rank: u32,
     /// A port with a place for each partner in the schedule, apart from the ports of the program.
@@ -106,10 +114,20 @@ impl InstanceFields {
         }
         let element: usize = field.dtypes.iter().map(|dtype| dtype.size()).sum();
         let bytes = schedule.elements().saturating_mul(element as u64);
+        let lengths: Box<[u64]> = schedule
+            .partners()
+            .map(|partner| partner.elements.saturating_mul(element as u64))
+            .collect();
+        let is_joined = self.group.is_none()
+            && remote.ranks == 1
+            && remote.field.takes_joined
+            && matches!(*lengths, [one] if one <= MOST_JOINED);
         let link = Arc::new(FieldLink {
             peer: peer.clone(),
             along: conduit.conduit,
             schedule,
+            lengths,
+            is_joined,
             rank,
             port,
             past_caches: bytes >= PAST_CACHES as u64,

@@ -1,20 +1,23 @@
 //! The pieces of a field, from rank to rank.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_array::{CopyBytes, SourceArray, TargetArray};
-use titin_transport::{Medium, copy, copy_past_caches};
-use titin_wire::meta::{Dtype, Layout, Shape, StorageOrder};
+use titin_transport::{Filling, Medium, copy, copy_past_caches};
+use titin_wire::meta::{Content, Dtype, LayoutRef, StorageOrder};
 
+use super::copies::LinkCopies;
 use super::link::FieldLink;
 use super::places;
+use super::send::FieldSend;
 use super::{Field, FieldState, InstanceFields, refused};
 use crate::message::Lent;
 use crate::port::{Outlet, PortState};
-use crate::send_state::{PieceChunk, SendState, Timestamps};
+use crate::send_state::{PieceChunk, SendState};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Payload, Result};
 
@@ -28,16 +31,21 @@ const AHEAD: u64 = 2 * AT_ONCE;
 /// A core copies about so many bytes in a microsecond.
 const SPEED: u64 = 10_000;
 
-/// How many bytes of each partner's piece have come; empty before the first.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PiecesReceived(Vec<u64>);
-
-/// How far a call has come.
+/// How far a send has come.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PiecesSent {
     pub(super) pieces: usize,
     /// Of the next piece.
     pub(super) bytes: u64,
+}
+
+/// How far a receive has come. The memory stays for the next receive.
+#[derive(Debug, Default)]
+pub(super) struct PiecesReceived {
+    /// How many bytes of each partner's piece have come; empty before the first look.
+    bytes: Vec<u64>,
+    /// The partners whose pieces have not come as a whole.
+    left: VecDeque<usize>,
 }
 
 impl PiecesSent {
@@ -50,101 +58,155 @@ impl PiecesSent {
     }
 }
 
+impl PiecesReceived {
+    /// All pieces of a link are to come, unless some have come already.
+    fn begin(&mut self, link: &FieldLink) {
+        if self.bytes.is_empty() {
+            let count = link.lengths.len();
+            self.bytes.resize(count, 0);
+            self.left.clear();
+            self.left.extend((0..count).map(|turn| link.partner(turn)));
+        }
+    }
+
+    /// Notes bytes of the partner at the front of the list.
+    fn add(&mut self, link: &FieldLink, from: usize, bytes: u64) {
+        self.bytes[from] += bytes;
+        if self.bytes[from] >= link.lengths[from] {
+            self.left.pop_front();
+        }
+    }
+
+    /// The next receive begins anew.
+    fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    fn has_some(&self) -> bool {
+        self.bytes.iter().any(|bytes| *bytes > 0)
+    }
+}
+
 impl InstanceFields {
-    /// Sends the piece of a partner, from byte `done` on. A large piece goes in chunks: the partner
-    /// unpacks a chunk from the shared cache while this rank packs the next chunk.
+    /// Sends the piece of a partner, from byte `done` on.
     pub(super) fn send_piece(
         &self,
-        field: &Field,
+        send: &FieldSend<'_>,
         link: &FieldLink,
+        copies: &mut LinkCopies,
         to: usize,
-        arrays: &[SourceArray<'_>],
-        stamps: Timestamps,
         done: &mut u64,
     ) -> Result<()> {
-        let sizes = || arrays.iter().map(|array| array.size);
-        let whole = link.schedule.bytes(to, sizes());
-        let in_place = match arrays {
-            [one] => link
-                .schedule
-                .in_place(to, one.local, one.size)
-                .and_then(|range| one.memory.get(range)),
-            _ => None,
-        };
-        let mut port = link.port.enter()?;
-        let exchange = link.exchanges.load(Ordering::Relaxed);
+        let unfit = |error| refused(&self.serial, &send.field.name, &error);
+        if let Some(piece) = copies.packed(link, to, send.arrays).map_err(unfit)? {
+            let shape = [piece.len() as u64];
+            let payload = Payload::array(flat(&shape), piece);
+            return self.send_chunk(send, link, to, &payload, Some(shape[0]));
+        }
+        match self.pack_known(send, link, copies, to)? {
+            Some(packed) => {
+                let room = Some(link.lengths[to]);
+                self.send_chunk(send, link, to, &Payload::lent(&packed), room)
+            }
+            None => self.send_chunks(send, link, to, done),
+        }
+    }
+
+    /// Sends a long piece in chunks: the partner unpacks a chunk from the shared cache while this
+    /// rank packs the next chunk.
+    fn send_chunks(
+        &self,
+        send: &FieldSend<'_>,
+        link: &FieldLink,
+        to: usize,
+        done: &mut u64,
+    ) -> Result<()> {
+        let whole = link.lengths[to];
+        let in_place = in_place(link, to, send.arrays);
         let outlets = &link.port.outlets[to];
-        let shared = |outlet: &Outlet| {
-            outlet
-                .end
-                .carrier
-                .get()
-                .is_some_and(|carrier| carrier.medium() == Medium::Shm)
-        };
-        let shared = outlets.iter().all(shared);
+        let shared = outlets.iter().all(is_shared);
         // A partner does not keep up if more than one chunk waits for the partner.
-        let mut paced = shared
-            && outlets
-                .iter()
-                .all(|outlet| outlet.window.ahead().1 <= AT_ONCE);
+        let is_behind = |outlet: &Outlet| outlet.window.ahead().1 > AT_ONCE;
+        let mut paced = shared && !outlets.iter().any(is_behind);
         while *done < whole {
-            let end = match *done + AT_ONCE {
-                // No chunk is much smaller than the others.
-                end if end + AT_ONCE / 2 < whole => link.schedule.end_of_element(to, sizes(), end),
-                _ => whole,
-            };
-            let (layout, packed);
+            let end = end_of_chunk(link, to, send.arrays, *done);
             // A chunk for a partner that is behind would not stay in a cache.
             let past_caches = shared && !paced && link.past_caches;
+            let (shape, packed) = ([end - *done], OnceCell::new());
             let payload = match in_place.filter(|_| !past_caches) {
-                Some(bytes) => {
-                    layout = flat(end - *done);
-                    Payload::array(&layout, &bytes[*done as usize..end as usize])
-                }
+                Some(bytes) => Payload::array(flat(&shape), &bytes[*done as usize..end as usize]),
                 None => {
-                    packed = self.pack(field, link, to, arrays, *done..end, past_caches)?;
-                    Payload::lent(&packed)
+                    let bytes = self.pack(send, link, to, *done..end, past_caches)?;
+                    Payload::lent(packed.get_or_init(|| bytes))
                 }
             };
-            let chunk = PieceChunk {
-                exchange,
-                room: (*done == 0).then_some(whole),
-            };
-            let mut sending = SendState::of(&payload, stamps).chunk(chunk);
-            self.serial
-                .send_along_all(&link.port, outlets, &mut port, &payload, &mut sending)?;
+            let room = (*done == 0).then_some(whole);
+            self.send_chunk(send, link, to, &payload, room)?;
             *done = end;
-            paced = paced
-                && outlets
-                    .iter()
-                    .all(|outlet| self.keep_pace(outlet, whole - *done));
+            let unsent = whole - *done;
+            paced = paced && outlets.iter().all(|one| self.keep_pace(one, unsent));
         }
         Ok(())
+    }
+
+    /// Sends a chunk of a partner's piece. The first chunk claims `room` for all chunks.
+    fn send_chunk(
+        &self,
+        send: &FieldSend<'_>,
+        link: &FieldLink,
+        to: usize,
+        payload: &Payload<'_>,
+        room: Option<u64>,
+    ) -> Result<()> {
+        let exchange = link.exchanges.load(Ordering::Relaxed);
+        let chunk = PieceChunk { exchange, room };
+        let mut sending = SendState::of(payload, send.times).chunk(chunk);
+        let mut port = link.port.enter()?;
+        let outlets = &link.port.outlets[to];
+        self.serial
+            .send_along_all(&link.port, outlets, &mut port, payload, &mut sending)
+    }
+
+    /// Packs a whole piece, if the copies are kept.
+    fn pack_known(
+        &self,
+        send: &FieldSend<'_>,
+        link: &FieldLink,
+        copies: &mut LinkCopies,
+        to: usize,
+    ) -> Result<Option<Lent>> {
+        if !copies.may_be_kept(to) {
+            return Ok(None);
+        }
+        let length = link.lengths[to];
+        let mut memory = self.loan_packed(length)?;
+        let known = copies.pack(link, to, send.arrays, memory.rest());
+        let known = known.map_err(|error| refused(&self.serial, &send.field.name, &error))?;
+        Ok(known.then(|| Lent::new(flat(&[length]).to_layout(), memory.finish())))
     }
 
     /// Packs a range of bytes of a partner's piece in memory that peers can read.
     pub(super) fn pack(
         &self,
-        field: &Field,
+        send: &FieldSend<'_>,
         link: &FieldLink,
         to: usize,
-        arrays: &[SourceArray<'_>],
         bytes: Range<u64>,
         past_caches: bool,
     ) -> Result<Lent> {
         let length = bytes.end - bytes.start;
-        let mut memory = self
-            .serial
-            .core
-            .process
-            .exchange
-            .loan(length)
-            .map_err(crate::filter::no_memory)?;
-        let packing =
-            link.schedule
-                .pack_by(copy_by(past_caches), to, arrays, bytes.start, memory.rest());
-        packing.map_err(|error| refused(&self.serial, &field.name, &error))?;
-        Ok(Lent::new(flat(length), memory.finish()))
+        let mut memory = self.loan_packed(length)?;
+        let copy = copy_by(past_caches);
+        let packing = link
+            .schedule
+            .pack_by(copy, to, send.arrays, bytes.start, memory.rest());
+        packing.map_err(|error| refused(&self.serial, &send.field.name, &error))?;
+        Ok(Lent::new(flat(&[length]).to_layout(), memory.finish()))
+    }
+
+    fn loan_packed(&self, length: u64) -> Result<Filling> {
+        let loan = self.serial.core.process.exchange.loan(length);
+        loan.map_err(crate::filter::no_memory)
     }
 
     /// Waits for a partner that is behind, so that the partner finds the next chunk in a shared
@@ -175,89 +237,101 @@ impl InstanceFields {
         }
     }
 
-    /// Receives the missing pieces of an exchange, into the arrays if the caller gives arrays.
-    /// Chunks are taken as they come, from any partner. An interruption, or the end of the time, is
-    /// noted with the number of received bytes.
+    /// Receives the missing pieces of an exchange, into the arrays if the caller gives arrays. An
+    /// interruption, or the end of the time, is noted with the number of received bytes.
     pub(super) fn receive_pieces(
         &self,
         field: &Field,
         state: &mut FieldState,
-        (header, number): (&Message, u64),
-        mut come: PiecesReceived,
+        announced: (&Message, u64),
         mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
         // Ranks would not agree on the rank whose time is over, so the deadline of a group holds
         // for the header at rank 0 alone.
         let deadline = deadline.filter(|_| self.group.is_none());
-        let mut receive = |state: &mut FieldState, come: &mut PiecesReceived| -> Result<()> {
-            let links = self.links(field, state, deadline)?;
-            let Some(Some(link)) = links.first() else {
-                return Ok(());
-            };
-            let sizes = || field.dtypes.iter().map(|dtype| dtype.size());
-            come.0.resize(link.schedule.count(), 0);
-            let partners = (0..link.schedule.count()).map(|turn| link.partner(turn));
-            let mut left: VecDeque<usize> = partners
-                .filter(|from| come.0[*from] < link.schedule.bytes(*from, sizes()))
-                .collect();
-            let copy = copy_by(link.past_caches);
-            let mut port = link.port.enter()?;
-            while let Some((from, message)) =
-                self.await_part(link, &mut port, &mut left, deadline)?
-            {
-                if message.tag != number as u32 {
-                    let text = format!(
-                        "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
-                         port, too? Give the field a port of its own",
-                        field.name, message.tag
-                    );
-                    return Err(Error::new(Kind::Usage, text));
-                }
-                if message.timestamp != header.timestamp {
-                    let text = format!(
-                        "field on port '{}': {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
-                         ranks send the same times, and a call that fails on one of them may not be passed over",
-                        field.name,
-                        link.partner_name(from),
-                        message.timestamp,
-                        header.timestamp
-                    );
-                    return Err(Error::new(Kind::CallOrder, text));
-                }
-                if let Some(arrays) = arrays.as_deref_mut() {
-                    let unpacked =
-                        link.schedule
-                            .unpack_by(copy, from, come.0[from], message.bytes(), arrays);
-                    unpacked.map_err(|error| refused(&self.serial, &field.name, &error))?;
-                }
-                come.0[from] += message.bytes().len() as u64;
-                if come.0[from] >= link.schedule.bytes(from, sizes()) {
-                    left.pop_front();
-                }
-            }
-            Ok(())
-        };
-        let received = receive(state, &mut come).map_err(|error| match error.kind {
-            Kind::Timeout => {
-                let text = format!(
-                    "{}: field on port '{}': not all of it has come in the time given: make the call again, with the same arrays",
-                    self.serial.core.name, field.name
-                );
-                Error::new(Kind::Timeout, text)
-            }
-            _ => error,
-        });
+        let received = self.receive_left(field, state, announced, arrays.as_deref_mut(), deadline);
         state.into = None;
-        let goes_on = |error: &Error| error.is_unfinished() || error.kind == Kind::Timeout;
-        if received.as_ref().is_err_and(goes_on) {
-            state.into = arrays
-                .as_deref()
-                .filter(|_| come.0.iter().any(|bytes| *bytes > 0))
-                .map(places);
-            state.receiving = Some((header.clone(), come));
+        let Err(mut error) = received else {
+            state.received.clear();
+            return Ok(());
+        };
+        if error.is_unfinished() || error.kind == Kind::Timeout {
+            let some = arrays.as_deref().filter(|_| state.received.has_some());
+            state.into = some.map(places);
+            state.receiving = Some(announced.0.clone());
+        } else {
+            state.received.clear();
         }
-        received
+        if error.kind == Kind::Timeout {
+            error.text = format!(
+                "{}: field on port '{}': not all of it has come in the time given: make the call again, with the same arrays",
+                self.serial.core.name, field.name
+            );
+        }
+        Err(error)
+    }
+
+    /// Receives the pieces that are left. Chunks are taken as they come, from any partner.
+    fn receive_left(
+        &self,
+        field: &Field,
+        state: &mut FieldState,
+        (header, number): (&Message, u64),
+        mut arrays: Option<&mut [TargetArray<'_>]>,
+        deadline: Option<Instant>,
+    ) -> Result<()> {
+        let links = self.links(field, state, deadline)?;
+        let Some(Some(link)) = links.first() else {
+            return Ok(());
+        };
+        let FieldState {
+            received, copies, ..
+        } = state;
+        let copies = &mut copies[0];
+        if matches!(header.content(), Content::Array(_)) {
+            check_joined(field, link, header)?;
+            return self.unpack(field, link, copies, (0, 0), header, arrays);
+        }
+        received.begin(link);
+        let mut port = link.port.enter()?;
+        while let Some((from, part)) =
+            self.await_part(link, &mut port, &mut received.left, deadline)?
+        {
+            check_part(field, link, from, &part, (header, number))?;
+            let place = (from, received.bytes[from]);
+            self.unpack(field, link, copies, place, &part, arrays.as_deref_mut())?;
+            received.add(link, from, part.bytes().len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Unpacks a part of a partner's piece, of which `done` bytes have come before, into the arrays
+    /// if the caller gives arrays.
+    fn unpack(
+        &self,
+        field: &Field,
+        link: &FieldLink,
+        copies: &mut LinkCopies,
+        (from, done): (usize, u64),
+        part: &Message,
+        arrays: Option<&mut [TargetArray<'_>]>,
+    ) -> Result<()> {
+        let (bytes, unfit) = (part.bytes(), |error| {
+            refused(&self.serial, &field.name, &error)
+        });
+        let Some(arrays) = arrays else {
+            return Ok(());
+        };
+        if bytes.len() as u64 == link.lengths[from]
+            && done == 0
+            && copies.unpack(link, from, bytes, arrays).map_err(unfit)?
+        {
+            return Ok(());
+        }
+        let copy = copy_by(link.past_caches);
+        let unpacked = link.schedule.unpack_by(copy, from, done, bytes, arrays);
+        unpacked.map_err(unfit)
     }
 
     /// The next chunk from any of the partners that are `left`. The partner comes to the front of
@@ -288,16 +362,83 @@ impl InstanceFields {
     }
 }
 
+/// Fails unless a part is of the announced exchange.
+fn check_part(
+    field: &Field,
+    link: &FieldLink,
+    from: usize,
+    part: &Message,
+    (header, number): (&Message, u64),
+) -> Result<()> {
+    if part.tag != number as u32 {
+        let text = format!(
+            "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
+             port, too? Give the field a port of its own",
+            field.name, part.tag
+        );
+        return Err(Error::new(Kind::Usage, text));
+    }
+    if part.timestamp == header.timestamp {
+        return Ok(());
+    }
+    let text = format!(
+        "field on port '{}': {} has sent its part of time {}, where rank 0 has sent that of time {}: all \
+         ranks send the same times, and a call that fails on one of them may not be passed over",
+        field.name,
+        link.partner_name(from),
+        part.timestamp,
+        header.timestamp
+    );
+    Err(Error::new(Kind::CallOrder, text))
+}
+
+/// Fails unless the piece in a header's message is the whole field.
+fn check_joined(field: &Field, link: &FieldLink, header: &Message) -> Result<()> {
+    let length = header.bytes().len() as u64;
+    if *link.lengths == [length] {
+        return Ok(());
+    }
+    let text = format!(
+        "field on port '{}': {} has sent {length} bytes in one message, where the field has pieces of {:?} bytes: no call of \
+         titin sends such data, so look for what overwrites memory in that program",
+        field.name, link.peer, link.lengths
+    );
+    Err(Error::new(Kind::TypeMismatch, text))
+}
+
+/// The bytes of the only array that are equal to a partner's piece.
+fn in_place<'a>(link: &FieldLink, to: usize, arrays: &[SourceArray<'a>]) -> Option<&'a [u8]> {
+    let [one] = arrays else { return None };
+    let range = link.schedule.in_place(to, one.local, one.size)?;
+    one.memory.get(range)
+}
+
+/// The end of the chunk of a partner's piece that begins at byte `begin`.
+fn end_of_chunk(link: &FieldLink, to: usize, arrays: &[SourceArray<'_>], begin: u64) -> u64 {
+    let (whole, end) = (link.lengths[to], begin + AT_ONCE);
+    // No chunk is much smaller than the others.
+    if end + AT_ONCE / 2 >= whole {
+        return whole;
+    }
+    let sizes = arrays.iter().map(|array| array.size);
+    link.schedule.end_of_element(to, sizes, end)
+}
+
+fn is_shared(outlet: &Outlet) -> bool {
+    let carrier = outlet.end.carrier.get();
+    carrier.is_some_and(|carrier| carrier.medium() == Medium::Shm)
+}
+
 fn copy_by(past_caches: bool) -> CopyBytes {
     if past_caches { copy_past_caches } else { copy }
 }
 
 /// So many bytes.
-fn flat(length: u64) -> Layout {
-    Layout {
+pub(super) fn flat(length: &[u64; 1]) -> LayoutRef<'_> {
+    LayoutRef {
         dtype: Dtype::UInt8,
         order: StorageOrder::C,
-        shape: Shape::from_slice(&[length]),
-        names: Vec::new(),
+        shape: length,
+        names: &[],
     }
 }

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_array::{Role, SourceArray, TargetArray};
+use titin_array::{Role, TargetArray};
 use titin_model::VersionCache;
 use titin_transport::{Buffer, Outgoing};
 use titin_wire::ConduitId;
@@ -17,8 +17,8 @@ use titin_wire::structure::{self, Value};
 
 use super::header::TEXT;
 use super::link::FieldLink;
-use super::pieces::PiecesReceived;
 use super::rendezvous::{Coupling, VersionSender};
+use super::send::FieldSend;
 use super::versions::{
     Chooser, Decision, Keeper, Question, VersionMessage, VersionOrder, VersionRefusal,
 };
@@ -404,11 +404,9 @@ impl InstanceFields {
     /// Keeps this rank's part of the next version. Waits for room, if the description says so.
     pub(super) fn keep_version(
         &self,
-        field: &Field,
+        send: &FieldSend<'_>,
         conduit: &FieldConduit,
         link: &Arc<FieldLink>,
-        arrays: &[SourceArray<'_>],
-        stamps: Timestamps,
     ) -> Result<()> {
         self.wait_for_carriers(conduit, link)?;
         self.wait_for_room(conduit)?;
@@ -416,18 +414,14 @@ impl InstanceFields {
             self.pass_over(conduit);
             return Ok(());
         }
-        let sizes = || arrays.iter().map(|array| array.size);
-        let whole = |to| {
-            let bytes = 0..link.schedule.bytes(to, sizes());
-            self.pack(field, link, to, arrays, bytes, false)
-        };
+        let whole = |to: usize| self.pack(send, link, to, 0..link.lengths[to], false);
         let pieces = (0..link.schedule.count())
             .map(whole)
             .collect::<Result<_>>()?;
         let version = PackedVersion {
             link: link.clone(),
             pieces,
-            stamps,
+            stamps: send.times,
         };
         self.change_field(conduit.conduit, |coupling| {
             coupling.pull(|pull| pull.produce(version));
@@ -527,8 +521,8 @@ impl InstanceFields {
         }
         let number = state.asking.asked;
         loop {
-            let (header, done) = match state.receiving.take() {
-                Some(halfway) => halfway,
+            let header = match state.receiving.take() {
+                Some(interrupted) => interrupted,
                 None => {
                     let told = &mut state.asking.told;
                     let ask = || {
@@ -543,10 +537,7 @@ impl InstanceFields {
                         Ok(Patience::until(deadline))
                     };
                     let fits = |message: &Message| field.is_answer(message);
-                    (
-                        self.receive_header(field, at, ask, fits)?,
-                        PiecesReceived::default(),
-                    )
+                    self.receive_header(field, at, ask, fits)?
                 }
             };
             let answer = VersionAnswer::of(&header).expect("`is_answer` has seen it");
@@ -568,7 +559,7 @@ impl InstanceFields {
             // A version for an earlier question, given up since, is received into no array.
             let arrays = (!late).then_some(&mut *arrays);
             let piece = header.number - state.asking.refused;
-            self.receive_pieces(field, state, (&header, piece), done, arrays, deadline)?;
+            self.receive_pieces(field, state, (&header, piece), arrays, deadline)?;
             if !late {
                 state.asking.open = None;
                 if self.serial.leads() {

@@ -2,7 +2,6 @@
 
 use titin_array::{Role, TargetArray};
 
-use super::pieces::PiecesReceived;
 use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Result};
@@ -27,7 +26,7 @@ impl InstanceFields {
             conduit.is_none_or(|conduit| conduit.share(Role::Receiver).steps.contain(step));
         if state.receiving.is_none() && !is_coupled {
             state.steps = step;
-            field.count.set(step);
+            self.note_steps(field, step);
             return Ok(None);
         }
         let stamps = match conduit.filter(|conduit| conduit.is_pulled()) {
@@ -45,7 +44,7 @@ impl InstanceFields {
             None => self.receive_pushed(field, &mut state, arrays, patience)?,
         };
         state.steps = step;
-        field.count.set(step);
+        self.note_steps(field, step);
         Ok(Some(stamps))
     }
 
@@ -58,17 +57,16 @@ impl InstanceFields {
         patience: Patience,
     ) -> Result<Stamps> {
         let deadline = patience.deadline();
-        let (header, come) = match state.receiving.take() {
+        let header = match state.receiving.take() {
             Some(interrupted) => interrupted,
             None => {
                 let fits = |message: &Message| field.is_header(message);
                 let begin = || Ok(Patience::until(deadline));
-                let header = self.receive_header(field, None, begin, fits)?;
-                (header, PiecesReceived::default())
+                self.receive_header(field, None, begin, fits)?
             }
         };
         let announced = (&header, header.number);
-        self.receive_pieces(field, state, announced, come, Some(arrays), deadline)?;
+        self.receive_pieces(field, state, announced, Some(arrays), deadline)?;
         Ok(Stamps::of(&header))
     }
 
@@ -95,7 +93,14 @@ impl InstanceFields {
                     let (slot, message) = received.map_err(|error| self.closed(field, error))?;
                     Ok((port, slot, message))
                 };
-                group.receive_on((port, None), at, receive, fits)
+                match at {
+                    None => group.receive_on(&field.receive_call, receive, fits),
+                    // Adding 0.0 turns -0.0 into 0.0, so both read the same in the text.
+                    Some(at) => {
+                        let call = format!("{} at {}", field.receive_call, at + 0.0);
+                        group.receive_on(&call, receive, fits)
+                    }
+                }
             }
         }
     }

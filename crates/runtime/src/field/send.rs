@@ -7,17 +7,17 @@ use titin_array::{Role, SourceArray};
 
 use super::header::HEADER;
 use super::link::FieldLink;
-use super::pieces::PiecesSent;
+use super::pieces::{PiecesSent, flat};
 use super::pull::Pull;
-use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields};
+use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, refused};
 use crate::send_state::Timestamps;
 use crate::{Error, Kind, Payload, Result};
 
 /// A call that sends a field.
-struct FieldSend<'a> {
-    field: &'a Field,
-    arrays: &'a [SourceArray<'a>],
-    times: Timestamps,
+pub(super) struct FieldSend<'a> {
+    pub(super) field: &'a Field,
+    pub(super) arrays: &'a [SourceArray<'a>],
+    pub(super) times: Timestamps,
     /// The step of the program. The description names the coupled steps.
     step: u64,
 }
@@ -88,11 +88,20 @@ impl InstanceFields {
             .filter(|conduit| !send.is_coupled(conduit) || conduit.is_pulled());
         let left_out: Vec<_> = without_header.map(|conduit| conduit.conduit).collect();
         let left_out = Some(left_out).filter(|left_out| !left_out.is_empty());
-        let header = Payload::of_field(&HEADER);
+        let shape;
+        let mut pieces = 0;
+        let content = match self.joined_piece(send, state)? {
+            Some(piece) => {
+                (shape, pieces) = ([piece.len() as u64], 1);
+                Payload::array(flat(&shape), piece)
+            }
+            None => Payload::encoded(&HEADER),
+        };
+        let header = content.of_field();
         self.serial
             .send(field.port, None, &header, send.times, None, left_out)?;
-        field.count.add_one();
-        Ok(PiecesSent::default())
+        self.note_steps(field, field.count.steps() + 1);
+        Ok(PiecesSent { pieces, bytes: 0 })
     }
 
     /// Sends the missing pieces, and keeps versions for receivers that pull.
@@ -102,41 +111,64 @@ impl InstanceFields {
         state: &mut FieldState,
         sent: &mut PiecesSent,
     ) -> Result<()> {
-        let (field, arrays, times) = (send.field, send.arrays, send.times);
-        let links = self.links(field, state, None)?;
-        let coupled: Vec<(&FieldConduit, Option<&Arc<FieldLink>>)> = field
-            .conduits
-            .iter()
-            .zip(links.iter().map(Option::as_ref))
-            .filter(|(conduit, _)| send.is_coupled(conduit))
-            .collect();
-        let linked = || {
-            coupled
-                .iter()
-                .filter_map(|(conduit, link)| Some((*conduit, (*link)?)))
-        };
-        let pieces = linked().flat_map(|(conduit, link)| {
+        let links = self.links(send.field, state, None)?;
+        let mut first = 0;
+        for (place, (conduit, link)) in send.field.conduits.iter().zip(&*links).enumerate() {
+            let Some(link) = link.as_ref().filter(|_| send.is_coupled(conduit)) else {
+                continue;
+            };
             let count = match conduit.is_pulled() {
                 true => 1,
                 false => link.schedule.count(),
             };
-            (0..count).map(move |turn| (conduit, link, link.partner(turn)))
-        });
-        for (conduit, link, to) in pieces.skip(sent.pieces) {
-            match conduit.is_pulled() {
-                true => self.keep_version(field, conduit, link, arrays, times)?,
-                false => self.send_piece(field, link, to, arrays, times, &mut sent.bytes)?,
+            let copies = &mut state.copies[place];
+            while sent.pieces < first + count {
+                let to = link.partner(sent.pieces - first);
+                match conduit.is_pulled() {
+                    true => self.keep_version(send, conduit, link)?,
+                    false => self.send_piece(send, link, copies, to, &mut sent.bytes)?,
+                }
+                sent.next_piece();
             }
-            sent.next_piece();
+            first += count;
         }
-        for (_, link) in linked().filter(|(conduit, _)| !conduit.is_pulled()) {
-            link.exchanges.fetch_add(1, Ordering::Relaxed);
-        }
-        // Without a link, the receiver pulls, and left before this rank could open a link.
-        for (conduit, _) in coupled.iter().filter(|(_, link)| link.is_none()) {
-            self.pass_over(conduit);
-        }
+        self.end_exchange(send, &links);
         Ok(())
+    }
+
+    /// Counts the exchange, once all pieces are sent or kept.
+    fn end_exchange(&self, send: &FieldSend<'_>, links: &FieldLinks) {
+        for (conduit, link) in send.field.conduits.iter().zip(&**links) {
+            match link {
+                _ if !send.is_coupled(conduit) => {}
+                // The receiver pulls, and left before this rank could open a link.
+                None => self.pass_over(conduit),
+                Some(_) if conduit.is_pulled() => {}
+                Some(link) => {
+                    link.exchanges.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The only piece, if the piece goes in the header's message: the receiver takes such messages,
+    /// and the copies are known. Before the first exchange the other end may have no field.
+    fn joined_piece<'s>(
+        &self,
+        send: &FieldSend<'s>,
+        state: &'s mut FieldState,
+    ) -> Result<Option<&'s [u8]>> {
+        let ([conduit], Some(links)) = (&send.field.conduits[..], &state.links) else {
+            return Ok(None);
+        };
+        let joined = |link: &&Arc<FieldLink>| link.is_joined && !conduit.is_pulled();
+        match links[0].as_ref().filter(joined) {
+            Some(link) if send.is_coupled(conduit) => {
+                let piece = state.copies[0].packed(link, 0, send.arrays);
+                piece.map_err(|error| refused(&self.serial, &send.field.name, &error))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Completes the pulled fields after the last step that the description couples, though the

@@ -115,7 +115,8 @@ impl Instance {
                     let (slot, message) = serial.receive(port, slot, patience, fits)?;
                     Ok((port, slot, message))
                 };
-                group.receive_on((port, slot), None, receive, fits)
+                let call = group.call_on("receive", port, slot);
+                group.receive_on(&call, receive, fits)
             }
         }
     }

@@ -3,17 +3,22 @@
 //! Rank 0 makes the call, and tells the other ranks the verdict along the conduits down the tree.
 //! The other ranks wait for the verdict as for any message, at titin's doorbell and not inside MPI.
 //! The data of a received message follow in a separate message. So on one host the data lie in
-//! shared memory once for all ranks below.
+//! shared memory once for all ranks below. The announcement of a field is short, and goes with the
+//! verdict.
 
 use std::cell::Cell;
+use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard};
 
-use titin_transport::SpinLockGuard;
+use titin_transport::{Buffer, SpinLockGuard};
 use titin_wire::control::{self, FieldEnd};
+use titin_wire::meta::Content;
 use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
 
 use super::RankGroup;
 use super::outcome::{outcome, result};
+use crate::field_mark::announces_field;
+use crate::filter::no_memory;
 use crate::iteration::Iteration;
 use crate::port::{Port, PortId, PortState};
 use crate::send_state::{SendState, Timestamps};
@@ -111,23 +116,18 @@ impl RankGroup {
     }
 
     /// Receives on all ranks from a port. Rank 0 receives by `receive`, and each rank checks the
-    /// message by `fits`. `at` is the time for which a call on a field asks, the same on all ranks.
+    /// message by `fits`. `call` is the text of the call, the same on all ranks.
     pub(crate) fn receive_on(
         &self,
-        (port, slot): (PortId, Option<u32>),
-        at: Option<f64>,
+        call: &str,
         receive: impl FnOnce(&dyn Fn(&Message) -> Result<()>) -> Result<Received>,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<Message> {
-        let mut call = self.call_on("receive", port, slot);
-        // Adding 0.0 turns -0.0 into 0.0, so both read the same in the name of the call.
-        at.iter()
-            .for_each(|at| call += &format!(" at {}", at + 0.0));
         // A message may fit rank 0 and not fit another rank. The other rank loses the message.
         let fits = Cell::new(Some(fits));
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
-        let received = self.receive(&call, || receive(&check).map(Some));
-        let (.., message) = received?.ok_or_else(|| unexpected(&call))?;
+        let received = self.receive(call, || receive(&check).map(Some));
+        let (.., message) = received?.ok_or_else(|| unexpected(call))?;
         check(&message).map(|()| message)
     }
 
@@ -146,11 +146,8 @@ impl RankGroup {
     }
 
     /// The text of a call on a port, as users write the call.
-    fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
-        format!(
-            "{call} on port '{}'",
-            self.serial.table.ports[port.0].label(slot)
-        )
+    pub(crate) fn call_on(&self, call: &str, port: PortId, slot: Option<u32>) -> String {
+        call_on(call, &self.serial.table.ports[port.0].label(slot))
     }
 
     /// Compares the declarations of a field. Fails on a rank with another declaration than rank 0.
@@ -305,9 +302,9 @@ impl RankGroup {
     /// Makes a call on rank 0 for all ranks. The name of the call is kept meanwhile, so that the
     /// other ranks can be told of a long wait.
     fn lead<T>(&self, call: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        *self.leading.lock().expect("never poisoned") = Some(call.to_owned());
+        call.clone_into(&mut self.leading.lock().expect("never poisoned"));
         let outcome = act();
-        *self.leading.lock().expect("never poisoned") = None;
+        self.leading.lock().expect("never poisoned").clear();
         outcome
     }
 
@@ -315,7 +312,7 @@ impl RankGroup {
     /// would end the wait.
     pub(crate) fn tell_ranks_of_wait(&self) {
         let call = self.leading.lock().expect("never poisoned").clone();
-        if let Some(call) = call {
+        if !call.is_empty() {
             // If the ranks cannot be reached, the call itself will say so.
             let _ = self.tell_ranks(&call, Ok(CollectiveResult::Waits), None);
         }
@@ -331,19 +328,30 @@ impl RankGroup {
         let Some(down) = &self.tree.down else {
             return Ok(());
         };
+        let mut port = self.take_turn(down)?;
+        let announced = data.filter(|data| is_announcement(data));
         let verdict = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
-            steps: self.counts.to_tell(),
+            steps: FieldSteps::default(),
+            changed: self.counts.news(),
+            data: announced.map(|data| data.bytes().to_vec()),
         };
-        let mut port = self.take_turn(down)?;
-        self.send_between(
-            down,
-            &mut port,
-            &Payload::encoded(&control::encode(&verdict)),
-            (0.0, None),
-        )?;
-        data.map_or(Ok(()), |data| self.pass_down(down, &mut port, data))
+        let mut encoded = self.encoded.lock().expect("never poisoned");
+        encoded.clear();
+        control::encode_into(&verdict, &mut encoded);
+        let mut payload = Payload::encoded(&encoded);
+        let mut stamps = (0.0, None);
+        if let Some(announced) = announced {
+            payload = payload.of_field();
+            stamps = (announced.timestamp, announced.next_timestamp);
+        }
+        self.send_between(down, &mut port, &payload, stamps)?;
+        self.counts.told(&verdict.changed);
+        match data {
+            Some(data) if announced.is_none() => self.pass_down(down, &mut port, data),
+            _ => Ok(()),
+        }
     }
 
     /// The verdict of rank 0 on a call, and the data of a received message. Until the verdict
@@ -381,12 +389,16 @@ impl RankGroup {
                 Error::new(Kind::Internal, text)
             })?;
             let outcome = result(report.outcome);
-            let data = match &outcome {
-                Ok(CollectiveResult::Message { .. }) => Some(next()?),
+            let data = match (&outcome, report.data) {
+                (Ok(CollectiveResult::Message { .. }), Some(data)) => {
+                    Some(announcement(told, &data)?)
+                }
+                (Ok(CollectiveResult::Message { .. }), None) => Some(next()?),
                 _ => None,
             };
+            self.counts.hear(&report.changed, &report.steps);
             self.compare_calls(call, &report.call)?;
-            match self.own_outcome(outcome, &report.steps)? {
+            match self.own_outcome(outcome)? {
                 CollectiveResult::Waits => {}
                 common => return Ok((common, data)),
             }
@@ -395,14 +407,9 @@ impl RankGroup {
 
     /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or
     /// less often than this rank.
-    fn own_outcome(
-        &self,
-        outcome: Result<CollectiveResult>,
-        steps: &FieldSteps,
-    ) -> Result<CollectiveResult> {
+    fn own_outcome(&self, outcome: Result<CollectiveResult>) -> Result<CollectiveResult> {
         if outcome.is_ok() && self.serial.cycle().checked() {
-            let differs = |theirs: u64, ours: u64| theirs != ours;
-            let unequal = self.counts.unequal(self.place.rank, (0, steps), differs);
+            let unequal = self.counts.unequal_to_first(self.place.rank);
             unequal.map_or(Ok(()), Err)?;
         }
         outcome.map_err(|error| match error.kind {
@@ -469,6 +476,25 @@ fn common_use(next: &NextUse) -> CollectiveResult {
         steps: next.iteration.steps().to_vec(),
         f_init: next.f_init.iter().map(end).collect(),
     }
+}
+
+/// Whether the data of a message go in the report of rank 0: the few bytes that announce a field.
+fn is_announcement(message: &Message) -> bool {
+    announces_field(message) && *message.content() == Content::Structure
+}
+
+/// The message that announces a field, from the report of rank 0 and the data in the report.
+fn announcement(report: Message, data: &[u8]) -> Result<Message> {
+    let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
+    Ok(Message {
+        body: Arc::new(body),
+        ..report
+    })
+}
+
+/// The text of a call on a port with the slot, as users write the call.
+pub(crate) fn call_on(call: &str, port: &str) -> String {
+    format!("{call} on port '{port}'")
 }
 
 /// The error of a rank that gets a verdict of another kind than the call has.

@@ -1,8 +1,12 @@
 //! How often a rank has sent or received each field: all ranks send and receive as often as rank 0.
+//!
+//! There may be many fields, and few of them change between two calls that all ranks make together.
+//! So rank 0 tells with each such call the counts that have changed, and a rank compares those and
+//! the counts that have changed at the rank itself.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use titin_array::Role;
 use titin_wire::ranks::FieldSteps;
@@ -14,8 +18,14 @@ pub(crate) struct FieldCount {
     /// The name of the port.
     name: Arc<str>,
     role: Role,
+    /// The number of the field, in the order of the declarations.
+    number: AtomicU32,
     /// Includes an unfinished send, and the steps without a coupling in the description.
     steps: AtomicU64,
+    /// The count of rank 0, as rank 0 has told last.
+    at_first: AtomicU64,
+    /// Whether the count is in the list of changed counts.
+    is_listed: AtomicBool,
 }
 
 impl FieldCount {
@@ -23,16 +33,15 @@ impl FieldCount {
         FieldCount {
             name,
             role,
+            number: AtomicU32::new(0),
             steps: AtomicU64::new(0),
+            at_first: AtomicU64::new(0),
+            is_listed: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn add_one(&self) {
-        self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn set(&self, steps: u64) {
@@ -59,37 +68,108 @@ impl FieldCount {
     }
 }
 
-/// The counts of all fields, in the order of the declarations.
+/// The counts of all fields.
 #[derive(Default)]
-pub(crate) struct FieldCounts(RwLock<Vec<Arc<FieldCount>>>);
+pub(crate) struct FieldCounts {
+    /// In the order of the declarations.
+    fields: RwLock<Vec<Arc<FieldCount>>>,
+    /// At rank 0 the fields whose counts have changed since rank 0 has told them. At another rank
+    /// the fields whose counts have changed, here or at rank 0, since they were equal.
+    changed: Mutex<ChangedCounts>,
+}
+
+/// Each count at most once, in the order of the changes.
+type ChangedCounts = Vec<Arc<FieldCount>>;
 
 impl FieldCounts {
     pub(crate) fn push(&self, count: Arc<FieldCount>) {
-        self.0.write().expect("never poisoned").push(count);
+        let mut fields = self.fields.write().expect("never poisoned");
+        count.number.store(fields.len() as u32, Ordering::Relaxed);
+        fields.push(count);
     }
 
-    /// As ranks tell each other.
+    /// Notes that a count has changed.
+    pub(crate) fn note(&self, count: &Arc<FieldCount>) {
+        let mut changed = self.changed();
+        if !count.is_listed.swap(true, Ordering::Relaxed) {
+            changed.push(count.clone());
+        }
+    }
+
+    /// Takes counts off the list of changed counts, unless `stays` is true of them.
+    fn unlist(&self, mut stays: impl FnMut(&FieldCount) -> bool) -> MutexGuard<'_, ChangedCounts> {
+        let mut changed = self.changed();
+        changed.retain(|count| {
+            let stays = stays(count);
+            count.is_listed.store(stays, Ordering::Relaxed);
+            stays
+        });
+        changed
+    }
+
+    fn changed(&self) -> MutexGuard<'_, ChangedCounts> {
+        self.changed.lock().expect("never poisoned")
+    }
+
+    /// At rank 0, the counts to tell.
+    pub(crate) fn news(&self) -> Vec<(u32, u64)> {
+        let news = |count: &Arc<FieldCount>| (count.number.load(Ordering::Relaxed), count.steps());
+        self.changed().iter().map(news).collect()
+    }
+
+    /// At rank 0, notes that all ranks have been told the news. Counts that have changed meanwhile
+    /// stay in the list; new ones are behind those of the news.
+    pub(crate) fn told(&self, news: &[(u32, u64)]) {
+        let mut told = news.iter();
+        drop(self.unlist(|count| told.next().is_none_or(|(_, told)| *told != count.steps())));
+    }
+
+    /// At another rank, takes in what rank 0 has told: the counts that have changed, and from an
+    /// older release the counts of all fields.
+    pub(crate) fn hear(&self, news: &[(u32, u64)], all: &FieldSteps) {
+        let fields = self.fields.read().expect("never poisoned");
+        let all = all.0.iter().enumerate();
+        let all = all.map(|(number, steps)| (number, *steps));
+        let news = news
+            .iter()
+            .map(|(number, steps)| (*number as usize, *steps));
+        for (number, steps) in news.chain(all) {
+            if let Some(count) = fields.get(number)
+                && count.at_first.swap(steps, Ordering::Relaxed) != steps
+            {
+                self.note(count);
+            }
+        }
+    }
+
+    /// At another rank, the error if a count is not that of rank 0.
+    pub(crate) fn unequal_to_first(&self, own: u32) -> Option<Error> {
+        let at_first = |count: &FieldCount| count.at_first.load(Ordering::Relaxed);
+        let changed = self.unlist(|count| at_first(count) != count.steps());
+        let first = changed
+            .iter()
+            .min_by_key(|count| count.number.load(Ordering::Relaxed))?;
+        Some(first.unequal((own, first.steps()), (0, at_first(first))))
+    }
+
+    /// All counts, as a rank that closes tells the rank above.
     pub(crate) fn to_tell(&self) -> FieldSteps {
-        let counts = self.0.read().expect("never poisoned");
+        let counts = self.fields.read().expect("never poisoned");
         FieldSteps(counts.iter().map(|count| count.steps()).collect())
     }
 
     /// The error for the first field for which `is_wrong` is true of the two counts: the count of
-    /// the other rank and the count of this rank.
+    /// the closed rank below and the count of this rank.
     pub(crate) fn unequal(
         &self,
         own: u32,
         (rank, theirs): (u32, &FieldSteps),
         is_wrong: impl Fn(u64, u64) -> bool,
     ) -> Option<Error> {
-        let counts = self.0.read().expect("never poisoned");
+        let counts = self.fields.read().expect("never poisoned");
         let mut pairs = counts.iter().zip(&theirs.0);
         let (count, theirs) = pairs.find(|(count, theirs)| is_wrong(**theirs, count.steps()))?;
-        // Rank 0 sets the count for the others, whichever rank finds the difference.
-        Some(match rank {
-            0 => count.unequal((own, count.steps()), (0, theirs)),
-            _ => count.unequal((rank, *theirs), (own, count.steps())),
-        })
+        Some(count.unequal((rank, *theirs), (own, count.steps())))
     }
 
     /// The error for a closed rank with another number of declared fields.
@@ -98,7 +178,7 @@ impl FieldCounts {
         own: u32,
         (rank, theirs): (u32, &FieldSteps),
     ) -> Option<Error> {
-        let ours = self.0.read().expect("never poisoned").len();
+        let ours = self.fields.read().expect("never poisoned").len();
         let theirs = theirs.0.len();
         let text = || {
             format!(
@@ -106,5 +186,80 @@ impl FieldCounts {
             )
         };
         (theirs != ours).then(|| Error::new(Kind::CallOrder, text()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rank with so many fields.
+    fn rank(fields: usize) -> (FieldCounts, Vec<Arc<FieldCount>>) {
+        let name = |number: usize| format!("f{number}").into();
+        let count = |number| Arc::new(FieldCount::new(name(number), Role::Sender));
+        let (counts, fields) = (FieldCounts::default(), (0..fields).map(count).collect());
+        for field in &fields {
+            let field: &Arc<FieldCount> = field;
+            counts.push(field.clone());
+        }
+        (counts, fields)
+    }
+
+    fn step(counts: &FieldCounts, field: &Arc<FieldCount>) {
+        field.set(field.steps() + 1);
+        counts.note(field);
+    }
+
+    #[test]
+    fn a_count_is_told_once_it_has_changed() {
+        let (counts, fields) = rank(100);
+        assert_eq!(counts.news(), []);
+        for number in [7, 3, 7] {
+            step(&counts, &fields[number]);
+        }
+        let news = counts.news();
+        assert_eq!(news, [(7, 2), (3, 1)]);
+        // One of them changes while the others are told.
+        step(&counts, &fields[3]);
+        counts.told(&news);
+        assert_eq!(counts.news(), [(3, 2)]);
+    }
+
+    #[test]
+    fn a_difference_is_noticed_whichever_rank_has_changed() {
+        let (counts, fields) = rank(100);
+        let all = FieldSteps::default();
+        let text = |counts: &FieldCounts| counts.unequal_to_first(5).map(|error| error.text);
+        step(&counts, &fields[4]);
+        counts.hear(&[(4, 1)], &all);
+        assert_eq!(text(&counts), None);
+        // Rank 0 alone, then this rank alone.
+        counts.hear(&[(9, 1)], &all);
+        let found = text(&counts).unwrap();
+        assert!(
+            found.contains("'f9': rank 5 has sent it 0 times, and rank 0 1 times"),
+            "{found}"
+        );
+        step(&counts, &fields[9]);
+        assert_eq!(text(&counts), None);
+        for number in [80, 2] {
+            step(&counts, &fields[number]);
+        }
+        counts.hear(&[(80, 1)], &all);
+        assert!(text(&counts).unwrap().contains("'f2'"));
+        assert!(text(&counts).unwrap().contains("'f2'"), "it stays");
+        // A number that this rank has not declared.
+        counts.hear(&[(2, 1), (1000, 1)], &all);
+        assert_eq!(text(&counts), None);
+    }
+
+    #[test]
+    fn the_counts_of_all_fields_are_read_from_an_older_release() {
+        let (counts, fields) = rank(3);
+        step(&counts, &fields[1]);
+        counts.hear(&[], &FieldSteps(vec![0, 1, 0]));
+        assert!(counts.unequal_to_first(1).is_none());
+        counts.hear(&[], &FieldSteps(vec![0, 1, 1]));
+        assert!(counts.unequal_to_first(1).is_some());
     }
 }

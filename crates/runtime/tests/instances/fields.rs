@@ -173,3 +173,84 @@ fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
         (Ok([1; 4]), Ok([3; 4]))
     );
 }
+
+/// Arrays of 3 by 4 bytes: the place of the first element, and the strides.
+const LAYOUTS: [(u64, [i64; 2]); 5] = [
+    (0, [4, 1]),
+    (0, [1, 3]),
+    (7, [6, 1]),
+    (11, [-4, -1]),
+    (1, [9, 2]),
+];
+
+const GRID: [u64; 2] = [3, 4];
+
+fn strided(number: usize) -> LocalLayout {
+    let (offset, strides) = LAYOUTS[number % LAYOUTS.len()];
+    LocalLayout::strided(&GRID, offset, &strides).unwrap()
+}
+
+/// The places of the elements in memory, in the order of the rows.
+fn element_places(number: usize) -> Vec<usize> {
+    let (offset, strides) = LAYOUTS[number % LAYOUTS.len()];
+    let place = |row: i64, column: i64| offset as i64 + row * strides[0] + column * strides[1];
+    let row = |row| (0..4).map(move |column| place(row, column) as usize);
+    (0..3).flat_map(row).collect()
+}
+
+/// Small pieces, which go in the message that announces them from the second step on. The layouts of
+/// both arrays change from step to step, so that copies worked out before must not be used again.
+#[test]
+fn a_small_field_goes_from_any_layouts_to_any_others() {
+    let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+    let (a, b) = (stage.join("a"), stage.join("b"));
+    let grid = |instance: &Instance, port: &str| {
+        let side = Side::new(Decomposition::serial(&GRID).unwrap());
+        let port = instance.port(port).unwrap();
+        let dtypes = [Dtype::UInt8, Dtype::UInt8];
+        let declared = instance.field(port, side, Ownership::Rule, &dtypes);
+        declared.unwrap()
+    };
+    let (sends, receives) = (grid(&a, "out"), grid(&b, "in"));
+    assert!(a.reuse().unwrap() && b.reuse().unwrap());
+    let value =
+        |step: usize, array: usize, element: usize| (step + 100 * array + 3 * element) as u8;
+    for step in 0..LAYOUTS.len().pow(2) {
+        // Each pair of layouts once, and each layout twice in a row.
+        let (from, to) = ([step / 2, step / 2 + 1], [step / 5, step]);
+        let sources: Vec<Vec<u8>> = (0..2)
+            .map(|array| {
+                let mut memory = vec![255; 40];
+                for (element, place) in element_places(from[array]).into_iter().enumerate() {
+                    memory[place] = value(step, array, element);
+                }
+                memory
+            })
+            .collect();
+        let layouts = [from.map(strided), to.map(strided)];
+        let source = |array: usize| SourceArray {
+            memory: &sources[array],
+            local: &layouts[0][array],
+            size: 1,
+        };
+        a.send_field(sends, &[source(0), source(1)], step as f64, None)
+            .unwrap();
+        let mut targets = [[255; 40]; 2];
+        let [first, second] = &mut targets;
+        let target = |memory, array: usize| TargetArray {
+            memory,
+            local: &layouts[1][array],
+            size: 1,
+        };
+        let mut arrays = [target(&mut first[..], 0), target(&mut second[..], 1)];
+        b.receive_field(receives, &mut arrays, None, Patience::Forever)
+            .unwrap();
+        for array in 0..2 {
+            let mut expected = [255; 40];
+            for (element, place) in element_places(to[array]).into_iter().enumerate() {
+                expected[place] = value(step, array, element);
+            }
+            assert_eq!(targets[array], expected, "step {step}, array {array}");
+        }
+    }
+}

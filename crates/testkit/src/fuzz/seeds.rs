@@ -282,6 +282,14 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         call: "reuse".into(),
         outcome: Outcome::Done(use_begins),
         steps: FieldSteps::default(),
+        changed: Vec::new(),
+        data: None,
+    };
+    let of_field = CollectiveReport {
+        changed: vec![(1, 300)],
+        data: Some(vec![7]),
+        outcome: Outcome::Done(CollectiveResult::Nothing),
+        ..verdict.clone()
     };
     let mail = Mail {
         instance: instance(),
@@ -298,6 +306,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("good_rank", control::encode(&Outcome::Done(process))),
         ("good_verdict", control::encode(&verdict)),
+        ("good_verdict_of_field", control::encode(&of_field)),
         ("good_mail", control::encode(&mail)),
         ("good_invitation", control::encode(&invitation)),
         ("good_register", control::encode(&ToManager::Register(registration))),

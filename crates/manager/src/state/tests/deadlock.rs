@@ -537,6 +537,7 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
     let field = FieldEnd {
         side: vec![1],
         dtypes: vec![12],
+        takes_joined: false,
     };
     let declares = |rig: &mut Rig, name: &str| {
         let (instance, port, field) = (name.to_owned(), "u".to_owned(), field.clone());
