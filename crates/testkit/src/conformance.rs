@@ -22,6 +22,7 @@ macro_rules! conformance {
             any_size_arrives_whole,
             a_payload_may_be_in_many_parts,
             heads_and_metadata_arrive_as_sent,
+            messages_that_differ_in_one_thing_are_told_apart,
             memory_is_the_callers_again_after_a_send,
             memory_is_the_callers_again_though_the_receiver_is_stalled,
             ten_thousand_messages_can_be_held,
@@ -202,6 +203,57 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
             .unwrap();
         let message = inlet.receive();
         assert_eq!((message.head, message.meta), (head, meta));
+    }
+}
+
+/// Messages of two conduits, of which most are like the last and some differ in one thing: the
+/// shape, the tag, the length, a next timestamp, the conduit. All have as many bytes of metadata.
+pub fn messages_that_differ_in_one_thing_are_told_apart(make: fn() -> Pair) {
+    use titin_transport::Outgoing;
+    use titin_wire::frame::Head;
+    use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
+
+    let pair = make();
+    let conduits = [pair.conduit(7), pair.conduit(8)];
+    let array = |shape: [u64; 2]| Meta {
+        content: Content::Array(Layout::new(Dtype::Float64, StorageOrder::C, shape)),
+        ..Meta::default()
+    };
+    let metas = [[2, 3], [3, 2], [6, 2]].map(|shape| Arc::new(array(shape)));
+    let (mut meta, mut tag, mut next, mut at) = (0, 0, None, 0);
+    let mut sequences = [0, 0];
+    for number in 0..2000_u64 {
+        // Three of four are like the last.
+        match number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 {
+            0 => meta = (meta + 1) % metas.len(),
+            1 => tag = 1 - tag,
+            2 => next = next.is_none().then_some(0.5),
+            3 => at = 1 - at,
+            _ => {}
+        }
+        let (outlet, inlet) = &conduits[at];
+        let head = Head {
+            tag,
+            next_timestamp: next.map(|next: f64| next + number as f64),
+            ..Head::new(outlet.conduit, sequences[at], number as f64, None)
+        };
+        sequences[at] += 1;
+        let Content::Array(layout) = &metas[meta].content else {
+            unreachable!("all are arrays")
+        };
+        let bytes = pattern(number, layout.bytes().expect("few") as usize);
+        outlet.claim(bytes.len() as u64);
+        let parts = [IoSlice::new(&bytes)];
+        // Equal metadata in memory of their own, now and then.
+        let copy = Arc::new((*metas[meta]).clone());
+        let meta = if number % 7 == 0 { &copy } else { &metas[meta] };
+        pair.left
+            .carrier
+            .send(&Outgoing::new(head, meta, &parts))
+            .unwrap();
+        let message = inlet.receive_directly();
+        assert_eq!((message.head, &message.meta), (head, meta));
+        assert!(message.body[..] == bytes, "message {number} is damaged");
     }
 }
 
