@@ -16,7 +16,16 @@ from .cases import pairs
 from .conftest import HERE, Build, pair, run
 
 #: Ranks that send and that receive, and the language of the program that adds.
-TOGETHER = [(1, 1, "c"), (1, 4, "c"), (4, 1, "cpp"), (2, 3, "f90"), (3, 2, "f08"), (4, 4, "cpp"), (5, 12, "c"), (12, 7, "c")]
+TOGETHER = [
+    (1, 1, "c"),
+    (1, 4, "c"),
+    (4, 1, "cpp"),
+    (2, 3, "f90"),
+    (3, 2, "f08"),
+    (4, 4, "cpp"),
+    (5, 12, "c"),
+    (12, 7, "c"),
+]
 
 
 def model(senders: int, receivers: int, adds: Path, ranks: int, medium: str) -> str:

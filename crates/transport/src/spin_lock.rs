@@ -38,4 +38,9 @@ impl<T> SpinLock<T> {
             .lock()
             .expect("nothing panics in a scene that goes well")
     }
+
+    /// Locks, if the lock is free.
+    pub fn try_lock(&self) -> Option<SpinLockGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
 }
