@@ -223,12 +223,13 @@ pub fn messages_that_differ_in_one_thing_are_told_apart(make: fn() -> Pair) {
     let (mut meta, mut tag, mut next, mut at) = (0, 0, None, 0);
     let mut sequences = [0, 0];
     for number in 0..2000_u64 {
-        // Three of four are like the last.
-        match number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 {
-            0 => meta = (meta + 1) % metas.len(),
-            1 => tag = 1 - tag,
-            2 => next = next.is_none().then_some(0.5),
-            3 => at = 1 - at,
+        // About half are like the last.
+        let drawn = pattern(number, 2);
+        match drawn[0] % 16 {
+            0..4 => meta = usize::from(drawn[1]) % metas.len(),
+            4 => tag = 1 - tag,
+            5 => next = next.is_none().then_some(0.5),
+            6 => at = 1 - at,
             _ => {}
         }
         let (outlet, inlet) = &conduits[at];
