@@ -48,10 +48,8 @@ impl Schedule {
         partner: usize,
         arrays: &[SourceArray],
     ) -> Result<Option<PreparedMessage>, Error> {
-        let arrays = arrays.iter().map(|array| {
-            self.layout(array.local, array.memory.len(), array.size)?;
-            Ok((array.local, array.size))
-        });
+        let arrays = arrays.iter();
+        let arrays = arrays.map(|array| (array.local, array.size, array.memory.len()));
         self.prepare(partner, arrays, Direction::Pack)
     }
 
@@ -64,17 +62,15 @@ impl Schedule {
         partner: usize,
         arrays: &[TargetArray],
     ) -> Result<Option<PreparedMessage>, Error> {
-        let arrays = arrays.iter().map(|array| {
-            self.layout(array.local, array.memory.len(), array.size)?;
-            Ok((array.local, array.size))
-        });
+        let arrays = arrays.iter();
+        let arrays = arrays.map(|array| (array.local, array.size, array.memory.len()));
         self.prepare(partner, arrays, Direction::Unpack)
     }
 
     fn prepare<'a>(
         &self,
         partner: usize,
-        arrays: impl Iterator<Item = Result<(&'a LocalLayout, usize), Error>>,
+        arrays: impl Iterator<Item = (&'a LocalLayout, usize, usize)>,
         direction: Direction,
     ) -> Result<Option<PreparedMessage>, Error> {
         let SharedElements::Pieces(pieces) = self.content(partner) else {
@@ -86,8 +82,8 @@ impl Schedule {
             in_place: None,
         };
         let mut left = MOST_COPIES;
-        for array in arrays {
-            let (local, size) = array?;
+        for (local, size, length) in arrays {
+            self.layout(local, length, size)?;
             let begin = prepared.length;
             let copies = self.copies(partner, &pieces, (local, size), begin, direction);
             let Some(rest) = left.checked_sub(copies.len()) else {

@@ -30,7 +30,7 @@ use crate::non_blocking::PendingCalls;
 use crate::options::Interrupt;
 use crate::port::{CarrierRoute, Inlet, Outlet, Port};
 use crate::process::{Process, forked, not_forked};
-use crate::profile::Trace;
+use crate::profile::{Trace, stands_for};
 use crate::setting::OverlayNames;
 use crate::{Error, Kind, Result};
 
@@ -178,6 +178,18 @@ pub(crate) struct ProfileState {
     timed: AtomicI64,
     /// The time of all sends, in nanoseconds.
     sending: AtomicU64,
+}
+
+impl ProfileState {
+    /// The number of sends for which the send with this number stands, if the send is timed.
+    #[inline(always)]
+    fn timed_sends(&self, turn: u64) -> Option<u32> {
+        match turn {
+            _ if self.trace.off => None,
+            _ if self.trace.on => Some(1),
+            turn => stands_for(turn),
+        }
+    }
 }
 
 /// The state that calls on several ports keep.

@@ -21,6 +21,7 @@
 //! Nothing here has a name in the file system, and nothing is left when a process is killed. A peer
 //! reads all entries finished by the killed process, and never sees an unfinished entry.
 
+mod last_message;
 mod pool;
 mod receive;
 mod returns;

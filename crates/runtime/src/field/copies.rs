@@ -4,14 +4,11 @@
 use titin_array::{Error as Unfit, PreparedMessage, Schedule, SourceArray, TargetArray};
 use titin_transport::copy;
 
-use super::link::FieldLink;
+use super::link::{FieldLink, SHORT};
 
 /// The copies of longer pieces are worked out with each exchange, which takes little beside the
 /// copies.
 const LONGEST: u64 = 64 << 10;
-
-/// Longer pieces are packed into memory that peers can read.
-const MOST_PACKED: usize = 2 << 10;
 
 /// The copies of all pieces of a link.
 #[derive(Default)]
@@ -59,7 +56,8 @@ impl LinkCopies {
         if let Some(range) = known.in_place() {
             return Ok(Some(&arrays[0].memory[range]));
         }
-        if known.length() > MOST_PACKED {
+        // A longer piece is packed into memory that peers can read.
+        if known.length() as u64 > SHORT {
             return Ok(None);
         }
         self.packed.resize(known.length(), 0);

@@ -26,9 +26,10 @@ const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 /// pace with the receiver.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
-/// The longest piece that goes in the header's message: about as much as a ring of shared memory
-/// takes. Such pieces fill the buffer of the conduit, which is made for messages of the program.
-const MOST_JOINED: u64 = 2 << 10;
+/// The length of a short piece, at most: about as much as an entry of a ring of shared memory takes.
+/// A short piece needs no memory that peers can read, and may go in the header's message. Pieces
+/// there fill the buffer of the conduit, which is made for messages of the program.
+pub(super) const SHORT: u64 = 2 << 10;
 
 /// The link of one rank to the rank's partners at a peer.
 pub(crate) struct FieldLink {
@@ -121,7 +122,7 @@ impl InstanceFields {
         let is_joined = self.group.is_none()
             && remote.ranks == 1
             && remote.field.takes_joined
-            && matches!(*lengths, [one] if one <= MOST_JOINED);
+            && matches!(*lengths, [one] if one <= SHORT);
         let link = Arc::new(FieldLink {
             peer: peer.clone(),
             along: conduit.conduit,

@@ -165,9 +165,7 @@ impl Serial {
     ) -> Result<(u32, Message)> {
         let source = self.source(port, slot)?;
         let mut port = self.enter_for(&source)?;
-        if self.execution.counts_steps {
-            self.before(&[source], patience)?;
-        }
+        self.before(&[source], patience)?;
         let state = &mut port.inlets[source.place];
         let (slot, message) = match self.take_at_once(&source, state) {
             Some(arrived) => self.take_arrived(&source, state, arrived, 0)?,
@@ -436,17 +434,23 @@ impl Serial {
 
     /// The beginning of a wait on S ports alone. Tells receivers of the steps that this instance
     /// has left without a message: after the wait no such message can follow.
+    #[inline(always)]
     pub(super) fn before(&self, sources: &[ReceivingEnd<'_>], patience: Patience) -> Result<()> {
+        if self.execution.counts_steps {
+            self.leave_steps(sources, patience)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// As [`Serial::before`], where steps are counted.
+    fn leave_steps(&self, sources: &[ReceivingEnd<'_>], patience: Patience) -> Result<()> {
         let all_steps = || {
             sources
                 .iter()
                 .all(|source| source.port.operator == Operator::S)
         };
-        if self.execution.counts_steps
-            && patience == Patience::Forever
-            && all_steps()
-            && self.place(sources).is_ok()
-        {
+        if patience == Patience::Forever && all_steps() && self.place(sources).is_ok() {
             for source in sources {
                 let end = (source.number, source.slot.unwrap_or(0));
                 self.pass_steps(Operator::S, source.port.timeline, end)?;

@@ -21,7 +21,6 @@ use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
 use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
-use crate::profile::stands_for;
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -71,8 +70,8 @@ impl Serial {
             timestamp: times.0,
             next: times.1,
         })?;
-        if let ([outlet], None, None) = (outlets, &overlay, &left_out)
-            && !port.resizable
+        if let ([outlet], None) = (outlets, &left_out)
+            && self.is_bare(port, &overlay)
             && let Some(sent) = self.send_at_once(outlet, &mut state, payload, slot, times)
         {
             return sent;
@@ -101,12 +100,9 @@ impl Serial {
         slot: u32,
         times: Timestamps,
     ) -> Option<Result<()>> {
-        let trace = &self.profile.trace;
         let turn = self.profile.sends.load(Ordering::Relaxed);
-        let is_timed = trace.on || (!trace.off && stands_for(turn).is_some());
-        let is_special = self.execution.counts_steps
-            || !outlet.end.chain.is_empty()
-            || self.reporter.pending.is_some();
+        let is_timed = self.profile.timed_sends(turn).is_some();
+        let is_special = !outlet.end.chain.is_empty() || self.reporter.pending.is_some();
         let carrier = outlet.end.carrier.get()?;
         if is_timed || is_special {
             return None;
@@ -136,6 +132,12 @@ impl Serial {
         let outcome = self.undelivered(outlet, why, &mut sending).map(|_| ());
         state.keep(sending, &outcome);
         Some(outcome)
+    }
+
+    /// Whether the metadata of a message are the content alone, as those of most messages.
+    #[inline(always)]
+    fn is_bare(&self, port: &Port, overlay: &Option<(u32, Arc<Overlay>)>) -> bool {
+        overlay.is_none() && !port.resizable && !self.execution.counts_steps
     }
 
     /// Counts a send. If two threads send at once, one send may not be counted: the count is for
@@ -323,11 +325,7 @@ impl Serial {
     ) -> Result<()> {
         let turn = self.profile.sends.load(Ordering::Relaxed);
         self.count_send(turn);
-        let times = match turn {
-            _ if self.profile.trace.off => None,
-            _ if self.profile.trace.on => Some(1),
-            turn => stands_for(turn),
-        };
+        let times = self.profile.timed_sends(turn);
         // Waits are counted in full; the rest of the time may be a sample for several sends.
         let waited = || {
             outlets
@@ -435,9 +433,7 @@ impl Serial {
         let Some(carrier) = self.carrier(outlet)? else {
             return self.refuse(outlet);
         };
-        // The metadata of most messages are the content alone.
-        let bare = message.overlay.is_none() && !port.resizable && !self.execution.counts_steps;
-        if !bare || !outlet.end.chain.is_empty() {
+        if !self.is_bare(port, &message.overlay) || !outlet.end.chain.is_empty() {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
         }
         let claimed = match message.chunk {

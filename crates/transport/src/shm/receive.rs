@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use titin_wire::frame::{Frame, Head, Header, RepeatedHeader};
+use titin_wire::frame::{Frame, Head, Header};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
+use super::last_message::LastMessage;
 use super::pool::BLOCKS;
 use super::returns::Returns;
 use super::ring::{self, Consumer, LINE, RingEntry};
@@ -27,10 +28,7 @@ pub(super) struct RingInput {
     returns: Arc<Returns>,
     /// The last metadata of each conduit, and the length of the payload of the same message.
     metas: FxHashMap<ConduitId, (Arc<Meta>, u64)>,
-    /// The last message in an entry, for the next message.
-    last: Option<LastMessage>,
-    /// The conduit of the last message that might have been kept there.
-    conduit: Option<ConduitId>,
+    last: LastMessage,
     /// The peer's segments, by the indices of the first blocks.
     segments: BTreeMap<usize, PeerSegment>,
     /// Messages that came by the socket before their entry in the ring, by conduit and number.
@@ -42,14 +40,6 @@ pub(super) struct RingInput {
     aside: FxHashMap<ConduitId, VecDeque<RingItem>>,
     /// The socket has brought a message or a segment since the last look through `aside`.
     arrived: bool,
-}
-
-/// A message with its payload in an entry and metadata as before.
-struct LastMessage {
-    header: RepeatedHeader,
-    meta: Arc<Meta>,
-    /// Bytes of payload.
-    length: usize,
 }
 
 /// A segment of the peer's.
@@ -87,8 +77,7 @@ impl RingInput {
             ring,
             returns,
             metas: FxHashMap::default(),
-            last: None,
-            conduit: None,
+            last: LastMessage::default(),
             segments: BTreeMap::new(),
             from_socket: FxHashMap::default(),
             latest: FxHashMap::default(),
@@ -145,22 +134,24 @@ impl RingInput {
     pub(super) fn take_alike(&mut self, inbox: &Inbox) -> Option<(IncomingMessage, bool)> {
         let last = self
             .last
-            .as_ref()
+            .known()
             .filter(|last| last.header.conduit() == inbox.conduit())?;
         if self.arrived || !self.aside.is_empty() {
             return None;
         }
         let entry = self.ring.peek()?;
         let head = last.header.head_of(&entry.header)?;
-        // An entry beyond the end of the ring is told of where entries are read.
-        let body = payload_in(&self.ring, &entry, 0, last.length).ok()?;
+        // An entry that goes beyond the ring is an error of the look that follows.
+        let length = last.length as usize;
+        let body = payload_in(&self.ring, &entry, 0, length).ok()?;
         let meta = last.meta.clone();
         let message = IncomingMessage { head, meta, body };
         if !inbox.pass(&message) {
             return None;
         }
-        let room = self.ring.pop(ring::size(0, last.length));
-        Some((message, room.unwrap_or(false)))
+        // The payload was within the ring, so the entry is.
+        let room = self.ring.pop(ring::size(0, length)).unwrap_or(false);
+        Some((message, room))
     }
 
     /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
@@ -333,7 +324,7 @@ impl RingInput {
                 let meta = self.meta(entry, &header, &head, meta_length, total)?;
                 let body = payload_in(&self.ring, entry, meta_length, body_length)?;
                 if header.has_same_meta() && meta_length == 0 {
-                    self.note_last(&header, head.conduit, &meta, body_length);
+                    self.last.note(&header, head.conduit, &meta, total);
                 }
                 let message = IncomingMessage { head, meta, body };
                 let size = ring::size(meta_length, body_length);
@@ -382,19 +373,6 @@ impl RingInput {
         Ok((RingItem::Whole(received), ring::size(0, 0)))
     }
 
-    /// Keeps a message with its payload in an entry and metadata as before, if the message before
-    /// was of the same conduit: where messages of several conduits alternate, none is alike.
-    fn note_last(&mut self, header: &Header, conduit: ConduitId, meta: &Arc<Meta>, length: usize) {
-        let in_row = self.conduit.replace(conduit) == Some(conduit);
-        if in_row && meta.supersedes.is_none() {
-            self.last = Some(LastMessage {
-                header: RepeatedHeader::new(header),
-                meta: meta.clone(),
-                length,
-            });
-        }
-    }
-
     fn meta(
         &mut self,
         entry: &RingEntry,
@@ -418,7 +396,7 @@ impl RingInput {
         let mut bytes = [0; INLINE];
         self.ring.copy(entry, 0, &mut bytes[..length])?;
         let meta = Arc::new(Meta::decode(&bytes[..length], total)?);
-        self.last = None;
+        self.last.forget();
         self.metas.insert(head.conduit, (meta.clone(), total));
         Ok(meta)
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use titin_wire::ConduitId;
-use titin_wire::frame::{Frame, Header, RepeatedHeader};
+use titin_wire::frame::{Frame, Header};
 use titin_wire::meta::Meta;
 
+use super::last_message::LastMessage;
 use super::pool::block_of;
 use super::returns::Returns;
 use super::ring::{LINE, Producer};
@@ -36,10 +37,7 @@ pub(super) struct RingOutput {
     kept: VecDeque<KeptEntry>,
     /// The last metadata of each conduit.
     metas: FxHashMap<ConduitId, Arc<Meta>>,
-    /// The last message with its payload in an entry, for the next message.
-    last: Option<LastMessage>,
-    /// The conduit of the last message that might have been kept there.
-    conduit: Option<ConduitId>,
+    last: LastMessage,
     /// The segments handed to the peer: serial numbers, by the indices of the first blocks.
     handed: FxHashMap<usize, u32>,
     /// The last message of each conduit whose messages supersede earlier messages, if the ring took
@@ -52,14 +50,6 @@ pub(super) struct RingOutput {
     urgent: u64,
     /// A kept urgent entry has gone in. The entry's thread may sleep already.
     overdue: bool,
-}
-
-/// A message with its payload in an entry, and the header of a next message alike.
-struct LastMessage {
-    header: RepeatedHeader,
-    meta: Arc<Meta>,
-    /// Bytes of payload.
-    length: u64,
 }
 
 /// A message that a later message may supersede.
@@ -87,8 +77,7 @@ impl RingOutput {
             ring,
             kept: VecDeque::new(),
             metas: FxHashMap::default(),
-            last: None,
-            conduit: None,
+            last: LastMessage::default(),
             handed: FxHashMap::default(),
             last_superseding: FxHashMap::default(),
             stuck: false,
@@ -123,23 +112,9 @@ impl RingOutput {
     /// alone.
     #[inline(always)]
     fn repeated(&self, message: &Outgoing<'_>) -> Option<[u8; LINE]> {
-        let last = self.last.as_ref()?;
+        let last = self.last.known()?;
         let is_alike = Arc::ptr_eq(&last.meta, message.meta) && last.length == message.length();
         is_alike.then(|| last.header.with(&message.head)).flatten()
-    }
-
-    /// Keeps a message with its payload in an entry and metadata as before, if the message before
-    /// was of the same conduit: where messages of several conduits alternate, none is alike.
-    fn note_last(&mut self, message: &Outgoing<'_>, header: &Header) {
-        let conduit = message.head.conduit;
-        let in_row = self.conduit.replace(conduit) == Some(conduit);
-        if in_row && message.meta.supersedes.is_none() {
-            self.last = Some(LastMessage {
-                header: RepeatedHeader::new(header),
-                meta: message.meta.clone(),
-                length: message.length(),
-            });
-        }
     }
 
     /// Puts kept entries in; true if none is left.
@@ -191,7 +166,7 @@ impl RingOutput {
         if self.kept.len() < before {
             // A dropped message may have had the metadata to which later messages refer.
             self.metas.remove(&conduit);
-            self.last = None;
+            self.last.forget();
         }
     }
 
@@ -305,7 +280,7 @@ impl ShmCarrier {
         let block = body.as_deref().and_then(block_of);
         if !has_same_meta {
             output.metas.insert(head.conduit, message.meta.clone());
-            output.last = None;
+            output.last.forget();
         }
         let (total, meta_length) = (message.length(), meta.len() as u32);
         let frame = match block {
@@ -326,7 +301,9 @@ impl ShmCarrier {
         if has_same_meta {
             header = header.with_same_meta();
             if block.is_none() {
-                output.note_last(message, &header);
+                output
+                    .last
+                    .note(&header, head.conduit, message.meta, message.length());
             }
         }
         let parts = match (block, message.meta.supersedes) {
