@@ -15,7 +15,7 @@ use crate::text::Text;
 /// The `titin_field` of the header.
 pub struct Field {
     shared: Arc<StickyInstance>,
-    port: Arc<Text>,
+    port: &'static Text,
     id: FieldId,
     spec: DecompositionSpec,
     dtypes: Vec<Dtype>,
@@ -91,7 +91,7 @@ impl Field {
         let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
         Ok(Field {
             shared: port.shared.clone(),
-            port: port.name().clone(),
+            port: port.name(),
             id,
             spec: spec.clone(),
             owned,

@@ -93,19 +93,19 @@ impl Output {
 enum Replacement {
     /// Memory for the filter to fill.
     Filled(Filling),
-    Ready(Arc<titin_runtime::Buffer>),
+    Ready(titin_runtime::SharedBuffer),
 }
 
 impl Replacement {
     /// The payload, with bytes other than 0 and 1 made bools where the content is bool.
-    fn finish(self, content: &Content) -> Arc<titin_runtime::Buffer> {
+    fn finish(self, content: &Content) -> titin_runtime::SharedBuffer {
         match self {
             Replacement::Ready(body) => body,
             Replacement::Filled(mut filling) => {
                 if matches!(content, Content::Array(layout) if layout.dtype == Dtype::Bool) {
                     make_bools(filling.rest());
                 }
-                Arc::new(filling.finish())
+                filling.finish().into()
             }
         }
     }

@@ -190,7 +190,7 @@ unsafe extern "C" fn titin_receive_into(
             .receive_that(port.id, slot, patience, |message| {
                 // SAFETY: as the caller promises.
                 let filled = unsafe { described.fill(message) };
-                filled.map_err(|error| port.shared.recipient.located(port.index, slot, error))
+                filled.map_err(|error| port.recipient.located(slot, error))
             })
     };
     // SAFETY: as the caller promises.

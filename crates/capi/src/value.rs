@@ -5,10 +5,11 @@ pub(crate) mod read;
 
 use std::ffi::c_int;
 use std::ops::Range;
-use std::sync::Arc;
 
 use titin_runtime::structure::{self, Value as Plain};
-use titin_runtime::{Buffer, Dtype, ElementValue, Error, Kind, Layout, Overlay, Result, Setting};
+use titin_runtime::{
+    Dtype, ElementValue, Error, Kind, Layout, Overlay, Result, Setting, SharedBuffer,
+};
 
 use crate::elements::{self, Elements};
 use crate::error::usage;
@@ -93,7 +94,7 @@ impl Value {
     }
 
     /// A received tree. The tree's arrays are ranges of the payload.
-    pub(crate) fn received(plain: Plain<Range<usize>>, payload: &Arc<Buffer>) -> Self {
+    pub(crate) fn received(plain: Plain<Range<usize>>, payload: &SharedBuffer) -> Self {
         Value(match plain {
             Plain::Nil => Node::Nil,
             Plain::Bool(flag) => Node::Bool(flag),

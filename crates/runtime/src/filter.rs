@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use titin_model::{Filter, FilterKind};
-use titin_transport::{Buffer, Filling};
+use titin_transport::{Buffer, Filling, SharedBuffer};
 use titin_wire::control::FilterFunction;
 use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, StorageOrder};
 use titin_wire::structure::{self, Value};
@@ -26,7 +26,7 @@ pub struct Mapped {
     /// The kind and layout of the data.
     pub content: Content,
     /// The data.
-    pub body: Arc<Buffer>,
+    pub body: SharedBuffer,
     /// Simulated time.
     pub timestamp: f64,
     /// Simulated time of the next message, if known.
@@ -154,7 +154,7 @@ impl Chain {
             match step {
                 FilterStep::Zstd(level) => {
                     codings.push((Codec::Zstd, mapped.body.len() as u64));
-                    mapped.body = Arc::new(compress(&mapped.body, *level)?);
+                    mapped.body = compress(&mapped.body, *level)?.into();
                 }
                 FilterStep::User(name, function) => {
                     mapped = within(name, || function(&mapped))
@@ -244,7 +244,7 @@ fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
 }
 
 /// Undoes the codings of a received message.
-pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<Buffer>> {
+pub(crate) fn decode(body: SharedBuffer, codings: &[(Codec, u64)]) -> Result<SharedBuffer> {
     codings
         .iter()
         .rev()
@@ -273,7 +273,7 @@ pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<
                 }
             }
             match std::io::Read::read(&mut decoder, &mut [0]) {
-                Ok(0) => Ok(Arc::new(filling.finish())),
+                Ok(0) => Ok(filling.finish().into()),
                 Ok(_) => Err(damaged(format!("it goes on behind {length} bytes"))),
                 Err(error) => Err(damaged(error.to_string())),
             }
@@ -312,7 +312,7 @@ fn numbers(
             // Complex numbers are no numbers of structures.
             let Some(value) = number(dtype.read(&changed)) else {
                 mapped.content = Content::Array(Layout::new(dtype, StorageOrder::C, []));
-                mapped.body = Arc::new(changed);
+                mapped.body = changed.into();
                 return Ok(mapped);
             };
             let encoded = structure::encode(&value).map_err(|error| failed(error.to_string()))?;
@@ -321,12 +321,12 @@ fn numbers(
                 .iter()
                 .map(|part| IoSlice::new(part.as_ref()))
                 .collect();
-            mapped.body = Arc::new(Buffer::gather(&parts).map_err(no_memory)?);
+            mapped.body = Buffer::gather(&parts).map_err(no_memory)?.into();
         }
         Content::Array(layout) => {
             let (dtype, filling) = change(layout, &mapped.body).map_err(failed)?;
             layout.dtype = dtype;
-            mapped.body = Arc::new(filling.finish());
+            mapped.body = filling.finish().into();
         }
     }
     Ok(mapped)
@@ -460,7 +460,7 @@ mod tests {
             let lengths = [length.unwrap_or(body.len() as u64), length.unwrap_or(zstd::bulk::compress(&body, 1).unwrap().len() as u64)];
             let codings: Vec<_> = lengths[..times].iter().map(|length| (Codec::Zstd, *length)).collect();
             let filled = Buffer::gather(&[IoSlice::new(&changed)]).unwrap();
-            match decode(Arc::new(filled), &codings) {
+            match decode(filled.into(), &codings) {
                 Ok(found) => {
                     prop_assert_eq!(found.len() as u64, codings[0].1);
                     prop_assert!(changed != packed || found[..] == body[..]);
@@ -515,7 +515,7 @@ mod tests {
     #[test]
     fn times_that_cannot_be_sent_are_the_filters_fault() {
         let made = |timestamp, next_timestamp| {
-            let body = Arc::new(Buffer::gather(&[]).unwrap());
+            let body = SharedBuffer::default();
             timely(Mapped {
                 content: Content::Nil,
                 body,

@@ -61,7 +61,7 @@ pub use setting::{SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
-pub use titin_transport::{Buffer, Filling};
+pub use titin_transport::{Buffer, Filling, SharedBuffer};
 pub use titin_wire::control::{FilterFunction, Scale};
 pub use titin_wire::meta::{
     Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Shape,

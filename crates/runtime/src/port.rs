@@ -138,6 +138,12 @@ impl OutletState {
         self.length == payload.length() && self.plain.as_ref().is_some_and(is_alike)
     }
 
+    /// The metadata of the last message that needed its content alone.
+    #[inline(always)]
+    pub(crate) fn last_plain(&self) -> Option<&Arc<Meta>> {
+        self.plain.as_ref()
+    }
+
     /// The metadata of a message that needs its content alone: the metadata of the last such
     /// message, if the contents are alike.
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, IncomingMessage, Inproc, Link, Outgoing,
-    Room, SendReport, Window,
+    Room, SendReport, SharedBuffer, Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
@@ -260,7 +260,7 @@ impl Outlet {
             .loan(bytes.len() as u64)
             .expect("there is memory");
         memory.rest().copy_from_slice(bytes);
-        let copy = Arc::new(memory.finish());
+        let copy = SharedBuffer::from(memory.finish());
         let meta = Arc::new(meta(bytes.len() as u64));
         let (head, parts) = (
             head(self.conduit, self.claim(bytes.len() as u64)),

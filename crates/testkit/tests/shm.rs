@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_testkit::{Host, Inlet, Outlet, Pair, PairEnd, Watchdog, conformance, pattern};
-use titin_transport::{Carrier, InboxOptions, IncomingMessage, Outgoing, Shortage};
+use titin_transport::{Carrier, InboxOptions, IncomingMessage, Outgoing, SharedBuffer, Shortage};
 use titin_wire::Secret;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
@@ -306,12 +306,7 @@ impl Fan {
     }
 
     /// Sends to all as the runtime does; how many bytes were copied.
-    fn send(
-        &self,
-        sequence: u64,
-        parts: &[IoSlice<'_>],
-        lent: Option<Arc<titin_transport::Buffer>>,
-    ) -> u64 {
+    fn send(&self, sequence: u64, parts: &[IoSlice<'_>], lent: Option<SharedBuffer>) -> u64 {
         let mut shared = lent;
         let mut copied = 0;
         for (carrier, outlet) in &self.outlets {
@@ -352,7 +347,7 @@ fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
     // As for a receiver of this process that comes first.
     let private = titin_transport::Buffer::gather(&[IoSlice::new(&bytes)]).unwrap();
     assert_eq!(
-        fan.send(0, &[IoSlice::new(&bytes)], Some(Arc::new(private))),
+        fan.send(0, &[IoSlice::new(&bytes)], Some(private.into())),
         100_000
     );
     assert!(
@@ -369,7 +364,7 @@ fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
         let mut loan = fan.sender.conduits.loan(100_000).unwrap();
         loan.rest().copy_from_slice(&pattern(number, 100_000));
         loan.advance(100_000);
-        Arc::new(loan.finish())
+        SharedBuffer::from(loan.finish())
     };
     let first = lend(0);
     let place = first.as_ptr() as usize;

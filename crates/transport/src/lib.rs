@@ -58,7 +58,7 @@ mod waiting;
 mod window;
 
 pub use arrivals::Arrivals;
-pub use buffer::{Buffer, Filling};
+pub use buffer::{Buffer, Filling, SharedBuffer};
 pub use carrier::{Carrier, Medium, Outgoing, SendReport};
 pub use conduit_table::{ConduitTable, Shortage};
 pub use copy::{PAST as PAST_CACHES, copy, copy_past_caches};

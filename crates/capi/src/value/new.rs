@@ -1,7 +1,6 @@
 //! Building values.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
 
 use titin_runtime::Result;
 use titin_runtime::structure::MAX_DEPTH;
@@ -78,7 +77,7 @@ unsafe extern "C" fn titin_new_bytes(
         let mut filling = filling(bytes.len() as u64)?;
         filling.push(bytes);
         Ok(Node::Bytes(Elements::Shared(
-            Arc::new(filling.finish()),
+            filling.finish().into(),
             0..bytes.len(),
         )))
     })

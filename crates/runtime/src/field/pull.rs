@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use titin_array::{Role, TargetArray};
 use titin_model::VersionCache;
-use titin_transport::{Buffer, Outgoing};
+use titin_transport::{Buffer, Outgoing, SharedBuffer};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 use titin_wire::frame::Head;
@@ -360,7 +360,7 @@ impl InstanceFields {
                     field: true,
                     ..Meta::default()
                 };
-                self.post(outlet, 0, meta, Arc::new(body), stamps);
+                self.post(outlet, 0, meta, body.into(), stamps);
             }
             Err(why) => self.serial.fail(&crate::filter::no_memory(why)),
         }
@@ -368,7 +368,7 @@ impl InstanceFields {
 
     /// Sends along a conduit without a wait for room: the receiver has asked for the message, and
     /// so takes the message. If the receiver is gone, the message is dropped.
-    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
+    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: SharedBuffer, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };

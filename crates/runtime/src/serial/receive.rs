@@ -767,7 +767,7 @@ impl Serial {
                 && chosen
                     .latest
                     .as_ref()
-                    .is_some_and(|latest| Arc::ptr_eq(&latest.body, &message.body))
+                    .is_some_and(|latest| latest.body.is_same(&message.body))
             {
                 chosen.given = None;
             }

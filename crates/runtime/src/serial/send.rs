@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, Shortage};
+use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, SharedBuffer, Shortage};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -49,8 +49,9 @@ impl Serial {
         let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;
         let outlets = port.outlets.get(place).map_or(&[][..], Vec::as_slice);
-        let is_known = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
-        if !outlets.first().is_some_and(is_known) {
+        let knows = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
+        let is_known = outlets.first().is_some_and(knows);
+        if !is_known {
             payload.check()?;
         }
         check_next_timestamp(port, times)?;
@@ -72,7 +73,8 @@ impl Serial {
         })?;
         if let ([outlet], None) = (outlets, &left_out)
             && self.is_bare(port, &overlay)
-            && let Some(sent) = self.send_at_once(outlet, &mut state, payload, slot, times)
+            && let Some(sent) =
+                self.send_at_once(outlet, &mut state, (payload, is_known), slot, times)
         {
             return sent;
         }
@@ -90,13 +92,14 @@ impl Serial {
 
     /// Sends a message with nothing but content in the metadata along the one conduit of its slot,
     /// if there is room, and nothing else is to be done: so most messages leave. Otherwise `None`,
-    /// and nothing has happened.
+    /// and nothing has happened. `is_known` says whether the payload has the content and length of
+    /// the last one.
     #[inline(always)]
     fn send_at_once(
         &self,
         outlet: &Outlet,
         state: &mut PortState,
-        payload: &Payload<'_>,
+        (payload, is_known): (&Payload<'_>, bool),
         slot: u32,
         times: Timestamps,
     ) -> Option<Result<()>> {
@@ -112,8 +115,14 @@ impl Serial {
         };
         self.count_send(turn);
         let head = message_header(outlet, sequence, times);
-        let meta = state.outlets[outlet.number].plain(payload);
-        let outgoing = Outgoing::new(head, meta, &payload.parts);
+        let state_of_outlet = &mut state.outlets[outlet.number];
+        let meta = match is_known {
+            true => state_of_outlet
+                .last_plain()
+                .expect("a known payload had metadata"),
+            false => state_of_outlet.plain(payload),
+        };
+        let outgoing = Outgoing::of_length(head, meta, &payload.parts, payload.length());
         payload
             .lent
             .iter()
@@ -652,11 +661,11 @@ impl Serial {
         message: &mut SendState,
         meta: &mut Meta,
         stamps: &mut Timestamps,
-    ) -> Result<Arc<Buffer>> {
+    ) -> Result<SharedBuffer> {
         let body = match &message.copy {
             Some(copy) => copy.clone(),
             None => {
-                let copy = Arc::new(Buffer::gather(&payload.parts).map_err(no_memory)?);
+                let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
                 message.copy.insert(copy).clone()
             }
         };

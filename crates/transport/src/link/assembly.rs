@@ -94,7 +94,7 @@ impl StripedMessage {
         Some(IncomingMessage {
             head,
             meta,
-            body: Arc::new(self.body.finish()),
+            body: self.body.finish().into(),
         })
     }
 }

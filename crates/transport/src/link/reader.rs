@@ -452,7 +452,7 @@ impl FrameReader {
         let message = IncomingMessage {
             head,
             meta,
-            body: Arc::new(body.finish()),
+            body: body.finish().into(),
         };
         self.order
             .pass(message.head.conduit, OrderedItem::Message(message), out);

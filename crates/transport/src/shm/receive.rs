@@ -16,7 +16,7 @@ use super::pool::BLOCKS;
 use super::returns::Returns;
 use super::ring::{self, Consumer, LINE, RingEntry};
 use super::segment::split_block_number;
-use crate::buffer::{Buffer, Filling};
+use crate::buffer::{Buffer, Filling, SharedBuffer};
 use crate::error::Lost;
 use crate::inbox::{Inbox, IncomingMessage};
 use crate::link::Received;
@@ -523,18 +523,18 @@ fn payload_in(
     entry: &RingEntry,
     start: usize,
     length: usize,
-) -> Result<Arc<Buffer>, Lost> {
+) -> Result<SharedBuffer, Lost> {
     if length == 0 {
-        return Ok(Buffer::empty());
+        return Ok(SharedBuffer::default());
     }
     let mut filling = Filling::new(length as u64)?;
     ring.copy(entry, start, filling.rest())?;
     filling.advance(length);
-    Ok(Arc::new(filling.finish()))
+    Ok(filling.finish().into())
 }
 
 fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {
-    let body = Arc::new(body);
+    let body = body.into();
     Received::Message(IncomingMessage { head, meta, body })
 }
 

@@ -15,7 +15,7 @@ use super::returns::Returns;
 use super::ring::{LINE, Producer};
 use super::segment::{Segment, split_block_number};
 use super::{INLINE, REACTOR, ShmCarrier};
-use crate::buffer::{Buffer, Filling};
+use crate::buffer::{Buffer, Filling, SharedBuffer};
 use crate::carrier::{Outgoing, SendReport};
 use crate::error::Lost;
 use crate::link::Link;
@@ -376,14 +376,14 @@ impl ShmCarrier {
 
     /// The message's payload in a block, counted as given to the peer: the block where the payload
     /// lies, or a copy. `None` if there is no block.
-    fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<Arc<Buffer>> {
+    fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<SharedBuffer> {
         let is_in_pool =
             |body: &Buffer| block_of(body).is_some_and(|block| block.is_of(&self.pool));
         let body = match message.copied().filter(|body| is_in_pool(body)) {
             Some(body) => body,
             None => {
                 let block = self.pool.take(message.length() as usize)?;
-                let body = Arc::new(Filling::in_block(block).with(message.parts));
+                let body = SharedBuffer::from(Filling::in_block(block).with(message.parts));
                 sent.copied += message.length();
                 message.share(body.clone());
                 body
