@@ -215,6 +215,16 @@ impl Drop for Buffer {
     }
 }
 
+/// Memory from the pool, or fresh memory. Fresh memory is rounded up, so that payloads that grow
+/// slowly find their buffer again.
+fn pooled(wanted: usize) -> Option<Memory> {
+    let mut pool = POOL.lock().expect("the pool's holder cannot panic");
+    let pooled = pool.take(wanted);
+    drop(pool);
+    let step = (wanted / 8).next_power_of_two().max(4096);
+    pooled.or_else(|| Memory::fresh(wanted.checked_next_multiple_of(step)?))
+}
+
 impl Filling {
     /// Room for `length` bytes.
     ///
@@ -226,19 +236,11 @@ impl Filling {
             io::Error::new(io::ErrorKind::OutOfMemory, text)
         };
         let length = usize::try_from(length).map_err(|_| none())?;
-        let wanted = length
-            .checked_add(if length == 0 { 0 } else { ALIGNMENT })
-            .ok_or_else(none)?;
-        let memory = if wanted < POOLED {
-            Memory::fresh(wanted)
-        } else {
-            // Rounded up: payloads that grow slowly find their buffer again.
-            let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
-            let pooled = POOL
-                .lock()
-                .expect("the pool's holder cannot panic")
-                .take(wanted);
-            pooled.or_else(|| Memory::fresh(roomy?))
+        let spare = if length == 0 { 0 } else { ALIGNMENT };
+        let wanted = length.checked_add(spare).ok_or_else(none)?;
+        let memory = match wanted < POOLED {
+            true => Memory::fresh(wanted),
+            false => pooled(wanted),
         };
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 {
