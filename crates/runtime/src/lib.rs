@@ -57,7 +57,7 @@ pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
 pub use profile::ProfileRegion;
 pub use serial::{Patience, PortChoice};
-pub use setting::{SettingValue, overlay_of};
+pub use setting::{OverlayError, SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
