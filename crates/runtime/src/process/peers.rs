@@ -119,16 +119,7 @@ impl Process {
 
     /// Gives the present carriers to the ends that wait for a peer.
     fn settle(&self, state: &mut ProcessState, peer: &str) {
-        let carriers: Vec<(RouteMedium, Arc<dyn Carrier>)> =
-            if state.routes.location(peer) == Some(self.id) {
-                vec![(RouteMedium::Best, self.inproc.clone())]
-            } else {
-                state
-                    .routes
-                    .links(peer)
-                    .map(|(medium, link)| (medium, link.carrier()))
-                    .collect()
-            };
+        let carriers = self.carriers_to(state, peer);
         if carriers.is_empty() {
             return;
         }
@@ -149,6 +140,21 @@ impl Process {
         if waiting.is_empty() {
             state.unrouted.remove(peer);
         }
+    }
+
+    /// The present carriers to a peer.
+    fn carriers_to(
+        &self,
+        state: &ProcessState,
+        peer: &str,
+    ) -> Vec<(RouteMedium, Arc<dyn Carrier>)> {
+        if state.routes.location(peer) == Some(self.id) {
+            return vec![(RouteMedium::Best, self.inproc.clone())];
+        }
+        let links = state.routes.links(peer);
+        links
+            .map(|(medium, link)| (medium, link.carrier()))
+            .collect()
     }
 
     /// Gives up broken links if the manager has not explained the loss in time.
