@@ -16,7 +16,7 @@ use super::Serial;
 use super::close::WARNING;
 use super::report::RowOfMessage;
 use super::wait::Wait;
-use crate::execution_loop::PortCall;
+use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
@@ -180,7 +180,8 @@ impl Serial {
     /// message.
     #[inline(always)]
     fn note_send(&self, call: &PortCall<'_>) -> Result<Iteration> {
-        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
+        let refused =
+            |why: LoopError| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name));
         let counted = self.execution.counts_steps;
         if counted {
             // A refused call ends no steps.
