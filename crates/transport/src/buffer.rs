@@ -217,12 +217,14 @@ impl Drop for Buffer {
 
 /// Memory from the pool, or fresh memory. Fresh memory is rounded up, so that payloads that grow
 /// slowly find their buffer again.
-fn pooled(wanted: usize) -> Option<Memory> {
+fn pooled_or_fresh(wanted: usize) -> Option<Memory> {
     let mut pool = POOL.lock().expect("the pool's holder cannot panic");
     let pooled = pool.take(wanted);
     drop(pool);
-    let step = (wanted / 8).next_power_of_two().max(4096);
-    pooled.or_else(|| Memory::fresh(wanted.checked_next_multiple_of(step)?))
+    pooled.or_else(|| {
+        let step = (wanted / 8).next_power_of_two().max(4096);
+        Memory::fresh(wanted.checked_next_multiple_of(step)?)
+    })
 }
 
 impl Filling {
@@ -240,7 +242,7 @@ impl Filling {
         let wanted = length.checked_add(spare).ok_or_else(none)?;
         let memory = match wanted < POOLED {
             true => Memory::fresh(wanted),
-            false => pooled(wanted),
+            false => pooled_or_fresh(wanted),
         };
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 {
