@@ -11,7 +11,7 @@ use serde::Deserialize;
 use titin_runtime::{Error, Kind, ReadyList, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
-use crate::filter::{find, load};
+use crate::filter::{LibraryError, find, load};
 use crate::handle::Handle;
 use crate::input;
 use crate::instance::{Joining, begin, close};
@@ -183,7 +183,8 @@ impl<'a> HostedFunctions<'a> {
         let mut functions = Vec::new();
         for entry in &file.guests {
             let (path, symbol) = (&*entry.library, &*entry.function);
-            let wrong = |why: String| usage(format!("{} cannot be run: {why}", entry.instance));
+            let wrong =
+                |why: LibraryError| usage(format!("{} cannot be run: {why}", entry.instance));
             if !libraries.contains_key(path) {
                 libraries.insert(path, load(path).map_err(wrong)?);
             }

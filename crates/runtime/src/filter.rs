@@ -35,10 +35,15 @@ pub struct Mapped {
     pub next_timestamp: Option<f64>,
 }
 
-/// A filter of the user, ready to be called: one message in, one message or an error out.
-pub type Function = Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, String> + Send + Sync>;
+/// Why a filter of the user cannot be found or called, or has failed, as the end of a sentence that
+/// names the filter. The program of the user and the binding decide what can fail.
+pub type FilterFailure = Box<dyn std::error::Error + Send + Sync>;
 
-type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync;
+/// A filter of the user, ready to be called: one message in, one message or an error out.
+pub type Function =
+    Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, FilterFailure> + Send + Sync>;
+
+type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, FilterFailure> + Send + Sync;
 
 /// Finds user's filters in the language of the program.
 #[derive(Clone, Default)]
@@ -47,15 +52,18 @@ pub struct Functions(Option<Arc<Find>>);
 impl Functions {
     /// Finds filters by the function `find`.
     pub fn new(
-        find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
+        find: impl Fn(&FilterFunction) -> std::result::Result<Function, FilterFailure>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Functions(Some(Arc::new(find)))
     }
 
-    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, String> {
+    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, FilterFailure> {
         match &self.0 {
             Some(find) => find(filter),
-            None => Err("this program's language has no way to call it".to_owned()),
+            None => Err("this program's language has no way to call it".into()),
         }
     }
 
@@ -67,7 +75,7 @@ impl Functions {
     ) -> Result<Function> {
         let found = match defined.get(name) {
             Some(filter) => self.find(filter),
-            None => Err("it is not defined".to_owned()),
+            None => Err("it is not defined".into()),
         };
         found.map_err(|why| {
             let text = format!("filter '{name}' cannot be called here: {why}");
@@ -206,10 +214,11 @@ struct Inside(Option<String>);
 
 /// The message from a filter of the user.
 fn call(name: &str, function: &Function, mapped: &Mapped) -> Result<Mapped> {
-    let failed = |why: String| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"));
+    let failed =
+        |why: FilterFailure| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"));
     let mapped = within(name, || function(mapped)).map_err(failed)?;
     match fault_of_times(&mapped) {
-        Some(fault) => Err(failed(fault)),
+        Some(fault) => Err(failed(fault.into())),
         None => Ok(mapped),
     }
 }

@@ -48,7 +48,7 @@ mod setting;
 pub use communicator::Communicator;
 pub use error::{Error, Kind, Result};
 pub use field::{FieldId, Stamps};
-pub use filter::{Function, Functions, Mapped};
+pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};
 pub use message::{Lent, Loan, Message, MessageParts, Payload};
 pub use non_blocking::{Listing, ReadyList};
