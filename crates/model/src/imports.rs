@@ -174,7 +174,7 @@ fn installed_module(
         Err(why) => {
             let path = import.module.replace('.', "/");
             let hint = format!("save its text as {path}.ymmsl in a directory of YMMSL_PATH");
-            problems.error_hint(import.at, Code::Import, what, why, hint);
+            problems.error_hint(import.at, Code::Import, what, why.to_string(), hint);
             None
         }
     }

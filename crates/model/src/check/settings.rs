@@ -415,7 +415,7 @@ fn check_muscle(
             );
         }
         Some((_, None)) => {
-            if let Err(wanted) = muscle_settings::check(name, value) {
+            if let Some(wanted) = muscle_settings::wanted(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
                 problems.warn(
                     at,
@@ -578,12 +578,12 @@ fn check_built_in(
         let Some(value) = given.settings.value(path) else {
             continue;
         };
-        let Err(wanted) = accepted.check(value) else {
+        if accepted.accepts(value) {
             continue;
-        };
+        }
         let (built_in, component) = (built_in.name(), &component.path);
         let why = format!(
-            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {wanted}; found {value}"
+            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {accepted}; found {value}"
         );
         let hint = match (accepted, value) {
             (AcceptedValue::Word(words), Setting::Str(word)) => {
