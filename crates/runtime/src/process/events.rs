@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use titin_transport::{Handler, Link, LinkId, Lost};
+use titin_transport::{Handler, Link, LinkError, LinkId};
 use titin_wire::ConduitId;
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
@@ -60,7 +60,7 @@ impl Handler for Events {
         });
     }
 
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         self.with(|process| {
             process.lost_rank(link.id(), &why);
             process.rank_message_link_lost(link, &why);
@@ -68,7 +68,7 @@ impl Handler for Events {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
-            if let Lost::Malformed(garbage) = &why {
+            if let LinkError::Malformed(garbage) = &why {
                 // No exit of a process explains garbage, so there is no wait for an explanation.
                 let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
                 let text = format!(
@@ -77,7 +77,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            if let Lost::NoMemory(text) = why {
+            if let LinkError::NoMemory(text) = why {
                 // The other end is not to blame, and the message will not come again.
                 return process.fail(Error::new(Kind::NoMemory, text));
             }
@@ -99,15 +99,15 @@ impl Handler for Events {
         });
     }
 
-    fn unreachable(&self, tag: u128, why: Lost) {
+    fn unreachable(&self, tag: u128, why: LinkError) {
         self.with(|process| match tag {
             MANAGER => {
                 let todo = match why {
-                    Lost::Late(_) => {
+                    LinkError::Late(_) => {
                         "; its host may be overloaded or down, or it is stopped (the time is register_timeout of the \
                          description)"
                     }
-                    Lost::Refused(_) => "",
+                    LinkError::Refused(_) => "",
                     _ => "; the run may be over, or TITIN_MANAGER is stale",
                 };
                 let text = format!("the run's manager cannot be reached: {why}{todo}");

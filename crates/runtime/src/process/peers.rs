@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use titin_transport::{Carrier, Link, Lost, Medium};
+use titin_transport::{Carrier, Link, LinkError, Medium};
 use titin_wire::control::{FieldEnd, Peer};
 use titin_wire::handshake::Purpose;
 use titin_wire::{ConduitId, EndpointId, LinkSettings};
@@ -172,7 +172,7 @@ impl Process {
 
     /// Why an instance cannot be reached by the given kind of link, once the manager has had time
     /// to explain.
-    pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<Lost> {
+    pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<LinkError> {
         // Each look for a missing message calls this function, so the answer for the usual case
         // takes no lock.
         if self.given_up() == 0 {

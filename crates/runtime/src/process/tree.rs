@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Link, LinkId, Lost};
+use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::control::{self, Peer, ToManager, ToProgram};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
@@ -234,7 +234,7 @@ impl Process {
     }
 
     /// A link is lost. Fails the run if the link led to a rank that has not closed.
-    pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
+    pub(super) fn lost_rank(&self, link: LinkId, why: &LinkError) {
         self.miss(
             |neighbour| neighbour.is_at(link),
             &format!("its connection is lost: {why}"),
@@ -242,7 +242,7 @@ impl Process {
     }
 
     /// A process cannot be reached. Fails the run if the process is a neighbour's.
-    pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &Lost) {
+    pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &LinkError) {
         self.miss(
             |neighbour| neighbour.process.endpoint == endpoint,
             &format!("it cannot be reached: {why}"),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, Shortage};
+use titin_transport::{Buffer, Carrier, LinkError, Outgoing, Room, SendReport, Shortage};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -570,14 +570,14 @@ impl Serial {
     fn undelivered(
         &self,
         outlet: &Outlet,
-        why: Lost,
+        why: LinkError,
         message: &mut SendState,
     ) -> Result<(u64, u64)> {
         if !why.is_of_message() {
             return self.explained(outlet, message);
         }
         // The conduit now lacks a message, so the stream cannot go on.
-        let kind = if matches!(why, Lost::NoMemory(_)) {
+        let kind = if matches!(why, LinkError::NoMemory(_)) {
             Kind::NoMemory
         } else {
             Kind::Usage

@@ -10,7 +10,7 @@ use titin_wire::meta::Meta;
 
 use super::received::Received;
 use crate::buffer::Filling;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::IncomingMessage;
 
 /// A message over several streams, as far as arrived.
@@ -39,7 +39,7 @@ impl StripedMessage {
     ///
     /// # Errors
     /// If there is no memory.
-    pub(super) fn new(total: u64) -> Result<Self, Lost> {
+    pub(super) fn new(total: u64) -> Result<Self, LinkError> {
         let unclaimed = BTreeMap::from([(0, total)]);
         Ok(StripedMessage {
             announced: None,
