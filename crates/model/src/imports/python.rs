@@ -152,16 +152,13 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
         _ => return None,
     };
     let rest = &source[quoted..];
-    let quote = ["\"\"\"", "'''", "\"", "'"]
-        .into_iter()
-        .find(|quote| rest.starts_with(quote))?;
+    let quotes = ["\"\"\"", "'''", "\"", "'"];
+    let quote = quotes.into_iter().find(|quote| rest.starts_with(quote))?;
     let mut text = String::new();
     let mut rest = &rest[quote.len()..];
     loop {
         if let Some(after) = rest.strip_prefix(quote) {
-            // Code behind the literal, such as `.format(...)`, would change the text.
-            let line = after.lines().next().unwrap_or_default().trim();
-            return (line.is_empty() || line.starts_with('#')).then_some(text);
+            return ends_statement(after).then_some(text);
         }
         let c = rest.chars().next()?;
         rest = &rest[c.len_utf8()..];
@@ -170,13 +167,7 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
             '\\' if !raw => {
                 let escaped = rest.chars().next()?;
                 rest = &rest[escaped.len_utf8()..];
-                match escaped {
-                    '\n' => {}
-                    'n' => text.push('\n'),
-                    't' => text.push('\t'),
-                    '\\' | '\'' | '"' => text.push(escaped),
-                    _ => return None,
-                }
+                text.extend(unescaped(escaped)?);
             }
             '{' | '}' if formatted => {
                 if let Some(after) = rest.strip_prefix(c) {
@@ -189,6 +180,25 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
             }
             c => text.push(c),
         }
+    }
+}
+
+/// Whether nothing follows on the line. Code behind a literal, such as `.format(...)`, would change
+/// the text.
+fn ends_statement(after: &str) -> bool {
+    let line = after.lines().next().unwrap_or_default().trim();
+    line.is_empty() || line.starts_with('#')
+}
+
+/// What a backslash and a character stand for: `Some(None)` for nothing, `None` if that is not
+/// known here.
+fn unescaped(escaped: char) -> Option<Option<char>> {
+    match escaped {
+        '\n' => Some(None),
+        'n' => Some(Some('\n')),
+        't' => Some(Some('\t')),
+        '\\' | '\'' | '"' => Some(Some(escaped)),
+        _ => None,
     }
 }
 
