@@ -249,15 +249,9 @@ impl Field {
             );
             return Err(usage(text));
         }
-        let extent = |extent: &i64| {
-            u64::try_from(*extent).map_err(|_| {
-                let name = self.name(array);
-                usage(format!(
-                    "{name} was given an extent of {extent}: give one from 0 on"
-                ))
-            })
-        };
-        let extents: Vec<u64> = given.extents.iter().map(extent).collect::<Result<_>>()?;
+        let extents = given.extents.iter();
+        let extents = extents.map(|extent| self.extent(array, *extent));
+        let extents: Vec<u64> = extents.collect::<Result<_>>()?;
         let steps: Vec<i64> = given.strides.iter().map(|stride| stride / size).collect();
         self.check_extents(array, &extents)?;
         let local = LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?;
@@ -267,6 +261,16 @@ impl Field {
             before: given.before(),
             overlaps_itself: footprint.is_some_and(|elements| elements.overlaps_itself()),
             given: Some(given),
+        })
+    }
+
+    /// An extent that the program has given for an array.
+    fn extent(&self, array: usize, extent: i64) -> Result<u64> {
+        u64::try_from(extent).map_err(|_| {
+            let name = self.name(array);
+            usage(format!(
+                "{name} was given an extent of {extent}: give one from 0 on"
+            ))
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use titin_transport::{Handler, Link, Lost};
+use titin_transport::{Handler, Link, LinkError};
 use titin_wire::handshake::Agreement;
 
 use crate::progress;
@@ -16,8 +16,8 @@ pub(crate) const STAND_STILL: &[u8] = b"stand still";
 pub enum LinkEvent {
     Opened(Arc<Link>, Agreement),
     Control(Arc<Link>, Vec<u8>),
-    Lost(Arc<Link>, Lost),
-    Unreachable(u128, Lost),
+    Lost(Arc<Link>, LinkError),
+    Unreachable(u128, LinkError),
     Broken(String),
 }
 
@@ -63,7 +63,7 @@ impl Events {
     }
 
     /// Waits for a link to be lost, and says why.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LinkError {
         self.wait(|event| match event {
             LinkEvent::Lost(_, why) => Some(why.clone()),
             _ => None,
@@ -79,7 +79,7 @@ impl Events {
     }
 
     /// Waits until what was dialled with this tag is given up, and says why.
-    pub fn unreachable(&self, tag: u128) -> Lost {
+    pub fn unreachable(&self, tag: u128) -> LinkError {
         self.wait(|event| match event {
             LinkEvent::Unreachable(found, why) if *found == tag => Some(why.clone()),
             _ => None,
@@ -137,11 +137,11 @@ impl Handler for Events {
         state.standing = false;
     }
 
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         self.note(LinkEvent::Lost(link.clone(), why));
     }
 
-    fn unreachable(&self, tag: u128, why: Lost) {
+    fn unreachable(&self, tag: u128, why: LinkError) {
         self.note(LinkEvent::Unreachable(tag, why));
     }
 

@@ -278,7 +278,7 @@ impl Outlet {
         &self,
         sequence: u64,
         parts: &[IoSlice<'_>],
-    ) -> Result<SendReport, titin_transport::Lost> {
+    ) -> Result<SendReport, titin_transport::LinkError> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let meta = Arc::new(Meta {
             supersedes: self.supersedes,

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use titin_testkit::{
     Host, Pair, PairEnd, conformance, pattern, play_part, start_part, start_part_of,
 };
-use titin_transport::{InboxOptions, Lost};
+use titin_transport::{InboxOptions, LinkError};
 use titin_wire::{Address, LinkSettings, Secret};
 
 conformance!(Pair::file);
@@ -66,7 +66,7 @@ impl Meeting {
     }
 }
 
-fn lost(end: &PairEnd) -> Lost {
+fn lost(end: &PairEnd) -> LinkError {
     let (host, _) = end.tcp.as_ref().unwrap();
     host.events.lost()
 }
@@ -128,7 +128,7 @@ fn files_that_make_no_sense_end_the_link_and_are_named() {
                 fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
                 let lost = lost(&meeting.pair.right);
                 assert!(
-                    matches!(&lost, Lost::Malformed(why) if why.to_string().contains(said)),
+                    matches!(&lost, LinkError::Malformed(why) if why.to_string().contains(said)),
                     "{said}: {lost}"
                 );
                 assert!(lost.to_string().contains(there.to_str().unwrap()), "{lost}");
@@ -146,7 +146,7 @@ fn frames_that_make_no_sense_end_the_link() {
     let foreign = meeting.folder.join("foreign");
     fs::write(&foreign, segment(number, 1000, 0, &garbage)).unwrap();
     fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
-    assert!(matches!(lost(&meeting.pair.right), Lost::Malformed(_)));
+    assert!(matches!(lost(&meeting.pair.right), LinkError::Malformed(_)));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_process_without_the_secret_is_refused() {
     let [host, stranger] = [Secret::random(), Secret::random()].map(|secret| Host::start(&secret));
     stranger.dial(&[host.listen_in(&folder).unwrap()], 3);
     let why = stranger.events.unreachable(3);
-    assert!(matches!(why, Lost::Refused(_)), "{why}");
+    assert!(matches!(why, LinkError::Refused(_)), "{why}");
     assert_eq!(host.events.count(), 0);
 }
 
@@ -280,7 +280,7 @@ fn nothing_is_left_behind_in_good_order() {
             (right, left)
         };
         drop(first);
-        assert_eq!(lost(&second), Lost::Closed);
+        assert_eq!(lost(&second), LinkError::Closed);
         drop(second);
         assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
     }
@@ -297,7 +297,7 @@ fn all_arrives_after_the_end_of_the_sender(bytes: usize, late: Duration) {
     std::thread::sleep(late);
     drop(stall);
     assert_eq!(inlet.receive().body[..], pattern(0, bytes));
-    assert_eq!(lost(&right), Lost::Closed);
+    assert_eq!(lost(&right), LinkError::Closed);
     drop(right);
     assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
 }
@@ -432,7 +432,7 @@ fn a_killed_process_is_noticed_and_its_files_are_removed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(lost(&end), Lost::Closed);
+        assert_eq!(lost(&end), LinkError::Closed);
         // What had arrived whole can be received still.
         for step in received.. {
             let Some(message) = inlet.inbox.take() else {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use titin_os::descriptors;
 use titin_testkit::{Pair, pattern};
-use titin_transport::Lost;
+use titin_transport::LinkError;
 
 #[test]
 fn a_child_keeps_no_connection_open() {
@@ -17,7 +17,7 @@ fn a_child_keeps_no_connection_open() {
         let Pair { left, right, .. } = pair;
         drop(left);
         let (host, _) = right.tcp.as_ref().unwrap();
-        assert_eq!(host.events.lost(), Lost::Closed);
+        assert_eq!(host.events.lost(), LinkError::Closed);
     });
 }
 

@@ -1,7 +1,7 @@
 //! Peers that know the secret and still send what they should not: their link is lost, and nothing else.
 
 use titin_testkit::{Host, RawPeer, header, message, pattern};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::frame::{Ack, Frame, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Secret};
@@ -117,7 +117,7 @@ fn an_end_in_the_middle_of_a_frame() {
             &bytes[..length],
             RawPeer::write,
         ));
-        assert_eq!(host.events.lost(), Lost::Closed);
+        assert_eq!(host.events.lost(), LinkError::Closed);
         assert_eq!(host.conduits.inbox(CONDUIT).received(), 0);
     }
 }

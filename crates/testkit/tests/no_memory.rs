@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use titin_testkit::{Host, PairEnd, RawPeer};
-use titin_transport::{InboxOptions, Lost};
+use titin_transport::{InboxOptions, LinkError};
 use titin_wire::Secret;
 
 /// The system has taken the beginning, and for a copy of what it does not take there is no memory.
@@ -31,12 +31,12 @@ fn a_message_of_which_half_is_out_ends_the_link() {
         .send_numbered(0, &[IoSlice::new(&bytes)])
         .unwrap_err();
     setrlimit(Resource::RLIMIT_AS, before, most).unwrap();
-    assert!(matches!(why, Lost::NoMemory(_)), "{why}");
+    assert!(matches!(why, LinkError::NoMemory(_)), "{why}");
     let seen = peer.drain().len();
     assert!(
         seen > 1 << 16 && seen < bytes.len(),
         "{seen} bytes are not half of it"
     );
     let (host, _) = side.tcp.as_ref().unwrap();
-    assert_eq!(host.events.lost(), Lost::Closed);
+    assert_eq!(host.events.lost(), LinkError::Closed);
 }

@@ -3,7 +3,7 @@
 use std::io::IoSliceMut;
 
 use titin_testkit::{header, message, pattern};
-use titin_transport::{FrameReader, Lost, Received};
+use titin_transport::{FrameReader, LinkError, Received};
 use titin_wire::frame::Frame;
 use titin_wire::{ConduitId, Malformed};
 
@@ -41,7 +41,7 @@ fn stream() -> Vec<u8> {
 }
 
 /// What a reader makes of a stream that comes in pieces that end at these places.
-fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, Option<Lost>) {
+fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, Option<LinkError>) {
     let (mut reader, mut out, mut at) = (FrameReader::new(&[]), Vec::new(), 0);
     let mut lost = None;
     'cut: for end in ends.into_iter().chain([stream.len()]) {
@@ -156,7 +156,7 @@ fn what_came_before_an_error_is_there_however_it_is_cut() {
     assert_eq!(whole.0.len(), 7);
     assert_eq!(
         whole.1,
-        Some(Lost::Malformed(Malformed::new(
+        Some(LinkError::Malformed(Malformed::new(
             "frame header",
             "unknown kind 77"
         )))

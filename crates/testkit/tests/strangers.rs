@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use titin_testkit::{Host, RawPeer, Relay, header, message, pattern};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
@@ -24,7 +24,7 @@ fn another_secret_is_refused_and_said_so() {
     let stranger = Host::start(&Secret::random());
     stranger.dial(&[address], 5);
     let why = stranger.events.unreachable(5);
-    assert_eq!(why, Lost::Refused(Refusal::Secret));
+    assert_eq!(why, LinkError::Refused(Refusal::Secret));
     assert!(why.to_string().contains("TITIN_SECRET"), "{why}");
     assert_eq!(host.events.count(), 0, "a stranger is nobody's business");
 }
@@ -146,7 +146,7 @@ fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
     };
     let expected =
         format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");
-    assert_eq!(why, Lost::Late(expected));
+    assert_eq!(why, LinkError::Late(expected));
 }
 
 #[test]

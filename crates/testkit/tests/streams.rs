@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use titin_testkit::{Host, Pair, PairEnd, RawPeer, conformance, header, message, pattern, striped};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::frame::Frame;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
@@ -221,9 +221,8 @@ fn pieces_with_one_byte_changed() {
 }
 
 #[track_caller]
-fn assert_broke(why: &Lost, stream: usize, streams: usize) {
-    let is_broken =
-        matches!(why, Lost::Stream { number, count, .. } if (*number, *count) == (stream, streams));
+fn assert_broke(why: &LinkError, stream: usize, streams: usize) {
+    let is_broken = matches!(why, LinkError::Stream { number, count, .. } if (*number, *count) == (stream, streams));
     assert!(is_broken, "{why}");
 }
 
@@ -298,12 +297,12 @@ fn an_end_in_the_middle_of_a_message_is_no_message() {
     peers[0].write(&head);
     peers[1].write(&pieces[0]);
     drop(peers);
-    assert_eq!(host.events.lost(), Lost::Closed);
+    assert_eq!(host.events.lost(), LinkError::Closed);
     assert_eq!(host.conduits.inbox(ConduitId(1)).received(), 0);
 }
 
 /// A sender whose messages go over four streams, to somebody who takes the place of a host.
-fn sender(break_one: bool) -> (Lost, Lost) {
+fn sender(break_one: bool) -> (LinkError, LinkError) {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let relay = titin_testkit::Relay::start(host.listen());
@@ -340,14 +339,14 @@ fn sender(break_one: bool) -> (Lost, Lost) {
 #[test]
 fn a_sender_learns_which_stream_broke() {
     let (why, told) = sender(true);
-    assert!(matches!(why, Lost::Stream { count: 4, .. }), "{why}");
+    assert!(matches!(why, LinkError::Stream { count: 4, .. }), "{why}");
     assert_eq!(why, told);
 }
 
 #[test]
 fn a_sender_learns_that_the_other_end_has_gone() {
     let (why, told) = sender(false);
-    assert_eq!(told, Lost::Closed, "{why}");
+    assert_eq!(told, LinkError::Closed, "{why}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use titin_testkit::{Host, Pair, conformance, pattern, until};
-use titin_transport::{Acknowledge, InboxOptions, Link, Lost};
+use titin_transport::{Acknowledge, InboxOptions, Link, LinkError};
 use titin_wire::frame::Ack;
 use titin_wire::{ConduitId, Secret};
 
@@ -97,7 +97,10 @@ fn what_a_caller_finds_wrong_is_told_as_ever() {
                 false
             });
         }
-        assert_eq!(matches!(right.events.lost(), Lost::Malformed(_)), wrong);
+        assert_eq!(
+            matches!(right.events.lost(), LinkError::Malformed(_)),
+            wrong
+        );
     }
 }
 
@@ -108,10 +111,10 @@ fn a_sender_learns_that_the_receiver_is_gone() {
     let Pair { left, right, .. } = pair;
     drop(right);
     let (host, _) = left.tcp.as_ref().unwrap();
-    assert_eq!(host.events.lost(), Lost::Closed);
+    assert_eq!(host.events.lost(), LinkError::Closed);
     // The system may take a few before it has heard.
     let failure = (0..).find_map(|sequence| outlet.send_numbered(sequence, &[]).err());
-    assert_eq!(failure, Some(Lost::Closed));
+    assert_eq!(failure, Some(LinkError::Closed));
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_sender_is_told_though_it_waits_for_a_stalled_receiver() {
         let (right, right_link) = pair.right.tcp.as_ref().unwrap();
         right_link.close();
         drop(stall);
-        assert_eq!(sender.join().unwrap(), Some(Lost::Closed));
+        assert_eq!(sender.join().unwrap(), Some(LinkError::Closed));
         assert_eq!(right.events.count(), 0, "a link that we close is not lost");
     });
 }
@@ -152,7 +155,7 @@ fn what_was_told_before_a_close_arrives() {
     for number in 0..1000u32 {
         assert_eq!(right.0.events.control(), number.to_le_bytes());
     }
-    assert_eq!(right.0.events.lost(), Lost::Closed);
+    assert_eq!(right.0.events.lost(), LinkError::Closed);
 }
 
 #[test]

@@ -256,6 +256,18 @@ impl Drop for Buffer {
     }
 }
 
+/// Memory from the pool, or fresh memory. Fresh memory is rounded up, so that payloads that grow
+/// slowly find their buffer again.
+fn pooled_or_fresh(wanted: usize) -> Option<Memory> {
+    let mut pool = POOL.lock().expect("the pool's holder cannot panic");
+    let pooled = pool.take(wanted);
+    drop(pool);
+    pooled.or_else(|| {
+        let step = (wanted / 8).next_power_of_two().max(4096);
+        Memory::fresh(wanted.checked_next_multiple_of(step)?)
+    })
+}
+
 impl Filling {
     /// Room for `length` bytes.
     ///
@@ -267,23 +279,13 @@ impl Filling {
             io::Error::new(io::ErrorKind::OutOfMemory, text)
         };
         let length = usize::try_from(length).map_err(|_| none())?;
-        let wanted = length
-            .checked_add(if length == 0 { 0 } else { ALIGNMENT })
-            .ok_or_else(none)?;
-        let memory = if wanted <= AT_HAND {
-            Memory::fresh(wanted)
-        } else if wanted <= SMALL {
-            small_memory()
-        } else if wanted < POOLED {
-            Memory::fresh(wanted)
-        } else {
-            // Rounded up: payloads that grow slowly find their buffer again.
-            let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
-            let pooled = POOL
-                .lock()
-                .expect("the pool's holder cannot panic")
-                .take(wanted);
-            pooled.or_else(|| Memory::fresh(roomy?))
+        let spare = if length == 0 { 0 } else { ALIGNMENT };
+        let wanted = length.checked_add(spare).ok_or_else(none)?;
+        let memory = match wanted {
+            wanted if wanted <= AT_HAND => Memory::fresh(wanted),
+            wanted if wanted <= SMALL => small_memory(),
+            wanted if wanted < POOLED => Memory::fresh(wanted),
+            _ => pooled_or_fresh(wanted),
         };
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 {

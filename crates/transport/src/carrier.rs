@@ -10,7 +10,7 @@ use titin_wire::meta::Meta;
 
 use crate::buffer::{Buffer, SharedBuffer};
 use crate::doorbell::Doorbell;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::SpinPolicy;
 
@@ -77,7 +77,7 @@ impl<'a> Outgoing<'a> {
     ///
     /// # Errors
     /// If there is no memory for the copy.
-    pub fn shared(&self) -> Result<SharedBuffer, Lost> {
+    pub fn shared(&self) -> Result<SharedBuffer, LinkError> {
         if let Some(buffer) = self.copied() {
             return Ok(buffer);
         }
@@ -112,17 +112,17 @@ pub trait Carrier: Acknowledge {
     /// Sends one message. After the return the caller may change the payload's memory.
     ///
     /// # Errors
-    /// [`Lost`] once the other end is gone. The message may have arrived. [`Lost::NoMemory`] and
-    /// [`Lost::Untaken`] are about the message only; if a part of the message had left, the link is
+    /// [`LinkError`] once the other end is gone. The message may have arrived. [`LinkError::NoMemory`] and
+    /// [`LinkError::Untaken`] are about the message only; if a part of the message had left, the link is
     /// closed.
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost>;
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
     /// As [`Carrier::send`], without waiting, for a message with a shared copy of the payload
     /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from the shared copy.
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         self.send(message)
     }
 

@@ -213,43 +213,31 @@ impl<'a> Readers<'a> {
         match self.by_path.get(component) {
             Some(Some(known)) if !known.contains(name) => {
                 let all = || known.iter().copied();
-                let hint = did_you_mean(name, all())
-                    .unwrap_or_else(|| format!("known there: {}", listing(all())));
-                let why = match self.network.component(component).and_then(built_in) {
-                    Some(built_in) => format!("{} has no setting \"{name}\"", built_in.name()),
-                    None if component.is_empty() => format!(
-                        "no program in model \"{}\" lists \"{name}\" under \"supported_settings\"",
-                        self.network.model
-                    ),
-                    None => {
-                        format!(
-                            "no program of \"{component}\" lists \"{name}\" under \"supported_settings\""
-                        )
-                    }
-                };
-                problems.error_hint(
-                    at,
-                    Code::UnknownSetting,
-                    format!("nothing reads setting \"{path}\""),
-                    why,
-                    hint,
-                );
+                let near = did_you_mean(name, all());
+                let hint = near.unwrap_or_else(|| format!("known there: {}", listing(all())));
+                let what = format!("nothing reads setting \"{path}\"");
+                let why = self.why_unread(component, name);
+                problems.error_hint(at, Code::UnknownSetting, what, why, hint);
             }
             Some(None) if !self.known.contains(name) => {
                 if let Some(hint) = did_you_mean(name, self.known.iter().copied()) {
+                    let what = format!("setting \"{path}\" may be misspelt");
                     let why =
                         "no program says that it reads it; one that does not list its settings may";
-                    problems.warn(
-                        at,
-                        Code::UnknownSetting,
-                        format!("setting \"{path}\" may be misspelt"),
-                        why,
-                        hint,
-                    );
+                    problems.warn(at, Code::UnknownSetting, what, why, hint);
                 }
             }
             _ => {}
         }
+    }
+
+    fn why_unread(&self, component: &str, name: &str) -> String {
+        let programs = match self.network.component(component).and_then(built_in) {
+            Some(built_in) => return format!("{} has no setting \"{name}\"", built_in.name()),
+            None if component.is_empty() => format!("in model \"{}\"", self.network.model),
+            None => format!("of \"{component}\""),
+        };
+        format!("no program {programs} lists \"{name}\" under \"supported_settings\"")
     }
 
     /// Whether the instance in a path exists; reports an instance that does not.
@@ -415,7 +403,7 @@ fn check_muscle(
             );
         }
         Some((_, None)) => {
-            if let Err(wanted) = muscle_settings::check(name, value) {
+            if let Some(wanted) = muscle_settings::wanted(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
                 problems.warn(
                     at,
@@ -522,6 +510,27 @@ impl<'s> GivenSettings<'s> {
         paths.filter(move |path| path.rsplit_once("].").is_some_and(|(_, last)| last == name))
     }
 
+    /// The given paths of settings of a built-in component and of its ports, each with the number of
+    /// the setting.
+    fn of_built_in(
+        &self,
+        component: &NetworkComponent,
+        built_in: BuiltIn,
+    ) -> BTreeSet<(&'s Name, usize)> {
+        let whole = InstanceName::new(component.path.clone(), Vec::new());
+        let mut paths = BTreeSet::new();
+        for (row, (name, _)) in built_in.settings().iter().enumerate() {
+            let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
+            for name in of_ports.chain([name.to_string()]) {
+                let of_whole = self.settings.find_entry(&whole, &name);
+                let of_whole = of_whole.map(|(path, _)| path).into_iter();
+                let of_instances = self.of_instances(&component.path, &name);
+                paths.extend(of_whole.chain(of_instances).map(|path| (path, row)));
+            }
+        }
+        paths
+    }
+
     fn position(&self, path: &Name) -> TextPosition {
         self.positions.get(path).copied().unwrap_or_default()
     }
@@ -555,35 +564,17 @@ fn check_built_in(
     built_in: BuiltIn,
     problems: &mut Problems,
 ) {
-    let whole = InstanceName::new(component.path.clone(), Vec::new());
-    let mut paths: BTreeSet<(&Name, usize)> = BTreeSet::new();
-    for (row, (name, _)) in built_in.settings().iter().enumerate() {
-        let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
-        for name in of_ports.chain([name.to_string()]) {
-            let of_whole = given
-                .settings
-                .find_entry(&whole, &name)
-                .map(|(path, _)| path);
-            let of_instances = given.of_instances(&component.path, &name);
-            paths.extend(
-                of_whole
-                    .into_iter()
-                    .chain(of_instances)
-                    .map(|path| (path, row)),
-            );
-        }
-    }
-    for (path, row) in paths {
+    for (path, row) in given.of_built_in(component, built_in) {
         let (name, accepted) = built_in.settings()[row];
         let Some(value) = given.settings.value(path) else {
             continue;
         };
-        let Err(wanted) = accepted.check(value) else {
+        if accepted.accepts(value) {
             continue;
-        };
+        }
         let (built_in, component) = (built_in.name(), &component.path);
         let why = format!(
-            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {wanted}; found {value}"
+            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {accepted}; found {value}"
         );
         let hint = match (accepted, value) {
             (AcceptedValue::Word(words), Setting::Str(word)) => {

@@ -222,16 +222,12 @@ impl Layers {
             serial.report_progress(self.fields.bytes_sent());
             serial.profile.trace.live("SHUTDOWN", settled);
             self.tell_profile();
-            serial.tell(&ToManager::Done {
-                instance: serial.core.name.clone(),
-            });
+            let instance = serial.core.name.clone();
+            serial.tell(&ToManager::Done { instance });
         }
+        let (process, name) = (&serial.core.process, &serial.core.name);
         serial.wait(Wait::default(), Vec::new, || {
-            Ok(serial
-                .core
-                .process
-                .finished(&serial.core.name)
-                .then_some(()))
+            Ok(process.finished(name).then_some(()))
         })
     }
 
@@ -250,20 +246,7 @@ impl Layers {
         let open = RefCell::new(&mut closing.open);
         let on = || self.waits_for(open.borrow().iter().map(|&index| &receipts[index]));
         serial.wait(Wait::default(), on, || {
-            let mut problem = Ok(());
-            open.borrow_mut().retain(|&index| {
-                if problem.is_err() {
-                    return true;
-                }
-                match receipts[index].has_ended(self) {
-                    Ok(ended) => !ended,
-                    Err(error) => {
-                        problem = Err(error);
-                        true
-                    }
-                }
-            });
-            problem?;
+            self.drop_ended(&mut open.borrow_mut(), &receipts)?;
             let all = open.borrow().is_empty();
             // A receiver may wait for ever for a message left out by another rank. So this rank
             // compares the counts as early as possible.
@@ -276,6 +259,24 @@ impl Layers {
         })?;
         first.end.meter.waited(serial.waited_since(start));
         Ok(())
+    }
+
+    /// Takes the ends whose senders have ended out of `open`, up to the first failure.
+    fn drop_ended(&self, open: &mut Vec<usize>, receipts: &[LastReceipt<'_>]) -> Result<()> {
+        let mut outcome = Ok(());
+        open.retain(|&index| {
+            if outcome.is_err() {
+                return true;
+            }
+            match receipts[index].has_ended(self) {
+                Ok(ended) => !ended,
+                Err(error) => {
+                    outcome = Err(error);
+                    true
+                }
+            }
+        });
+        outcome
     }
 
     /// Drops messages of pulled fields, messages behind a filter that chooses among messages, and

@@ -28,7 +28,7 @@ impl Instance {
         }
         let begin = match self.serial.cycle().begin() {
             Ok(begin) => begin,
-            Err(why) => return wrong(Kind::CallOrder, &why),
+            Err(why) => return wrong(Kind::CallOrder, &why.to_string()),
         };
         let scale = self.scale();
         let Some(total) = self.time("t_max", scale.and_then(|scale| scale.total))? else {

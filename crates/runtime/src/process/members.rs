@@ -159,11 +159,9 @@ impl Process {
             neighbours.push(member.clone());
         }
         // The manager may have named peers as finished before the instance came.
-        let finished: Vec<&Arc<str>> = near
-            .iter()
-            .chain(&far)
-            .filter(|peer| state.finished.contains(&***peer))
-            .collect();
+        let peers = near.iter().chain(&far);
+        let finished = peers.filter(|peer| state.finished.contains(&***peer));
+        let finished: Vec<&Arc<str>> = finished.collect();
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);

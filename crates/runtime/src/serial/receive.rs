@@ -424,10 +424,10 @@ impl Serial {
             .iter()
             .map(|source| cycle.place(&source.port.name, source.port.operator));
         match places.next() {
-            Some(Err(text)) if places.all(|place| place.is_err()) => Err(Error::new(
-                Kind::CallOrder,
-                format!("{}: {text}", self.core.name),
-            )),
+            Some(Err(why)) if places.all(|place| place.is_err()) => {
+                let text = format!("{}: {why}", self.core.name);
+                Err(Error::new(Kind::CallOrder, text))
+            }
             _ => Ok(()),
         }
     }
@@ -704,8 +704,7 @@ impl Serial {
             next: None,
         };
         let called = self.cycle().call(&call);
-        called
-            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name)))?;
+        called.map_err(|why| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name)))?;
         self.goes_on();
         self.at(timestamp);
         Ok(())

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, SharedBuffer, Shortage};
+use titin_transport::{
+    Buffer, Carrier, LinkError, Outgoing, Room, SendReport, SharedBuffer, Shortage,
+};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -16,7 +18,7 @@ use super::Serial;
 use super::close::WARNING;
 use super::report::RowOfMessage;
 use super::wait::Wait;
-use crate::execution_loop::PortCall;
+use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
@@ -189,7 +191,8 @@ impl Serial {
     /// message.
     #[inline(always)]
     fn note_send(&self, call: &PortCall<'_>) -> Result<Iteration> {
-        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
+        let refused =
+            |why: LoopError| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name));
         let counted = self.execution.counts_steps;
         if counted {
             // A refused call ends no steps.
@@ -578,14 +581,14 @@ impl Serial {
     fn undelivered(
         &self,
         outlet: &Outlet,
-        why: Lost,
+        why: LinkError,
         message: &mut SendState,
     ) -> Result<(u64, u64)> {
         if !why.is_of_message() {
             return self.explained(outlet, message);
         }
         // The conduit now lacks a message, so the stream cannot go on.
-        let kind = if matches!(why, Lost::NoMemory(_)) {
+        let kind = if matches!(why, LinkError::NoMemory(_)) {
             Kind::NoMemory
         } else {
             Kind::Usage

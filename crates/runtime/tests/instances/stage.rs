@@ -14,7 +14,7 @@ use titin_manager::state::Manager;
 use titin_model::{Filter, FilterKind};
 use titin_runtime::*;
 use titin_testkit::Watchdog;
-use titin_transport::{Handler, Link, Lost, Medium, Reactor};
+use titin_transport::{Handler, Link, LinkError, Medium, Reactor};
 use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control;
@@ -34,7 +34,7 @@ impl Handler for Ears {
             None,
         ));
     }
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         let _ = self
             .0
             .send((RunEvent::LinkLost(link.id(), why.to_string()), None));

@@ -17,7 +17,7 @@ use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, PeerState, P
 use super::notices::{Changes, LookPauses, Notices, WatchNumber};
 use super::segments::{ReadProgress, SEGMENT, SegmentReader, SegmentWriter};
 use super::socket_pair;
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ struct SharedState {
     /// The links' ends of the sockets of new connections, by the listener's id.
     accepted: HashMap<u64, VecDeque<Descriptor>>,
     /// Why sockets were closed, by the id of the link's end. The newest comes last.
-    faults: VecDeque<(u64, Lost)>,
+    faults: VecDeque<(u64, LinkError)>,
 }
 
 enum PumpCommand {
@@ -114,7 +114,7 @@ impl PumpHandle {
     }
 
     /// Why the pump has closed the socket of a link, if there is a reason.
-    pub(super) fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+    pub(super) fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         let shared = self.lock().shared.clone()?;
         let mut state = shared.lock();
         let mut faults = state.faults.iter();
@@ -180,7 +180,7 @@ impl PumpShared {
     }
 
     /// Notes why a socket is about to be closed.
-    fn note_fault(&self, link: u64, why: Lost) {
+    fn note_fault(&self, link: u64, why: LinkError) {
         let faults = &mut self.lock().faults;
         faults.push_back((link, why));
         if faults.len() > FAULTS {
@@ -305,7 +305,7 @@ impl Connection {
 
     /// Moves bytes both ways. If `sends_only`, the connection is over once the last bytes of the
     /// link are written. `afresh` asks a network file system for what other hosts have done.
-    fn advance(&mut self, sends_only: bool, afresh: bool) -> Result<ConnectionProgress, Lost> {
+    fn advance(&mut self, sends_only: bool, afresh: bool) -> Result<ConnectionProgress, LinkError> {
         let sent = self.send(afresh)?;
         if sends_only && self.outgoing.has_ended() {
             return Ok(ConnectionProgress::Over);
@@ -332,7 +332,7 @@ impl Connection {
 
     /// Looks once in a while whether the process at the other end has ended, and whether segments
     /// are missing. True once the process has ended, and all that the process has written is read.
-    fn is_abandoned(&mut self) -> Result<bool, Lost> {
+    fn is_abandoned(&mut self) -> Result<bool, LinkError> {
         let now = Instant::now();
         if now < self.next_check {
             return Ok(false);
@@ -355,9 +355,9 @@ impl Connection {
 
     /// Moves bytes of the link to segments. Whether some have moved. If the other end reads no more,
     /// the stream is over: what the other end has written is still to be read.
-    fn send(&mut self, afresh: bool) -> Result<bool, Lost> {
+    fn send(&mut self, afresh: bool) -> Result<bool, LinkError> {
         let sent = self.send_all(afresh);
-        if sent == Err(Lost::Closed) {
+        if sent == Err(LinkError::Closed) {
             self.outgoing.end();
             self.gathered = Vec::new();
             return Ok(true);
@@ -365,7 +365,7 @@ impl Connection {
         sent
     }
 
-    fn send_all(&mut self, afresh: bool) -> Result<bool, Lost> {
+    fn send_all(&mut self, afresh: bool) -> Result<bool, LinkError> {
         let mut moved = false;
         while !self.outgoing.has_ended() {
             self.gather()?;
@@ -395,7 +395,7 @@ impl Connection {
     }
 
     /// Takes bytes out of the socket, up to a segment.
-    fn gather(&mut self) -> Result<(), Lost> {
+    fn gather(&mut self) -> Result<(), LinkError> {
         while !self.link_has_ended && self.gathered.len() < SEGMENT {
             let missing = SEGMENT - self.gathered.len();
             self.gathered.reserve_exact(missing);
@@ -690,12 +690,12 @@ mod tests {
         wait_for(&socket, PollFlags::HUP);
         // Nobody asks for the reasons of links that this process has closed.
         let shared = pump.shared().unwrap();
-        (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
         pump.finish(true);
         let why = pump.fault(&socket);
-        assert!(matches!(why, Some(Lost::Malformed(_))), "{why:?}");
-        shared.note_fault(socket.id(), Lost::Closed);
-        (0..FAULTS).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        assert!(matches!(why, Some(LinkError::Malformed(_))), "{why:?}");
+        shared.note_fault(socket.id(), LinkError::Closed);
+        (0..FAULTS).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
         assert_eq!(pump.fault(&socket), None);
     }
 

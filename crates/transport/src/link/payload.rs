@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use crate::buffer::{Buffer, SharedBuffer};
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// The end of a payload, in unchanging memory.
 pub(super) struct PayloadRest {
@@ -17,7 +17,7 @@ impl PayloadRest {
     ///
     /// # Errors
     /// If there is no memory.
-    pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
+    pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, LinkError> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);
         Ok(PayloadRest {

@@ -12,7 +12,7 @@ use titin_wire::{ConduitId, Malformed};
 use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
 use super::received::Received;
 use crate::buffer::Filling;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::IncomingMessage;
 
 /// Bytes of the first stream's buffer.
@@ -99,12 +99,12 @@ impl FrameReader {
     /// whether all the room was filled; if so, more bytes may be there.
     ///
     /// # Errors
-    /// [`Lost`] as reported by `fill`, and for senseless bytes.
+    /// [`LinkError`] as reported by `fill`, and for senseless bytes.
     pub fn read(
         &mut self,
         out: &mut Vec<Received>,
-        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
-    ) -> Result<(usize, bool), Lost> {
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, LinkError>,
+    ) -> Result<(usize, bool), LinkError> {
         self.read_stream(0, out, fill)
     }
 
@@ -116,8 +116,8 @@ impl FrameReader {
         &mut self,
         number: usize,
         out: &mut Vec<Received>,
-        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
-    ) -> Result<(usize, bool), Lost> {
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, LinkError>,
+    ) -> Result<(usize, bool), LinkError> {
         // Bytes that came behind the handshake were never parsed.
         self.parse(number, out)?;
         let StreamParser {
@@ -169,7 +169,7 @@ impl FrameReader {
         Ok((count, count == room))
     }
 
-    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
+    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), LinkError> {
         loop {
             let StreamParser {
                 scratch,
@@ -259,7 +259,7 @@ impl FrameReader {
         number: usize,
         frame: Frame,
         out: &mut Vec<Received>,
-    ) -> Result<ParserState, Lost> {
+    ) -> Result<ParserState, LinkError> {
         if matches!(frame, Frame::Piece { .. }) != (number > 0) {
             let why = format!(
                 "{frame:?} does not belong on stream {number} of {}",
@@ -369,7 +369,7 @@ impl FrameReader {
         &mut self,
         message: (ConduitId, u64),
         total: u64,
-    ) -> Result<&mut StripedMessage, Lost> {
+    ) -> Result<&mut StripedMessage, LinkError> {
         let striped = match self.striped.entry(message) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(StripedMessage::new(total)?),
@@ -392,7 +392,7 @@ impl FrameReader {
         meta: Arc<Meta>,
         total: u64,
         out: &mut Vec<Received>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let Head {
             conduit, sequence, ..
         } = head;

@@ -12,7 +12,7 @@ use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 use super::payload::{PayloadRest, slice_parts};
 use super::socket::{writable, write};
 use crate::carrier::Outgoing;
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// Queued frames are joined up to `BATCH` bytes: small frames share a system call.
 const BATCH: usize = 64 << 10;
@@ -165,7 +165,7 @@ impl FrameWriter {
     }
 
     /// Writes as much of the queue as the socket takes, up to the length of a turn.
-    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), Lost> {
+    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), LinkError> {
         let mut turn = 0;
         while turn < TURN && self.fill() {
             turn += self.partial.len() - self.written;
@@ -179,13 +179,17 @@ impl FrameWriter {
     /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the
     /// backlog, which goes first. Waits up to `stall` at a time for room in the socket; false if
     /// there is none.
-    pub(super) fn make_way(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
+    pub(super) fn make_way(
+        &mut self,
+        socket: &OwnedFd,
+        stall: Duration,
+    ) -> Result<bool, LinkError> {
         Ok(self.write_partial(socket, stall)?
             && (!self.fill() || self.write_partial(socket, stall)?))
     }
 
     /// Writes the frames under way; true if none is under way any more.
-    fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, Lost> {
+    fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, LinkError> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
             let file = self.file.as_ref().map(|file| file.as_fd());
@@ -246,7 +250,7 @@ impl FrameWriter {
 
     /// Queues a copy of the rest of a message, in place of queued messages that the message
     /// supersedes. Returns how many bytes of payload were copied.
-    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, Lost> {
+    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, LinkError> {
         let rest = message.copy_rest()?;
         let messages = self.messages(message.conduit());
         if let Some(first) = message.message.meta.supersedes {
@@ -276,7 +280,7 @@ impl FrameWriter {
 
 impl QueuedMessage {
     /// A whole message, with a payload that may be shared.
-    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
+    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, LinkError> {
         let rest = PayloadRest::whole(message.shared()?);
         Ok(QueuedMessage::Message {
             frames: MessageFrames::new(message),
@@ -345,7 +349,7 @@ impl<'a> MessageInProgress<'a> {
         socket: &OwnedFd,
         stall: Duration,
         copied: &mut u64,
-    ) -> Result<WriteProgress, Lost> {
+    ) -> Result<WriteProgress, LinkError> {
         let offset = self.frames.offset;
         let (header, meta, piece) = self.frames.next(&self.meta);
         let mut slices = Vec::with_capacity(2 + self.message.parts.len());
@@ -376,7 +380,7 @@ impl<'a> MessageInProgress<'a> {
     }
 
     /// A copy of the frames that were not begun.
-    fn copy_rest(&self) -> Result<QueuedMessage, Lost> {
+    fn copy_rest(&self) -> Result<QueuedMessage, LinkError> {
         let rest = PayloadRest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
         Ok(QueuedMessage::Message {
             frames: self.frames.clone(),

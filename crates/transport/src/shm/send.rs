@@ -17,7 +17,7 @@ use super::segment::{Segment, split_block_number};
 use super::{INLINE, REACTOR, ShmCarrier};
 use crate::buffer::{Buffer, Filling, SharedBuffer};
 use crate::carrier::{Outgoing, SendReport};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::Link;
 use crate::spin_lock::SpinLockGuard;
 
@@ -230,7 +230,7 @@ impl RingOutput {
 }
 
 /// How a message goes by the socket: [`Link::send`], or [`Link::post`], which does not wait.
-type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, Lost>;
+type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
 impl ShmCarrier {
     /// Puts a message in. A payload without a block goes `by_socket`.
@@ -239,7 +239,7 @@ impl ShmCarrier {
         &self,
         message: &Outgoing<'_>,
         by_socket: BySocket,
-    ) -> Result<SendReport, Lost> {
+    ) -> Result<SendReport, LinkError> {
         let head = message.head;
         let mut sent = SendReport::default();
         let mut output = self.output.lock();
@@ -400,8 +400,8 @@ impl ShmCarrier {
         &self,
         message: &Outgoing<'_>,
         by_socket: BySocket,
-    ) -> Result<SendReport, Lost> {
-        let link = self.link.upgrade().ok_or(Lost::Closed)?;
+    ) -> Result<SendReport, LinkError> {
+        let link = self.link.upgrade().ok_or(LinkError::Closed)?;
         let (conduit, sequence) = (message.head.conduit, message.head.sequence);
         let mut sent = by_socket(&link, message)?;
         // The system has a copy of the payload in the socket's buffers.
