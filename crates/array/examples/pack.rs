@@ -1,6 +1,6 @@
 //! How fast messages are packed and unpacked, beside a plain copy of as many bytes:
 //!
-//!     cargo range --release -p titin-array --example pack
+//!     cargo run --release -p titin-array --example pack
 //!
 //! Rank 0 of four packs its part of an array of doubles for all of its partners, or unpacks what it gets from them. The time is
 //! the shortest of many turns; the ratio is to a plain copy in the same turns.

@@ -1,7 +1,7 @@
 //! How long a rank works for its schedule, with many ranks on both sides, all played in one process:
 //!
-//!     cargo range --release -p titin-array --example schedule              a table
-//!     cargo range --release -p titin-array --example schedule -- --json    a line for each row, for programs
+//!     cargo run --release -p titin-array --example schedule              a table
+//!     cargo run --release -p titin-array --example schedule -- --json    a line for each row, for programs
 //!
 //! Each line has the mean and the longest processor time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank
 //! of an irregular sender works for its own schedule and for its share of the directory.
