@@ -1,8 +1,9 @@
 """Starts a program apart from the rest of its host, as containers do: ``python apart.py WHAT COMMAND...``.
 
-``network``: in a network namespace of its own, whose loopback leads to the run's manager alone. ``memory``: with a
-/dev/shm of its own. ``alone``: with a /dev/shm of its own, and without any network, not even a loopback. ``user``: as
-another user, who may read all files (the run's secret, this Python) and has no other power.
+``network``: in a network namespace of its own, whose loopback leads to the run's manager alone.
+``memory``: with a /dev/shm of its own.
+``alone``: with a /dev/shm of its own, and without any network, not even a loopback.
+``user``: as another user, who may read all files (the run's secret, this Python) and has no other power.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ def main(what: str, *command: str) -> int:
 
 
 def leave(port: int, told: socket.socket) -> None:
-    """Moves to a network of its own. Hands out a socket that listens there, at the port where the manager listens
-    here."""
+    """Moves to a network of its own. Hands out a socket that listens there, at the manager's port."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     listener = socket.socket()

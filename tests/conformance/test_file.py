@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(folder: Path) -> Iterator[Path]:
-    """A folder on a disk with room for 256 KiB."""
+    """A folder in a file system with room for 256 KiB."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "none", folder], check=True)
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
