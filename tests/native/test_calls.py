@@ -17,11 +17,11 @@ HIDDEN = {"titin_test_panic", "titin_host_file"}
 
 #: Functions that titin.hpp does not call, with the functions that take their place.
 LEFT_TO_C = {
-    # Errors are exceptions. C++ does not print errors, and has no other way of sticky errors.
+    # Errors are exceptions: C++ needs no names of errors, no printing, and no recovery from errors that stick.
     "titin_error_name", "titin_explain", "titin_recover",
     # Ports are given as text.
     "titin_options_port",
-    # C++ functions may have C linkage, so filters in C++ are called as filters in C.
+    # The description names a filter in C++ by library and symbol, like a filter in C.
     "titin_options_filters",
     # A program with its own event loop calls C.
     "titin_open_begin", "titin_open_cancel", "titin_open_end",

@@ -98,8 +98,8 @@ class Echo:
         self._going = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(folder,))
         self._thread.start()
-        # The command inherits this process's standard output. pytest replaces it within a test but not between two: a
-        # command started within a test would write on the terminal later.
+        # The command has to start within this test: it inherits the standard output, which pytest captures within a
+        # test but not between two tests.
         self._going.wait()
 
     def __call__(self, data: Any, settings: dict[str, Any] | None = None) -> titin.Message:
