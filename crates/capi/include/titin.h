@@ -177,8 +177,7 @@ enum {
 
 /* ---- Errors and version ---------------------------------------------------------------------------------------- */
 
-/* The text of the last error of a call in this thread; "" if there was none. The text lives until this thread's next error.
- */
+/* The text of the last error of a call in this thread; "" if there was none. The text lives until this thread's next error. */
 const char *titin_error(void);
 /* The number of that error. */
 int titin_error_kind(void);
