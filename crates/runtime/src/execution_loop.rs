@@ -43,7 +43,8 @@ pub(crate) struct ExecutionLoop {
     stepped: bool,
     /// The warning about a message announced for another time, until a caller takes the warning.
     misannounced: Option<String>,
-    /// Ports with such a warning, and O_F ports with the warning that a use has sent nothing there.
+    /// Ports that have had such a warning, and O_F ports that have had the warning that a use has
+    /// sent nothing there.
     misannounced_ports: Vec<usize>,
     missed: Vec<usize>,
 }
@@ -291,7 +292,7 @@ impl ExecutionLoop {
                     .map_or(call.timestamp, |begin| begin.max(call.timestamp)),
             );
         }
-        // Steps go round from O_I to S; nothing else leads back.
+        // After S an O_I begins the next step. No other call leads back to an earlier operator.
         if self.phase < Some(call.operator) || call.operator == Operator::OI {
             self.phase = Some(call.operator);
         }
@@ -429,7 +430,8 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
 /// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
 fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), LoopError> {
-    // Refused also without checks: no code that compares times can go on from such a time.
+    // Refused also without checks: a comparison with a NaN or an infinity says nothing about later
+    // times.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }
@@ -691,7 +693,7 @@ mod tests {
             here.steps().to_vec()
         };
         for step in 0..3 {
-            // One that is used in some steps only.
+            // A port that is used in some steps only.
             if step != 1 {
                 assert_eq!(place(&mut cycle, Operator::OI, 2, 0), [4, step]);
             }
@@ -703,7 +705,7 @@ mod tests {
             assert_eq!((passed, here.steps()), (step, &[4, step][..]));
             cycle.pass((2, 0), passed);
             assert_eq!(place(&mut cycle, Operator::S, 4, 0), [4, step]);
-            // Another turn with others, in the same step.
+            // An exchange with other instances, in the same step.
             assert_eq!(place(&mut cycle, Operator::OI, 5, 0), [4, step]);
             assert_eq!(place(&mut cycle, Operator::S, 6, 0), [4, step]);
         }

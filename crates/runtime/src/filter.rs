@@ -451,7 +451,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What a peer says it has compressed, with changed bytes and a false length: it is undone or refused.
+        /// Compressed bytes of a peer, some of them changed, with a false length, are decompressed
+        /// or refused.
         #[test]
         fn damaged_codings_are_undone_or_refused(
             body in vec(0..3u8, 0..2000),
@@ -468,7 +469,8 @@ mod tests {
                 }
             }
             changed.truncate(packed.len().saturating_sub(cut.saturating_sub(100)));
-            // Of two codings the inner one is told as long as it is, or as the outer one.
+            // With two codings, the length of the inner coding is correct, or is the given false
+            // length.
             let lengths = [length.unwrap_or(body.len() as u64), length.unwrap_or(zstd::bulk::compress(&body, 1).unwrap().len() as u64)];
             let codings: Vec<_> = lengths[..times].iter().map(|length| (Codec::Zstd, *length)).collect();
             let filled = Buffer::gather(&[IoSlice::new(&changed)]).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! A program opens an [`Instance`], and the instance joins the run named by the environment. Then
 //! the program sends and receives on ports in the order of the submodel execution loop. All calls
-//! wait at the one doorbell of the instance; one background thread per process moves bytes. The
-//! crate never prints, never exits, installs no signal handler and links no MPI.
+//! wait at the one doorbell of the instance; the background thread of the process moves bytes
+//! meanwhile. The crate never prints, never exits, installs no signal handler and links no MPI.
 //!
 //! ```no_run
 //! use titin_runtime::{Instance, Options, Patience, Payload};

@@ -74,7 +74,7 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicU64,
-    /// How long joining the run may take, and so a dialled process to answer.
+    /// How long joining the run may take, and how long a dialled process may take to answer.
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,

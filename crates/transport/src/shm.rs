@@ -210,7 +210,7 @@ impl ShmCarrier {
         }
     }
 
-    /// Takes the next message of an empty inbox, if the next entry is one like the last.
+    /// Takes the next message of an empty inbox, if the next entry is like the last.
     #[inline(always)]
     fn take_alike(&self, input: &mut RingInput, inbox: &Inbox) -> Option<IncomingMessage> {
         let (message, room) = input.take_alike(inbox)?;

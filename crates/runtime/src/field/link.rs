@@ -30,9 +30,10 @@ pub(super) const AT_ONCE: u64 = 512 << 10;
 /// pace with the receiver.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
-/// The length of a short piece, at most: about as much as an entry of a ring of shared memory takes.
-/// A short piece needs no memory that peers can read, and may go in the header's message. Pieces
-/// there fill the buffer of the conduit, which is made for messages of the program.
+/// The length of a short piece, at most: about as much as an entry of a ring of shared memory
+/// takes. A short piece needs no memory that peers can read, and may go in the header's message. A
+/// piece in the header's message counts against the buffer of the conduit, which is meant for
+/// messages of the program.
 pub(super) const SHORT: u64 = 2 << 10;
 
 /// The link of one rank to the rank's partners at a peer.

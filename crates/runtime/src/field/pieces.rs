@@ -24,7 +24,7 @@ use crate::{Error, Kind, Message, Payload, Result};
 /// How many bytes a sender runs ahead of a partner that keeps up, in shared memory.
 const AHEAD: u64 = 2 * AT_ONCE;
 
-/// A core copies about so many bytes in a microsecond.
+/// About how many bytes a core copies in a microsecond.
 const SPEED: u64 = 10_000;
 
 /// How far a receive has come. The memory stays for the next receive.

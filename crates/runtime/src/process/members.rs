@@ -30,7 +30,7 @@ impl Asked {
     }
 }
 
-/// How long the manager may take to answer, with so much time to reach the manager.
+/// How long the manager may take to answer, if reaching the manager may take `patience`.
 fn to_answer(patience: Duration) -> Duration {
     patience.saturating_add(TO_ANSWER)
 }

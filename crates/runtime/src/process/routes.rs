@@ -29,9 +29,9 @@ pub(crate) enum RouteMedium {
 }
 
 impl RouteMedium {
-    /// The medium of the link for conduits that the description pins to the medium of that key, or
-    /// does not pin. A pin to a medium that is the best wherever two processes share the medium
-    /// needs no link beside the best link.
+    /// The medium of the link for conduits that the description pins to the medium with the key
+    /// `pinned`, or does not pin. Some media are the best wherever two processes share them, so a
+    /// pin to such a medium needs no link beside the best link.
     pub(crate) fn of(pinned: Option<&str>) -> Self {
         pinned
             .and_then(Medium::of_key)
@@ -49,7 +49,7 @@ impl RouteMedium {
     /// process has found the meeting place of its host.
     fn takes(self, address: &Address, shares: bool) -> bool {
         match self {
-            // A process without a meeting place sees no socket of others there.
+            // A process that has not found its host's meeting place cannot reach the sockets there.
             RouteMedium::Best => shares || address.medium() != Some(Medium::Shm),
             RouteMedium::Pinned(medium) => address.medium() == Some(medium),
         }
@@ -219,7 +219,7 @@ impl<L> Routes<L> {
             .collect()
     }
 
-    /// The link for which `it` is true has broken. Returns whether the link was still in use.
+    /// The link that `it` picks out has broken. Returns whether the link was still in use.
     pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: LinkError, now: Instant) -> bool {
         let route = self
             .routes
@@ -230,7 +230,7 @@ impl<L> Routes<L> {
             .is_some()
     }
 
-    /// The instances at the other end of the link for which `it` is true, as text.
+    /// The instances at the other end of the link that `it` picks out, as text.
     pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
         let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if it(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;

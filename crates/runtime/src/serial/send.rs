@@ -93,9 +93,9 @@ impl Serial {
     }
 
     /// Sends a message with nothing but content in the metadata along the one conduit of its slot,
-    /// if there is room, and nothing else is to be done: so most messages leave. Otherwise `None`,
-    /// and nothing has happened. `is_known` says whether the payload has the content and length of
-    /// the last one.
+    /// if there is room, and nothing else is to be done. Most messages leave in this way. Otherwise
+    /// returns `None`, and nothing has happened. `is_known` says whether the payload has the
+    /// content and the length of the last payload.
     #[inline(always)]
     fn send_at_once(
         &self,
@@ -145,7 +145,7 @@ impl Serial {
         Some(outcome)
     }
 
-    /// Whether the metadata of a message are the content alone, as those of most messages.
+    /// Whether the metadata of a message are the content alone, as for most messages.
     #[inline(always)]
     fn is_bare(&self, port: &Port, overlay: &Option<(u32, Arc<Overlay>)>) -> bool {
         overlay.is_none() && !port.resizable && !self.execution.counts_steps

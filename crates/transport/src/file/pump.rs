@@ -22,8 +22,8 @@ use crate::error::LinkError;
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a disk may be full: the other end may be about to delete what it has read. As long may
-/// the process have no descriptors left.
+/// How long a disk may be full: the other end may be about to delete the segments that it has read.
+/// The process may be without free descriptors for the same time.
 const FULL: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the last bytes to be written.
@@ -46,7 +46,7 @@ struct HandleState {
     has_ended: bool,
 }
 
-/// What the pump shares with other threads.
+/// The state that the pump shares with other threads.
 struct PumpShared {
     wake: Descriptor,
     state: Mutex<SharedState>,
@@ -194,7 +194,7 @@ struct Listening {
     folder: ListenerFolder,
     /// The id of the reactor's descriptor.
     listener: u64,
-    /// As the reactor's descriptor: this one counts the new connections.
+    /// A copy of the reactor's descriptor, which counts the new connections.
     ready: Descriptor,
     watch: Option<WatchNumber>,
 }
@@ -246,7 +246,7 @@ struct Connection {
     next_check: Instant,
 }
 
-/// What a look at a connection has come to.
+/// The result of a look at a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionProgress {
     Idle,
@@ -304,7 +304,7 @@ impl Connection {
     }
 
     /// Moves bytes both ways. If `sends_only`, the connection is over once the last bytes of the
-    /// link are written. `afresh` asks a network file system for what other hosts have done.
+    /// link are written. `afresh` asks a network file system for changes by other hosts.
     fn advance(&mut self, sends_only: bool, afresh: bool) -> Result<ConnectionProgress, LinkError> {
         let sent = self.send(afresh)?;
         if sends_only && self.outgoing.has_ended() {
@@ -340,8 +340,8 @@ impl Connection {
         self.next_check = now + PRESENCE_CHECK;
         let state = self.peer.state();
         if state != PeerState::Lives && !self.incoming.has_ended() {
-            // The last segments of the other end were read a moment ago, but for those written
-            // since.
+            // The segments of the other end were read a moment ago. Segments written since then are
+            // still to be read.
             self.incoming.refresh()?;
         }
         let read = self.incoming.advance(&self.socket)?;
@@ -418,8 +418,8 @@ struct Pump {
     pauses: LookPauses,
     listening: Vec<Listening>,
     connections: Vec<Connection>,
-    /// Of connections that this process has given up. The other end hears of the failure from the
-    /// manager, and not as the end of this process.
+    /// The presence files of connections that this process has given up. They stay locked, so that
+    /// the other end hears of the failure from the manager, and not as the end of this process.
     presences: Vec<Presence>,
     /// When to end even if bytes are left.
     until: Option<Instant>,

@@ -22,8 +22,8 @@ pub(super) const SEGMENT: usize = 1 << 20;
 /// until the segment is full.
 const EAGER: usize = 2;
 
-/// The most unread segments of a stream: what a receiver that does not read costs in the file
-/// system.
+/// The most unread segments of a stream. The limit bounds the space that a receiver takes in the
+/// file system by not reading.
 const UNREAD: usize = 16;
 
 /// Bytes at the beginning of a segment: [`MAGIC`], number, length of the content, and 1 for the
@@ -64,8 +64,8 @@ impl SegmentFolder {
         Ok(SegmentFolder { path, descriptor })
     }
 
-    /// Opens the folder anew. A network file system then asks the server for what has changed, and
-    /// does not rely on what it remembers. Without free descriptors the old one stays.
+    /// Opens the folder anew. A network file system then asks the server for changes, and does not
+    /// rely on its own memory. Without free descriptors the old descriptor stays.
     fn refresh(&mut self) -> Result<(), Errno> {
         match open_folder(&self.path) {
             Err(Errno::MFILE | Errno::NFILE) => {}
@@ -113,7 +113,7 @@ impl SegmentWriter {
     }
 
     /// Notes the segments that the other end has read and deleted. `afresh` asks a network file
-    /// system for what other hosts have done.
+    /// system for changes by other hosts.
     ///
     /// # Errors
     /// [`LinkError::Closed`] if the other end has removed the folder, and other errors if the folder
@@ -138,18 +138,18 @@ impl SegmentWriter {
         length > 0 && (unread < EAGER || length >= SEGMENT && unread < UNREAD)
     }
 
-    /// Whether an empty segment is due: only the next segment shows the other end that somebody has
-    /// deleted the newest one, which seems read from here.
+    /// Whether an empty segment is due. If a stranger has deleted the newest segment, the segment
+    /// seems read from here. Only a further segment shows the other end that one is missing.
     pub(super) fn wants_empty(&self) -> bool {
         !self.newest_is_empty && !self.has_ended && self.unread.is_empty()
     }
 
-    /// Whether the last segment is written, or nobody reads any more.
+    /// Whether the last segment is written, or the other end reads no more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Nobody reads any more.
+    /// The other end reads no more.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
         self.unread.clear();
@@ -222,7 +222,7 @@ impl SegmentWriter {
     }
 }
 
-/// What the reading end has come to.
+/// The state of the reading end after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadProgress {
     /// There is no further segment yet.
@@ -280,7 +280,7 @@ impl SegmentReader {
         self.has_ended
     }
 
-    /// Asks a network file system for what other hosts have done.
+    /// Asks a network file system for changes by other hosts.
     ///
     /// # Errors
     /// [`LinkError`] if the folder cannot be opened.

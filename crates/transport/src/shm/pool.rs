@@ -65,7 +65,7 @@ pub(crate) struct Pool {
     grown: Condvar,
     /// The ceiling set by the user, which no array exceeds.
     set_ceiling: Option<usize>,
-    /// The ceiling otherwise.
+    /// The ceiling if the user has set none. A single large array may exceed it.
     default_ceiling: OnceLock<usize>,
     /// Held while an extra segment is made: two threads must not count on the same free memory.
     extra: Mutex<()>,
