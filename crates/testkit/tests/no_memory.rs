@@ -1,4 +1,5 @@
-//! Where the process may have no more memory, alone in one: other tests would have none either.
+//! A process that gets no more memory. The test runs alone in its process, because other tests
+//! would get no memory either.
 
 use std::io::IoSlice;
 
@@ -7,7 +8,8 @@ use titin_testkit::{Host, PairEnd, RawPeer};
 use titin_transport::{InboxOptions, LinkError};
 use titin_wire::Secret;
 
-/// The system has taken the beginning, and for a copy of what it does not take there is no memory.
+/// The operating system has taken the beginning of a message, and there is no memory for a copy of
+/// the rest.
 #[test]
 fn a_message_of_which_half_is_out_ends_the_link() {
     let secret = Secret::random();
@@ -25,7 +27,8 @@ fn a_message_of_which_half_is_out_ends_the_link() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
     let (before, most) = getrlimit(Resource::RLIMIT_AS).unwrap();
-    // Less than a copy takes, and enough for what threads take that have only just begun.
+    // The limit is below the size of a copy, and leaves enough memory for threads that have just
+    // started.
     setrlimit(Resource::RLIMIT_AS, pages * 4096 + (192 << 20), most).unwrap();
     let why = outlet
         .send_numbered(0, &[IoSlice::new(&bytes)])
