@@ -330,7 +330,7 @@ impl CallerArray<'_> {
     /// Writes a message's array here; a single value may also come as a number.
     ///
     /// # Safety
-    /// All elements may be written, and nobody else uses the elements meanwhile.
+    /// All elements may be written, and no other code uses the elements meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let element = self.single(&Value::received(message.structure(), &message.buffer()))?;

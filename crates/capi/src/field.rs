@@ -341,7 +341,7 @@ unsafe extern "C" fn titin_field_new(
 }
 
 /// # Safety
-/// `field` is NULL or a field that nobody uses any more.
+/// `field` is NULL or a field that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_free(field: *mut Field) {
     if !field.is_null() {
@@ -490,7 +490,7 @@ unsafe extern "C" fn titin_field_send(
 
 /// # Safety
 /// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
-/// arrays. All elements in the layout of each array may be written, and nobody else uses the
+/// arrays. All elements in the layout of each array may be written, and no other code uses the
 /// elements meanwhile. `timestamp` and `next_timestamp` are NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_receive(

@@ -56,7 +56,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
     match (items.is_null(), count) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
-        // SAFETY: so many items are there, as the caller promises.
+        // SAFETY: `count` items are there, as the caller promises.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(items, count) }),
     }
 }
@@ -64,7 +64,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
 /// A list of `count` writable items.
 ///
 /// # Safety
-/// `items` is NULL or points to `count` writable items, and nobody else uses the items while the
+/// `items` is NULL or points to `count` writable items, and no other code uses the items while the
 /// result lives.
 pub(crate) unsafe fn list_mut<'a, T>(
     items: *mut T,
@@ -75,7 +75,7 @@ pub(crate) unsafe fn list_mut<'a, T>(
     match (items.is_null(), count) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
-        // SAFETY: so many items are there, as the caller promises.
+        // SAFETY: `count` items are there, as the caller promises.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(items, count) }),
     }
 }
@@ -95,7 +95,7 @@ pub(crate) unsafe fn preset<T>(out: *mut T, value: T) {
 /// A place to write to.
 ///
 /// # Safety
-/// `out` is NULL, or may be written to and is used by nobody else while the result lives.
+/// `out` is NULL, or may be written to and is used by no other code while the result lives.
 pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
     // SAFETY: as the caller promises.
     unsafe { out.as_mut() }

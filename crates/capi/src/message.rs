@@ -262,8 +262,8 @@ unsafe extern "C" fn titin_message_retain(message: *mut Message) -> *mut Message
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
     let _ = status(|| {
-        // SAFETY: `message` is NULL or came from `Message::into_raw`, and nobody else has a share of
-        // a message of which the last share was given up.
+        // SAFETY: `message` is NULL or came from `Message::into_raw`, and after the last share was
+        // given up there is no other share.
         unsafe {
             if message.as_ref().is_some_and(Message::give_up) {
                 drop(Box::from_raw(message));

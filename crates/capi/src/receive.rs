@@ -156,8 +156,8 @@ fn no_port() -> Error {
 }
 
 /// # Safety
-/// `handle` is NULL or a port. The arguments describe an array: the elements may be written, and
-/// nobody else uses the elements meanwhile. `out` is NULL or may be written.
+/// `handle` is NULL or a port. The arguments describe an array: the elements may be written, and no
+/// other code uses the elements meanwhile. `out` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_receive_into(
     handle: *mut Port,

@@ -324,8 +324,8 @@ pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_dir_all(meeting_place);
 }
 
-/// Removes folders for messages. A connection file may have been changed by somebody, so no folder
-/// of another name is removed.
+/// Removes folders for messages. Anyone may have changed the connection file, so folders of other
+/// names are not removed.
 fn remove_folders<'a>(folders: impl IntoIterator<Item = &'a PathBuf>) {
     for folder in folders {
         if is_message_folder(folder) {

@@ -187,7 +187,7 @@ unsafe extern "C" fn titin_map_set(
 }
 
 /// # Safety
-/// `value` is NULL or a value outside of any tree, and nobody uses the value any more.
+/// `value` is NULL or a value outside of any tree, and no code uses the value any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_free(value: *mut Value) {
     let _ = status(|| {

@@ -688,7 +688,7 @@ mod tests {
         )
         .unwrap();
         wait_for(&socket, PollFlags::HUP);
-        // Nobody asks for the reasons of links that this process has closed.
+        // The reasons of links that this process has closed are never asked for.
         let shared = pump.shared().unwrap();
         (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
         pump.finish(true);

@@ -163,7 +163,7 @@ impl Pool {
         let block = match self.find(rounded(length)?) {
             Ok(block) => block,
             Err(why) => {
-                // A user who has switched sharing off hears of no shortage.
+                // If the user has switched sharing off, no shortage is reported.
                 *self.shortage.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
                 return None;
             }
