@@ -1,8 +1,10 @@
 //! Measures the time that a message takes between two processes over tcp, and the time over a plain
 //! socket in the same run.
 //!
-//! From the call of `send` here until the message has been taken there: half of there and back, except for the large
-//! one, to which an empty message comes back. The payload is written anew each time; the receiver does not read it.
+//! The time of a message runs from the call of `send` until the other process has taken the
+//! message. For most sizes it is half the time of a message there and back. The large message is
+//! answered by an empty message. The payload is written anew each time, and the receiver does not
+//! read the payload.
 //!
 //!     cargo run --release -p titin-testkit --example link -- [pairs [bytes [streams [MB/s]]]]
 
