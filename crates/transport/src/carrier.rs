@@ -18,7 +18,7 @@ pub use titin_wire::Medium;
 
 /// A message on the way out. The caller keeps the parts.
 pub struct Outgoing<'a> {
-    /// Conduit, number, timestamps and the like.
+    /// The head: conduit, number, timestamps, and so on.
     pub head: Head,
     /// The metadata.
     pub meta: &'a Arc<Meta>,

@@ -31,7 +31,7 @@ pub trait Acknowledge: Send + Sync {
 /// A whole message, arrived.
 #[derive(Debug, Clone)]
 pub struct IncomingMessage {
-    /// Conduit, number, timestamps and the like.
+    /// The head: conduit, number, timestamps, and so on.
     pub head: Head,
     /// The metadata.
     pub meta: Arc<Meta>,

@@ -12,7 +12,7 @@ use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
 
 /// How long the manager may take to answer an instance, besides the time to reach the manager. The
-/// manager answers at once, whichever instances have come.
+/// manager answers at once, also if other instances have not joined yet.
 const TO_ANSWER: Duration = Duration::from_secs(60);
 
 /// An instance that has asked to join.

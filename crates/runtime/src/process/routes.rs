@@ -208,7 +208,8 @@ impl<L> Routes<L> {
         self.dialled.get(&tag).copied()
     }
 
-    /// A link is there, whichever process has dialled. The known instances at the other end.
+    /// Notes that a link is open, whichever process has dialled. Returns the known instances at the
+    /// other end.
     pub(super) fn up(&mut self, to: EndpointId, medium: RouteMedium, link: L) -> Vec<String> {
         self.routes.insert((to, medium), LinkRoute::Up(link));
         self.homes

@@ -193,7 +193,7 @@ impl FieldCounts {
 mod tests {
     use super::*;
 
-    /// A rank with so many fields.
+    /// A rank with `fields` fields.
     fn rank(fields: usize) -> (FieldCounts, Vec<Arc<FieldCount>>) {
         let name = |number: usize| format!("f{number}").into();
         let count = |number| Arc::new(FieldCount::new(name(number), Role::Sender));

@@ -474,8 +474,8 @@ impl PeerSegment {
 }
 
 impl RingItem {
-    /// The conduit in whose order the item stands. Acknowledgements and the like belong to no
-    /// order.
+    /// The conduit in whose order the item stands. Acknowledgements and other items without a
+    /// conduit belong to no order.
     fn conduit(&self) -> Option<ConduitId> {
         match self {
             RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
