@@ -184,7 +184,7 @@ impl Buffer {
 }
 
 impl SharedBuffer {
-    /// Whether the two are the same memory. Payloads of no bytes are.
+    /// Whether both are the same memory. All payloads of no bytes are the same memory.
     pub fn is_same(&self, other: &SharedBuffer) -> bool {
         std::ptr::eq(&**self, &**other)
     }
@@ -368,7 +368,7 @@ impl Filling {
     }
 }
 
-/// [`SMALL`] bytes: those of an earlier message of this thread, or fresh ones.
+/// Memory of [`SMALL`] bytes: the memory of an earlier message of this thread, or new memory.
 fn small_memory() -> Option<Memory> {
     let kept = SMALL_FREE.try_with(|free| free.borrow_mut().pop());
     match kept.ok().flatten() {
