@@ -559,7 +559,7 @@ impl PortEnd {
             .as_deref()
             .filter(|pinned| *pinned != medium.key())
         {
-            // A link by the pinned medium will come, but within a process.
+            // A link by the pinned medium will come, unless the peer is in this process.
             Some(_) if own_route != RouteMedium::Best && medium != Medium::Inproc => false,
             Some(_) if route != RouteMedium::Best => false,
             Some(pinned) => {
