@@ -143,7 +143,7 @@ pub(crate) fn functions(callbacks: Option<FilterCallbacks>) -> Functions {
     })
 }
 
-/// Why a function of a library of the user's cannot be called.
+/// Why a function of the user's library cannot be called.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LibraryError {
     #[error("cannot load {path}: {}{searched}", linker_error(.error))]

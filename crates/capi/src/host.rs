@@ -379,7 +379,7 @@ fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) 
     first_error(outcomes.into_iter().flatten().collect())
 }
 
-/// Deals instances out to threads, as many to each.
+/// Divides the instances evenly among the threads.
 fn dealt<'a, 'b>(
     guests: &'a [HostedInstance<'b>],
     threads: usize,

@@ -292,7 +292,8 @@ fn take(
     true
 }
 
-/// Takes a model with its custom implementations. Returns the names of what the model needs.
+/// Takes a model with its custom implementations. Returns the names of everything that the model
+/// needs.
 fn take_model<'m>(
     document: &mut Document,
     module: &'m Document,

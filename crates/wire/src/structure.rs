@@ -61,7 +61,7 @@ pub struct Encoded<'a> {
 }
 
 impl<'a> Encoded<'a> {
-    /// The tree, and the segments behind with padding between.
+    /// The tree, and the segments behind the tree, with padding between them.
     fn new(tree: Vec<u8>, segments: Vec<(u64, &'a [u8])>) -> Self {
         let mut length = tree.len() as u64;
         let mut parts = vec![EncodedPart::Owned(tree)];

@@ -190,8 +190,8 @@ fn ends_statement(after: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// What a backslash and a character stand for: `Some(None)` for nothing, `None` if that is not
-/// known here.
+/// The character that a backslash and a character stand for: `Some(None)` if they stand for no
+/// character, `None` for an escape that titin does not know.
 fn unescaped(escaped: char) -> Option<Option<char>> {
     match escaped {
         '\n' => Some(None),

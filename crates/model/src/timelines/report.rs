@@ -241,8 +241,8 @@ fn hint_for_rates(
     is_undone.then(|| "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string())
 }
 
-/// The hint for a conduit of a wrong number of filters, of which `less` leave messages out, and
-/// `more` add some.
+/// The hint for a conduit with a wrong number of filters: `less` filters leave messages out, and
+/// `more` filters add messages.
 fn hint_for_number_of_filters(has_too_few: bool, less: usize, more: usize) -> String {
     let hint = match (has_too_few, less, more) {
         (true, 0, _) => "write \"repeat\" or \"pad\" before the receiver",

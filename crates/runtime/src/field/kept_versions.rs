@@ -12,7 +12,7 @@ use crate::send_state::Timestamps;
 
 /// The versions that the sender of a field keeps for a receiver that pulls.
 pub(crate) struct KeptVersions {
-    /// Of rank 0.
+    /// The decisions, at rank 0.
     chooser: Option<Chooser>,
     keeper: Keeper<Arc<PackedVersion>>,
     versions: usize,
@@ -80,7 +80,7 @@ impl KeptVersions {
         self.follow();
     }
 
-    /// No more are produced, though the sender goes on.
+    /// No more versions are produced, though the sender goes on.
     pub(crate) fn complete(&mut self) {
         self.decide(Chooser::complete);
     }

@@ -25,7 +25,7 @@ pub(super) struct FieldSend<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PiecesSent {
     pub(super) pieces: usize,
-    /// Of the next piece.
+    /// The sent bytes of the next piece.
     pub(super) bytes: u64,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct StripedMessage {
     missing: u64,
 }
 
-/// A piece with bytes that are not of the message, or came before.
+/// The error for a piece with bytes outside of the message, or with bytes that have come before.
 #[derive(Debug, thiserror::Error)]
 #[error("{length} bytes at {offset} came twice, or are not of its {total}")]
 pub(super) struct WrongPiece {
@@ -62,8 +62,8 @@ impl StripedMessage {
     /// Notes that a piece brings `length` bytes at `offset`.
     ///
     /// # Errors
-    /// If the bytes are not of the message or came before: the message would look complete too
-    /// early.
+    /// If the bytes lie outside of the message or have come before: the message would look complete
+    /// too early.
     pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), WrongPiece> {
         let end = offset + length;
         let range = self
