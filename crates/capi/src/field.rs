@@ -287,15 +287,24 @@ impl Field {
     }
 }
 
+/// The field behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or a field that is not freed while the result is used.
+unsafe fn behind<'a>(handle: *const Field) -> Result<&'a Field> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))
+}
+
 /// A call on a field.
 ///
 /// # Safety
 /// `handle` is NULL or a field that is not freed during the call.
 unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
-    match unsafe { handle.as_ref() } {
-        Some(field) => field.shared.run_unless_stuck(|| body(field)),
-        None => keep(null("field", "titin_field_new")),
+    match unsafe { behind(handle) } {
+        Ok(field) => field.shared.run_unless_stuck(|| body(field)),
+        Err(error) => keep(error),
     }
 }
 
@@ -356,7 +365,7 @@ unsafe extern "C" fn titin_field_free(field: *mut Field) {
 unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64 {
     value(0, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let number = field.number(array)?;
         Ok((field.layouts()[number].length(field.dtypes[number])) as i64)
     })
@@ -368,7 +377,7 @@ unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64
 unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         Ok(field.dtypes[field.number(array)?] as c_int)
     })
 }
@@ -379,7 +388,7 @@ unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_i
 unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let found = field.extents().ok_or_else(|| field.is_flat())?;
         if extents.is_null() {
             return Err(usage("NULL was given where the extents were to be written"));
@@ -397,7 +406,7 @@ unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64)
 unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices: *mut i64) -> i64 {
     value(-1, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let counts = field.owned.ok_or_else(|| field.is_flat())?;
         let count = counts[field.spec.dim(dim)?];
         if !indices.is_null() {

@@ -246,6 +246,15 @@ unsafe fn layout<'a>(message: *const Message) -> Option<&'a Layout> {
     unsafe { message.as_ref() }.and_then(Message::layout)
 }
 
+/// The message behind a pointer.
+///
+/// # Safety
+/// `message` is NULL or a message that is not freed while the result is used.
+unsafe fn behind<'a>(message: *const Message) -> Result<&'a Message> {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))
+}
+
 /// # Safety
 /// `message` is NULL or a message.
 #[unsafe(no_mangle)]
@@ -353,8 +362,7 @@ unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f6
 unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         match message.meta.content {
             Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
@@ -489,8 +497,7 @@ unsafe extern "C" fn titin_message_nbytes(message: *const Message) -> i64 {
 unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         Ok(&raw const *message.tree())
     })
 }
@@ -501,8 +508,7 @@ unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Valu
 unsafe extern "C" fn titin_message_settings(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         let overlay = message.overlay.as_ref();
         let settings = overlay.map(|overlay| {
             message

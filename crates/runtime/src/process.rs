@@ -44,8 +44,7 @@ use self::tree::Branch;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
-pub(crate) use member::{FieldHandler, Probed, ProcessMember};
-pub(crate) use peers::RemoteField;
+pub(crate) use member::{FieldHandler, Probed, ProcessMember, RemoteField};
 pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::RouteMedium;
 pub(crate) use single_copy::forked;

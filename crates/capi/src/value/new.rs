@@ -53,7 +53,7 @@ unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Va
             return Ok(Node::Text(Text::new(unsafe { input::text(text, "text") }?)));
         }
         // SAFETY: as the caller promises.
-        let bytes = unsafe { bytes(text.cast(), length) }?;
+        let bytes = unsafe { input::slice(text.cast::<u8>(), length, "bytes") }?;
         let text = std::str::from_utf8(bytes)
             .map_err(|error| usage(format!("text that is not UTF-8: {error}")))?;
         Ok(Node::Text(Text::new(text)))
@@ -70,7 +70,7 @@ unsafe extern "C" fn titin_new_bytes(
 ) -> *mut Value {
     boxed(|| {
         // SAFETY: as the caller promises.
-        let bytes = unsafe { bytes(data.cast(), length) }?;
+        let bytes = unsafe { input::slice(data.cast::<u8>(), length, "bytes") }?;
         if borrow != 0 {
             return Ok(Node::Bytes(Elements::Borrowed(bytes.as_ptr(), bytes.len())));
         }
@@ -214,16 +214,4 @@ unsafe fn own(value: *mut Value) -> Result<Box<Value>> {
         )));
     }
     Ok(value)
-}
-
-/// # Safety
-/// `data` points to `length` bytes that do not change while the result lives.
-unsafe fn bytes<'a>(data: *const u8, length: i64) -> Result<&'a [u8]> {
-    let length = usize::try_from(length).map_err(|_| usage(format!("{length} bytes")))?;
-    match (data.is_null(), length) {
-        (_, 0) => Ok(&[]),
-        (true, _) => Err(usage(format!("NULL was given for {length} bytes"))),
-        // SAFETY: as the caller promises.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts(data, length) }),
-    }
 }

@@ -84,7 +84,7 @@ impl Plot {
                 warn(&check::text(&report, None, terminal::width()));
                 ExitCode::from(REFUSED)
             }
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 
@@ -100,7 +100,7 @@ impl Plot {
         };
         match ending.and_then(|()| titin_draw::write(path, picture)) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 

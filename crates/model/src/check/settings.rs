@@ -315,20 +315,12 @@ impl<'a> Readers<'a> {
         at: TextPosition,
         problems: &mut Problems,
     ) {
-        let what = format!("setting \"{path}\" belongs to no component");
         let plain = word.split('[').next().unwrap_or_default();
         let why = format!("the model that implements \"{component}\" has no component \"{plain}\"");
-        let names = || {
-            self.within(component)
-                .map(|inner| &inner[component.len() + 1..])
-        };
-        match did_you_mean(plain, names()) {
-            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
-            None => {
-                let hint = format!("its components are {}", listing(names()));
-                problems.warn(at, Code::UnknownSetting, what, why, hint);
-            }
-        }
+        let inner = self.within(component);
+        let names: Vec<&str> = inner.map(|inner| &inner[component.len() + 1..]).collect();
+        let hint = format!("its components are {}", listing(names.iter().copied()));
+        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
     }
 
     /// The paths of the components inside a component that a model implements.
@@ -347,24 +339,34 @@ impl<'a> Readers<'a> {
     /// Reports a path whose first word, `word`, is no component.
     fn lost(&self, path: &str, word: &str, rest: &str, at: TextPosition, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
-        let what = format!("setting \"{path}\" belongs to no component");
         if self.root.name == plain {
             let why = "paths of settings begin with a component, not with the model's name";
-            let hint = format!("did you mean \"{rest}\"?");
-            problems.error_hint(at, Code::UnknownSetting, what, why, hint);
-            return;
+            let near = Some(format!("did you mean \"{rest}\"?"));
+            return report_no_component(path, why.into(), near, String::new(), at, problems);
         }
         let why = format!("model \"{}\" has no component \"{plain}\"", self.root.name);
-        let names = || self.by_path.keys().copied().filter(|n| !n.is_empty());
-        let mut all: Vec<&str> = names().collect();
-        all.sort_unstable();
-        match did_you_mean(plain, all.iter().copied()) {
-            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
-            None => {
-                let hint = format!("the components are {}", listing(all));
-                problems.warn(at, Code::UnknownSetting, what, why, hint);
-            }
-        }
+        let names = self.by_path.keys().copied();
+        let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        let hint = format!("the components are {}", listing(names.iter().copied()));
+        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
+    }
+}
+
+/// Reports a path that leads to no component: an error if `near` says what was meant, and else a
+/// warning with a hint.
+fn report_no_component(
+    path: &str,
+    why: String,
+    near: Option<String>,
+    hint: String,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    let what = format!("setting \"{path}\" belongs to no component");
+    match near {
+        Some(near) => problems.error_hint(at, Code::UnknownSetting, what, why, near),
+        None => problems.warn(at, Code::UnknownSetting, what, why, hint),
     }
 }
 
@@ -377,41 +379,23 @@ fn check_muscle(
     at: TextPosition,
     problems: &mut Problems,
 ) {
-    match muscle_settings::NAMES
-        .iter()
-        .find(|(known, _)| *known == name)
-    {
+    let no_effect = format!("setting \"{path}\" has no effect");
+    let mut known = muscle_settings::NAMES.iter();
+    match known.find(|(known, _)| *known == name) {
         None => {
+            let what = format!("there is no setting \"{name}\"");
             let why =
                 "names that begin with \"muscle_\" are those of settings that the coupler reads";
             let hint = did_you_mean(name, muscle_settings::NAMES.map(|(name, _)| name));
-            problems.warn(
-                at,
-                Code::UnknownSetting,
-                format!("there is no setting \"{name}\""),
-                why,
-                hint,
-            );
+            problems.warn(at, Code::UnknownSetting, what, why, hint);
         }
         Some((_, Some(why))) => {
-            problems.warn(
-                at,
-                Code::UnknownSetting,
-                format!("setting \"{path}\" has no effect"),
-                *why,
-                None,
-            );
+            problems.warn(at, Code::UnknownSetting, no_effect, *why, None);
         }
         Some((_, None)) => {
             if let Some(wanted) = muscle_settings::wanted(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
-                problems.warn(
-                    at,
-                    Code::SettingType,
-                    format!("setting \"{path}\" has no effect"),
-                    why,
-                    None,
-                );
+                problems.warn(at, Code::SettingType, no_effect, why, None);
             }
         }
     }

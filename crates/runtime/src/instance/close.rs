@@ -13,32 +13,12 @@ use titin_model::Operator;
 use titin_wire::control::{ToManager, WaitOn};
 
 use super::Instance;
+use super::closing::Closing;
 use super::layers::Layers;
 use crate::port::{Inlet, Outlet, Port};
 use crate::process::forked;
 use crate::serial::{WARNING, Wait};
 use crate::{Error, Kind, Result};
-
-/// How far the closing of an instance has come.
-#[derive(Default)]
-pub(super) struct Closing {
-    /// When the call began, for the profile.
-    began: Option<i64>,
-    /// How many receivers know of the end of their streams.
-    told: usize,
-    /// Warnings for the log about dropped messages, once known.
-    dropped: Option<Vec<String>>,
-    /// Receiving ends, by number, with senders that have not ended.
-    open: Vec<usize>,
-    /// Whether the rank above was told how often fields were sent and received.
-    told_steps: bool,
-    /// Whether this rank has compared its counts with the counts of the ranks below.
-    compared_steps: bool,
-    /// How many receivers hold all messages sent to them.
-    settled: usize,
-    /// Whether the manager was told.
-    said: bool,
-}
 
 /// The sender at the other end of a conduit.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,24 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use titin_transport::{Carrier, Link, LinkError, Medium};
-use titin_wire::control::{FieldEnd, Peer};
+use titin_wire::control::Peer;
 use titin_wire::handshake::Purpose;
-use titin_wire::{ConduitId, EndpointId, LinkSettings};
+use titin_wire::{EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, RouteMedium};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
-
-/// The other end of a field's conduit.
-#[derive(Debug, Clone)]
-pub(crate) struct RemoteField {
-    /// How many ranks there are.
-    pub(crate) ranks: u32,
-    /// The first of the numbers of the conduits between ranks.
-    pub(crate) first: ConduitId,
-    pub(crate) field: FieldEnd,
-}
 
 impl Process {
     /// Finds and dials the given ranks of a peer.
