@@ -3,6 +3,7 @@
 mod endings;
 mod exchange;
 mod fields;
+mod hand;
 mod light;
 mod refusals;
 mod stage;

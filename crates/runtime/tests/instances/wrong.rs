@@ -1,120 +1,13 @@
 //! A peer that belongs to the run and sends wrong bytes.
 
-use std::io::Read;
-
 use titin_runtime::*;
-use titin_testkit::{RawPeer, header, message};
-use titin_wire::connection::Connection;
-use titin_wire::control::{self, Greeting, PortDeclaration, Registration, ToManager, ToProgram};
-use titin_wire::frame::{Frame, Head, Header};
-use titin_wire::handshake::Purpose;
-use titin_wire::{Address, ConduitId, EndpointId};
+use titin_testkit::{header, message};
+use titin_wire::ConduitId;
+use titin_wire::control::ToProgram;
+use titin_wire::frame::{Frame, Head};
 
+use crate::hand::{Hand, hear};
 use crate::stage::Stage;
-
-/// The smallest id. Of two processes the process with the smaller id dials.
-const OWN: EndpointId = EndpointId(1);
-
-/// The instance `a`, which the test plays by hand.
-struct Hand {
-    manager: RawPeer,
-    peer: RawPeer,
-}
-
-impl Hand {
-    /// Joins the run, and greets the process of the instance `b`, which has joined.
-    fn join(stage: &Stage) -> Self {
-        let connection =
-            Connection::from_json(&std::fs::read_to_string(&stage.manager).unwrap()).unwrap();
-        let (address, secret) = (&connection.addresses[0], &connection.secret);
-        let out = PortDeclaration {
-            name: "out".into(),
-            operator: "o_i".into(),
-            vector: false,
-        };
-        let registration = Registration {
-            instance: "a".into(),
-            endpoint: OWN,
-            addresses: Vec::new(),
-            pid: 1,
-            host: "elsewhere".into(),
-            ports: Some(vec![out]),
-            language: String::new(),
-            release: String::new(),
-            ranks: Vec::new(),
-        };
-        let asks = said(&control::encode(&ToManager::Register(registration)));
-        let mut manager = RawPeer::enter_with(Purpose::Control, address, secret, &asks);
-        let peer = loop {
-            if let ToProgram::Peers { peers } = hear(&mut manager) {
-                break peers
-                    .into_iter()
-                    .find(|peer| peer.instance == "b")
-                    .expect("it has joined");
-            }
-        };
-        let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
-        let address = peer.addresses.iter().find(is_tcp).expect("it listens");
-        let greeting = Greeting {
-            endpoint: OWN,
-            to: peer.endpoint,
-            pinned: false,
-            detour: None,
-            is_rank_to_rank: false,
-        };
-        let greets = said(&control::encode(&greeting));
-        let peer = RawPeer::enter_with(Purpose::Data, address, secret, &greets);
-        Hand { manager, peer }
-    }
-
-    /// Sends a message, which `b` takes, and waits for the acknowledgement. From then on the
-    /// process of `b` knows that `a` is at the other end: the manager's message about `a` may come
-    /// after the link.
-    fn become_known(&mut self, b: &Instance) {
-        let conduit = ConduitId(0);
-        let meta = Meta::default().encode();
-        let data = Frame::Data {
-            head: Head::new(conduit, 0, 0.0, None),
-            meta: meta.len() as u32,
-            body: 0,
-            total: 0,
-        };
-        let ask = Frame::Ask {
-            conduit,
-            sequence: 1,
-        };
-        self.peer
-            .write(&[&header(&data)[..], &meta, &header(&ask)].concat());
-        b.receive(b.port("in").unwrap(), None, Patience::Forever)
-            .unwrap();
-        let mut answer = [0; 64];
-        self.peer.0.read_exact(&mut answer).unwrap();
-        let answer = Header::decode(&answer).unwrap().frame().unwrap();
-        assert!(matches!(answer, Frame::Acknowledge { .. }), "{answer:?}");
-    }
-}
-
-/// Returns the bytes of a control message on a link.
-fn said(body: &[u8]) -> Vec<u8> {
-    [
-        &header(&Frame::Control {
-            body: body.len() as u64,
-        })[..],
-        body,
-    ]
-    .concat()
-}
-
-fn hear(manager: &mut RawPeer) -> ToProgram {
-    let mut bytes = [0; 64];
-    manager.0.read_exact(&mut bytes).unwrap();
-    let Frame::Control { body } = Header::decode(&bytes).unwrap().frame().unwrap() else {
-        panic!("no control frame")
-    };
-    let mut bytes = vec![0; body as usize];
-    manager.0.read_exact(&mut bytes).unwrap();
-    control::decode(&bytes).unwrap()
-}
 
 /// Returns the error of a receiver whose peer sends these bytes.
 fn verdict(bytes: &[u8]) -> Error {
@@ -126,7 +19,7 @@ fn verdict_after(begin: fn(&mut Hand, &Instance), bytes: &[u8]) -> Error {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
     let b = stage.join("b");
     assert!(b.reuse().unwrap());
-    let mut hand = Hand::join(&stage);
+    let mut hand = Hand::join(&stage, ("a", "o_i", "out"), "b");
     begin(&mut hand, &b);
     hand.peer.write(bytes);
     let error = b
