@@ -219,10 +219,14 @@ mod tests {
         }
         let news = counts.news();
         assert_eq!(news, [(7, 2), (3, 1)]);
-        // One of them changes while the others are told.
+        // One of them changes while the others are told, and one that is not among them.
         step(&counts, &fields[3]);
+        step(&counts, &fields[9]);
         counts.told(&news);
-        assert_eq!(counts.news(), [(3, 2)]);
+        assert_eq!(counts.news(), [(3, 2), (9, 1)]);
+        // A count that was told changes again.
+        step(&counts, &fields[7]);
+        assert_eq!(counts.news(), [(3, 2), (9, 1), (7, 3)]);
     }
 
     #[test]
