@@ -5,7 +5,9 @@ use std::io::Read;
 use titin_runtime::*;
 use titin_testkit::{RawPeer, header};
 use titin_wire::connection::Connection;
-use titin_wire::control::{self, Greeting, PortDeclaration, Registration, ToManager, ToProgram};
+use titin_wire::control::{
+    self, FieldEnd, Greeting, PortDeclaration, Registration, ToManager, ToProgram,
+};
 use titin_wire::frame::{Frame, Head, Header};
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, ConduitId, EndpointId};
@@ -102,6 +104,55 @@ impl Hand {
         self.peer.0.read_exact(&mut answer).unwrap();
         let answer = Header::decode(&answer).unwrap().frame().unwrap();
         assert!(matches!(answer, Frame::Acknowledge { .. }), "{answer:?}");
+    }
+
+    /// Declares a field, and waits for the declaration of the other end. Returns the conduit of the
+    /// pieces, and that declaration.
+    pub fn declare(&mut self, port: &str, field: FieldEnd) -> (ConduitId, FieldEnd) {
+        let declares = ToManager::Field {
+            instance: self.instance.into(),
+            port: port.into(),
+            field,
+        };
+        self.manager.write(&said(&control::encode(&declares)));
+        loop {
+            if let ToProgram::Field { first, field, .. } = hear(&mut self.manager) {
+                return (first, field);
+            }
+        }
+    }
+
+    /// The next message from the other end: the conduit, the metadata and the payload. Other frames
+    /// are passed over.
+    pub fn next_message(&mut self) -> (ConduitId, Meta, Vec<u8>) {
+        loop {
+            match self.next_frame() {
+                Frame::Data {
+                    head,
+                    meta,
+                    body,
+                    total,
+                } => {
+                    assert_eq!(body, total, "a short message goes in one frame");
+                    let meta = Meta::decode(&self.read(meta.into()), total).unwrap();
+                    return (head.conduit, meta, self.read(body));
+                }
+                Frame::Control { body } => drop(self.read(body)),
+                _ => {}
+            }
+        }
+    }
+
+    fn next_frame(&mut self) -> Frame {
+        let mut bytes = [0; 64];
+        self.peer.0.read_exact(&mut bytes).unwrap();
+        Header::decode(&bytes).unwrap().frame().unwrap()
+    }
+
+    fn read(&mut self, length: u64) -> Vec<u8> {
+        let mut bytes = vec![0; length as usize];
+        self.peer.0.read_exact(&mut bytes).unwrap();
+        bytes
     }
 }
 

@@ -4,6 +4,7 @@ mod endings;
 mod exchange;
 mod fields;
 mod hand;
+mod joined;
 mod light;
 mod refusals;
 mod stage;

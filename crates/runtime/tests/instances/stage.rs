@@ -11,7 +11,7 @@ use titin_manager::plan::{
     InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort, StartMode,
 };
 use titin_manager::state::Manager;
-use titin_model::{Filter, FilterKind};
+use titin_model::{Filter, FilterKind, Pattern, TransferMode};
 use titin_runtime::*;
 use titin_testkit::Watchdog;
 use titin_transport::{Handler, Link, LinkError, Medium, Reactor};
@@ -52,8 +52,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts the manager. A conduit is written `a.out last b.in`. The ports of an instance are
-    /// written `o_i: out; s: in`.
+    /// Starts the manager. A conduit is written `a.out last b.in`, or `a.out pull b.in` for a field
+    /// that the receiver pulls. The ports of an instance are written `o_i: out; s: in`.
     pub fn open(instances: &[(&str, &str)], conduits: &[&str]) -> Stage {
         let secret = Secret::random();
         let (sender, receiver) = channel();
@@ -121,7 +121,14 @@ impl Stage {
                 .iter()
                 .map(|text| {
                     let words: Vec<&str> = text.split_whitespace().collect();
-                    let filters = words[1..words.len() - 1].iter().map(|word| Filter {
+                    let between = &words[1..words.len() - 1];
+                    let pulled = Pattern {
+                        mode: TransferMode::Pull(Default::default()),
+                        ..Pattern::default()
+                    };
+                    let is_pulled = between.contains(&"pull");
+                    let filters = between.iter().filter(|word| **word != "pull");
+                    let filters = filters.map(|word| Filter {
                         kind: match *word {
                             "last" => FilterKind::Last,
                             "repeat" => FilterKind::Repeat,
@@ -139,7 +146,7 @@ impl Stage {
                         buffer_messages: 4,
                         buffer_bytes: 1 << 20,
                         medium: None,
-                        pattern: None,
+                        pattern: is_pulled.then(|| Box::new(pulled)),
                         link: Default::default(),
                     }
                 })
