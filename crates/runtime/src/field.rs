@@ -2,7 +2,7 @@
 //! sender directly to the ranks of the receiver.
 //!
 //! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the header
-//! (`header`). The header announces the field and has the field's time. So the order of calls,
+//! (`field_mark`). The header announces the field and has the field's time. So the order of calls,
 //! `reuse`, closing and the search for deadlocks are as for any message. The pieces go from rank to
 //! rank (`pieces`) along further conduits, and each rank opens such conduits to its partners
 //! (`link`). The messages of the pieces are tagged with the number of the header. A serial program
@@ -14,7 +14,6 @@
 
 mod copies;
 mod declare;
-mod header;
 mod kept_versions;
 mod link;
 mod ordinary_calls;

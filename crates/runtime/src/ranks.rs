@@ -15,7 +15,7 @@ mod outcome;
 use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
-use titin_transport::{ConduitTable, Doorbell};
+use titin_transport::{ConduitTable, Doorbell, SharedBuffer};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitEnd, Welcome};
 use titin_wire::ranks::{FieldSteps, children, conduits, parent};
@@ -83,6 +83,8 @@ pub(crate) struct RankGroup {
     leading: Mutex<String>,
     /// Memory for the encoded verdict of rank 0.
     encoded: Mutex<Vec<u8>>,
+    /// The data of the last announcement of a field that this rank has heard from rank 0.
+    announced: Mutex<SharedBuffer>,
 }
 
 /// The end of a conduit between ranks. No description names such a conduit.
@@ -262,6 +264,7 @@ impl RankGroup {
             counts_below: Mutex::default(),
             leading: Mutex::default(),
             encoded: Mutex::default(),
+            announced: Mutex::default(),
         }
     }
 

@@ -14,14 +14,13 @@ use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
-use super::header::TEXT;
 use super::kept_versions::{KeptVersions, PackedVersion, VersionAction};
 use super::link::FieldLink;
 use super::rendezvous::{Coupling, VersionSender};
 use super::send::FieldSend;
 use super::versions::{Question, VersionMessage, VersionRefusal};
 use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, Stamps};
-use crate::field_mark::announces_field;
+use crate::field_mark::{HEADER_TEXT, announces_field};
 use crate::peer_names::instance_of;
 use crate::port::Outlet;
 use crate::send_state::Timestamps;
@@ -52,8 +51,10 @@ pub(super) struct VersionAnswer {
 
 impl VersionAnswer {
     fn encode(&self) -> Vec<u8> {
-        let mut said: Vec<Value<&[u8]>> =
-            vec![Value::Text(TEXT.into()), Value::Int(self.question as i64)];
+        let mut said: Vec<Value<&[u8]>> = vec![
+            Value::Text(HEADER_TEXT.into()),
+            Value::Int(self.question as i64),
+        ];
         if let Some((kind, why)) = &self.refusal {
             said.extend([Value::Text(why.clone()), Value::Int(*kind as i64)]);
         }
@@ -70,7 +71,7 @@ impl VersionAnswer {
             return None;
         };
         match &said[..] {
-            [Value::Text(text), Value::Int(question), why @ ..] if text == TEXT => {
+            [Value::Text(text), Value::Int(question), why @ ..] if text == HEADER_TEXT => {
                 let refusal = match why {
                     [] => None,
                     [Value::Text(why), Value::Int(kind)] => {

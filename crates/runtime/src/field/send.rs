@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use titin_array::{Role, SourceArray};
 
-use super::header::HEADER;
 use super::kept_versions::KeptVersions;
 use super::link::{FieldLink, flat};
 use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, refused};
+use crate::field_mark::HEADER;
 use crate::send_state::Timestamps;
 use crate::{Error, Kind, Payload, Result};
 

@@ -17,7 +17,7 @@ use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children
 
 use super::RankGroup;
 use super::outcome::{outcome, result};
-use crate::field_mark::announces_field;
+use crate::field_mark::{announces_field, read_structure};
 use crate::filter::no_memory;
 use crate::iteration::Iteration;
 use crate::port::{Port, PortId, PortState};
@@ -94,7 +94,7 @@ impl RankGroup {
                 Some(data),
             ) if (port as usize) < self.serial.table.ports.len() => {
                 let (settings, iteration) = (settings.map(Arc::new), Iteration::new(steps));
-                let data = data.read().map_err(|error| {
+                let data = read_structure(data).map_err(|error| {
                     let text = format!(
                         "{}: data that rank 0 passes on cannot be read: {error}",
                         self.serial.core.name
@@ -395,7 +395,7 @@ impl RankGroup {
             let outcome = result(report.outcome);
             let data = match (&outcome, report.data) {
                 (Ok(CollectiveResult::Message { .. }), Some(data)) => {
-                    Some(announcement(told, &data)?)
+                    Some(self.announcement(told, &data)?)
                 }
                 (Ok(CollectiveResult::Message { .. }), None) => Some(next()?),
                 _ => None,
@@ -407,6 +407,18 @@ impl RankGroup {
                 common => return Ok((common, data)),
             }
         }
+    }
+
+    /// The message that announces a field, from the report of rank 0 and the data in the report.
+    /// As a rule the data are those of the last announcement, and share their memory.
+    fn announcement(&self, report: Message, data: &[u8]) -> Result<Message> {
+        let mut last = self.announced.lock().expect("never poisoned");
+        if last[..] != *data {
+            let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
+            *last = body.into();
+        }
+        let body = last.clone();
+        Ok(Message { body, ..report })
     }
 
     /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or
@@ -485,15 +497,6 @@ fn common_use(next: &NextUse) -> CollectiveResult {
 /// Whether the data of a message go in the report of rank 0: the few bytes that announce a field.
 fn is_announcement(message: &Message) -> bool {
     announces_field(message) && *message.content() == Content::Structure
-}
-
-/// The message that announces a field, from the report of rank 0 and the data in the report.
-fn announcement(report: Message, data: &[u8]) -> Result<Message> {
-    let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
-    Ok(Message {
-        body: body.into(),
-        ..report
-    })
 }
 
 /// The text of a call on a port with the slot, as users write the call.

@@ -18,7 +18,7 @@ use super::step_filters::{UsePlace, iteration_of};
 use super::wait::Wait;
 use super::{SETTINGS_IN, Serial};
 use crate::execution_loop::{FInitEnds, PortCall};
-use crate::field_mark::ordinary;
+use crate::field_mark::{ordinary, read_structure};
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::non_blocking::later;
@@ -957,8 +957,7 @@ impl Serial {
         if *message.content() != Content::Structure || inlet.end.conduit_use != ConduitUse::Ports {
             return Ok(message);
         }
-        message
-            .read()
+        read_structure(message)
             .map_err(|error| self.malformed(&inlet.end, head.timestamp, &error.to_string()))
     }
 
