@@ -7,13 +7,20 @@
 //! [`crate::waiting`].
 
 use std::fmt;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+use titin_os::Descriptor;
 
 use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
+use crate::socket_sleepers::SocketSleepers;
 use crate::sync::{Ordering, Wake};
+
+/// How many sleeps at sockets may follow an offer of a crowded core before the next offer.
+const CROWDED_SLEEPS: u32 = 16;
 
 /// Rung by every awaited event of an instance. Threads of the program wait at the instance's
 /// doorbell.
@@ -23,8 +30,10 @@ use crate::sync::{Ordering, Wake};
 #[derive(Debug)]
 pub struct Doorbell {
     memory: BellMemory,
-    /// Whether other threads wanted the core at a waiter's last offer.
-    crowded: AtomicBool,
+    socket_sleepers: SocketSleepers,
+    /// Whether other threads wanted the core at a waiter's last offer: then not 0, and how many
+    /// sleeps at sockets may follow before the next offer.
+    crowded: AtomicU32,
     listener: OnceLock<BellListener>,
 }
 
@@ -56,7 +65,8 @@ impl Default for Doorbell {
         };
         Doorbell {
             memory,
-            crowded: AtomicBool::new(false),
+            socket_sleepers: SocketSleepers::default(),
+            crowded: AtomicU32::new(0),
             listener: OnceLock::new(),
         }
     }
@@ -79,6 +89,7 @@ impl Doorbell {
         if sleepers > 0 {
             self.wake(sleepers);
         }
+        self.socket_sleepers.wake();
     }
 
     #[cold]
@@ -142,13 +153,36 @@ impl Doorbell {
         wake
     }
 
+    /// Sleeps until one of `sockets` is ready or the bell has rung since `seen`, for at most `limit`.
+    /// `event` is an event descriptor that no other thread uses. `None` if a socket is ready.
+    pub(crate) fn sleep_at(
+        &self,
+        seen: u32,
+        limit: Option<Duration>,
+        sockets: &[BorrowedFd<'_>],
+        event: &Arc<Descriptor>,
+    ) -> Option<Wake> {
+        let has_rung = || !self.words().rings.is_still(seen);
+        self.socket_sleepers
+            .sleep_if(has_rung, limit, sockets, event)
+    }
+
     /// Whether other threads wanted the core at a waiter's last offer.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.crowded.load(Ordering::Relaxed)
+        self.crowded.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn set_crowded(&self, crowded: bool) {
-        self.crowded.store(crowded, Ordering::Relaxed);
+        let sleeps = if crowded { CROWDED_SLEEPS } else { 0 };
+        self.crowded.store(sleeps, Ordering::Relaxed);
+    }
+
+    /// As [`Doorbell::is_crowded`], for a thread that then sleeps without an offer of the core.
+    pub(crate) fn spend_crowded(&self) -> bool {
+        let sleeps = self.crowded.load(Ordering::Relaxed);
+        self.crowded
+            .store(sleeps.saturating_sub(1), Ordering::Relaxed);
+        sleeps > 0
     }
 
     pub(crate) fn words(&self) -> &BellWords {

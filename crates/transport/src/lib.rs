@@ -49,6 +49,7 @@ mod shared_bells;
 mod shared_memory;
 mod shm;
 mod socket_carrier;
+mod socket_sleepers;
 mod spin;
 mod spin_lock;
 mod sync;

@@ -1,5 +1,10 @@
 //! Waiting without sleep.
 
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use titin_os::Descriptor;
+
 /// How long a caller looks for messages before sleep.
 pub trait SpinPolicy {
     /// Whether the caller has looked long enough; `taken_in` entries have come in since the last
@@ -10,6 +15,19 @@ pub trait SpinPolicy {
     /// nothing.
     fn looks(&self) -> u32 {
         32
+    }
+
+    /// Whether a sleep at sockets without bytes is better than another look.
+    fn prefers_sleep(&mut self) -> bool {
+        false
+    }
+
+    /// Sleeps until one of `sockets` is ready, after the spin or in place of the spin. False if the
+    /// wait is over, or the policy leaves the sleep to the caller. `event` is an event descriptor
+    /// that no other thread uses, to wake the thread.
+    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<Descriptor>) -> bool {
+        let _ = (sockets, event);
+        false
     }
 }
 
