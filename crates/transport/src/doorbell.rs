@@ -12,12 +12,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use titin_os::Descriptor;
-
 use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
 use crate::socket_sleepers::SocketSleepers;
-use crate::sync::{Ordering, Wake};
+use crate::sync::{Ordering, Wake, WakeEvent};
 
 /// How many sleeps at sockets may follow an offer of a crowded core before the next offer.
 const CROWDED_SLEEPS: u32 = 16;
@@ -154,13 +152,13 @@ impl Doorbell {
     }
 
     /// Sleeps until one of `sockets` is ready or the bell has rung since `seen`, for at most `limit`.
-    /// `event` is an event descriptor that no other thread uses. `None` if a socket is ready.
+    /// No other thread sleeps at `event`. `None` if a socket is ready.
     pub(crate) fn sleep_at(
         &self,
         seen: u32,
         limit: Option<Duration>,
         sockets: &[BorrowedFd<'_>],
-        event: &Arc<Descriptor>,
+        event: &Arc<WakeEvent>,
     ) -> Option<Wake> {
         let has_rung = || !self.words().rings.is_still(seen);
         self.socket_sleepers

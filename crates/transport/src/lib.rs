@@ -71,5 +71,5 @@ pub use link::{FrameReader, Handler, Link, LinkId, Received};
 pub use reactor::Reactor;
 pub use spin::SpinPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};
-pub use sync::Wake;
+pub use sync::{Wake, WakeEvent};
 pub use window::{Room, Window};

@@ -67,7 +67,7 @@ impl fmt::Display for LinkId {
 }
 
 /// Receives the events of a reactor's links. The caller of a method is the reactor's thread, or a
-/// thread that reads a link while waiting. No method may block.
+/// thread that reads a link while the thread waits for a message or for room. No method may block.
 pub trait Handler: Send + Sync {
     /// A link is up: both ends have proved themselves.
     fn opened(&self, link: &Arc<Link>, agreement: Agreement);

@@ -1,21 +1,17 @@
 //! The threads that sleep at sockets, and at a doorbell as well.
 //!
-//! A thread that sleeps in `poll` does not see the words of a doorbell. Such a thread polls an event
-//! descriptor beside its sockets, and a ring of the doorbell writes to the event descriptors of all
-//! the threads. Other processes ring only bells announced to them. A thread that sleeps at sockets
-//! has announced no bell, and so the threads are counted outside of the words shared with other
-//! processes.
+//! A thread that sleeps in `poll` does not see the words of a doorbell. Such a thread polls a wake
+//! event beside its sockets, and a ring of the doorbell sets the wake events of all the threads.
+//! Other processes ring only bells announced to them. A thread that sleeps at sockets has announced
+//! no bell, and so the threads are counted outside of the words shared with other processes.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use titin_os::Descriptor;
 use titin_os::descriptors::forked;
 
-use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Wake};
+use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Wake, WakeEvent};
 
 /// The threads that sleep at sockets until one doorbell rings.
 #[derive(Debug, Default)]
@@ -27,8 +23,8 @@ pub(crate) struct SocketSleepers {
 /// A thread that sleeps at sockets.
 #[derive(Debug)]
 struct Sleeper {
-    event: Arc<Descriptor>,
-    /// Whether a ring has written to the event descriptor.
+    event: Arc<WakeEvent>,
+    /// Whether a ring has set the event.
     is_woken: bool,
 }
 
@@ -39,12 +35,12 @@ impl SocketSleepers {
         // `SocketSleepers::sleep_if` has the two accesses in the opposite order. Therefore either
         // the ringing thread sees the sleeper, or the sleeper sees the ring.
         if self.count.load(Ordering::SeqCst) > 0 {
-            self.write_to_events();
+            self.set_events();
         }
     }
 
     #[cold]
-    fn write_to_events(&self) {
+    fn set_events(&self) {
         // In a forked child the sleepers are threads of the parent, and one of them may hold the
         // lock for ever.
         if forked() {
@@ -52,33 +48,32 @@ impl SocketSleepers {
         }
         for sleeper in &mut *self.lock() {
             if !std::mem::replace(&mut sleeper.is_woken, true) {
-                // Writing can fail only for a full count, and an event is written to once.
-                let _ = rustix::io::write(&*sleeper.event, &1u64.to_ne_bytes());
+                sleeper.event.set();
             }
         }
     }
 
     /// Sleeps until one of `sockets` is ready, a ring wakes the thread, or `limit` has passed,
-    /// unless `has_rung` is true once the thread counts as a sleeper. `event` is an event descriptor
-    /// of the thread's own. Returns why the thread woke, or `None` if a socket is ready.
+    /// unless `has_rung` is true once the thread counts as a sleeper. No other thread sleeps at
+    /// `event`. Returns why the thread woke, or `None` if a socket is ready.
     pub(crate) fn sleep_if(
         &self,
         has_rung: impl Fn() -> bool,
         limit: Option<Duration>,
         sockets: &[BorrowedFd<'_>],
-        event: &Arc<Descriptor>,
+        event: &Arc<WakeEvent>,
     ) -> Option<Wake> {
         self.enter(event);
         let wake = if has_rung() {
             Some(Wake::Rung)
         } else {
-            poll_sockets(sockets, event, limit)
+            event.sleep(sockets, limit)
         };
         self.leave(event);
         if has_rung() { Some(Wake::Rung) } else { wake }
     }
 
-    fn enter(&self, event: &Arc<Descriptor>) {
+    fn enter(&self, event: &Arc<WakeEvent>) {
         self.lock().push(Sleeper {
             event: event.clone(),
             is_woken: false,
@@ -86,7 +81,7 @@ impl SocketSleepers {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn leave(&self, event: &Arc<Descriptor>) {
+    fn leave(&self, event: &Arc<WakeEvent>) {
         self.count.fetch_sub(1, Ordering::SeqCst);
         let mut asleep = self.lock();
         let index = asleep
@@ -95,9 +90,9 @@ impl SocketSleepers {
             .expect("a sleeper is listed until it leaves");
         let sleeper = asleep.swap_remove(index);
         drop(asleep);
-        // No ring writes to the event descriptor of a thread that is no longer listed.
+        // No ring sets the event of a thread that is no longer listed.
         if sleeper.is_woken {
-            let _ = rustix::io::read(&*sleeper.event, &mut [0; 8]);
+            sleeper.event.clear();
         }
     }
 
@@ -108,23 +103,59 @@ impl SocketSleepers {
     }
 }
 
-/// Waits until a socket or `event` is ready. `None` if a socket may be.
-fn poll_sockets(
-    sockets: &[BorrowedFd<'_>],
-    event: &Arc<Descriptor>,
-    limit: Option<Duration>,
-) -> Option<Wake> {
-    let limit = limit.map(|limit| Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    });
-    let awaited = sockets.iter().copied().chain([event.as_fd()]);
-    let mut awaited: Vec<_> = awaited
-        .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-        .collect();
-    match poll(&mut awaited, limit.as_ref()) {
-        Ok(0) => Some(Wake::Timeout),
-        Err(Errno::INTR) => Some(Wake::Interrupted),
-        _ => None,
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::doorbell::Doorbell;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    /// A waiter like the runtime's: note the rings, look for the thing, sleep. Loom reports a
+    /// deadlock if a ring is lost.
+    fn wait_for(bell: &Doorbell, event: &Arc<WakeEvent>, thing: &AtomicBool) {
+        loop {
+            let seen = bell.rings();
+            if thing.load(Ordering::SeqCst) {
+                return;
+            }
+            bell.sleep_at(seen, None, &[], event);
+        }
+    }
+
+    fn ringer(bell: &Arc<Doorbell>, thing: &Arc<AtomicBool>) -> thread::JoinHandle<()> {
+        let (bell, thing) = (bell.clone(), thing.clone());
+        thread::spawn(move || {
+            thing.store(true, Ordering::SeqCst);
+            bell.ring();
+        })
+    }
+
+    /// The event is clear after the sleep, even if the ring comes late: another sleep at the event
+    /// would otherwise end at once.
+    #[test]
+    fn loom_no_ring_is_lost_on_a_sleeper_at_sockets() {
+        crate::sync::check(|| {
+            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::default());
+            let event = Arc::new(WakeEvent::new().unwrap());
+            let ringer = ringer(&bell, &thing);
+            wait_for(&bell, &event, &thing);
+            ringer.join().unwrap();
+            assert!(!event.is_set());
+        });
+    }
+
+    #[test]
+    fn loom_every_sleeper_at_sockets_is_woken() {
+        crate::sync::check(|| {
+            let (bell, thing) = (Arc::new(Doorbell::default()), Arc::default());
+            let ringer = ringer(&bell, &thing);
+            let other = thread::spawn({
+                let (bell, thing) = (bell.clone(), thing.clone());
+                move || wait_for(&bell, &Arc::new(WakeEvent::new().unwrap()), &thing)
+            });
+            wait_for(&bell, &Arc::new(WakeEvent::new().unwrap()), &thing);
+            other.join().unwrap();
+            ringer.join().unwrap();
+        });
     }
 }

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use titin_os::Descriptor;
+use crate::sync::WakeEvent;
 
 /// How long a caller looks for messages before sleep.
 pub trait SpinPolicy {
@@ -23,9 +23,9 @@ pub trait SpinPolicy {
     }
 
     /// Sleeps until one of `sockets` is ready, after the spin or in place of the spin. False if the
-    /// wait is over, or the policy leaves the sleep to the caller. `event` is an event descriptor
-    /// that no other thread uses, to wake the thread.
-    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<Descriptor>) -> bool {
+    /// wait is over, or the policy leaves the sleep to the caller. No other thread sleeps at
+    /// `event`.
+    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
         let _ = (sockets, event);
         false
     }

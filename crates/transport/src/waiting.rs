@@ -8,13 +8,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use titin_os::Descriptor;
-
 use crate::carrier::Carrier;
 use crate::doorbell::Doorbell;
 use crate::inbox::{Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
-use crate::sync::Wake;
+use crate::sync::{Wake, WakeEvent};
 
 /// How long a waiter spins before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
@@ -80,7 +78,7 @@ impl SpinPolicy for DoorbellSpin<'_> {
         self.wake.is_none() && self.bell.spend_crowded()
     }
 
-    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<Descriptor>) -> bool {
+    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
         if self.wake.is_none() {
             let left = self.limit.map(|limit| limit.saturating_sub(self.elapsed()));
             self.wake = self.bell.sleep_at(self.seen, left, sockets, event);

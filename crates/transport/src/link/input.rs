@@ -6,9 +6,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use titin_os::Descriptor;
 use titin_wire::Malformed;
 
 use super::reader::FrameReader;
@@ -19,6 +18,7 @@ use super::{Handler, Link, LinkId};
 use crate::conduit_table::ConduitTable;
 use crate::error::Lost;
 use crate::spin::SpinPolicy;
+use crate::sync::WakeEvent;
 
 /// The most bytes read from one link in a turn.
 const TURN: usize = 4 << 20;
@@ -56,7 +56,7 @@ pub(crate) struct LinkInput {
     begun: bool,
     ended: Option<EndedStreams>,
     /// Wakes a caller that sleeps at the sockets; made at the first sleep.
-    event: Option<Arc<Descriptor>>,
+    event: Option<Arc<WakeEvent>>,
     /// Why nothing more can be read. The reactor learns of the error at its next read.
     lost: Option<Lost>,
 }
@@ -126,8 +126,7 @@ impl LinkInput {
             return false;
         }
         if self.event.is_none() {
-            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-            self.event = event.ok().map(|event| Arc::new(event.into()));
+            self.event = WakeEvent::new().ok().map(Arc::new);
         }
         let Some(event) = &self.event else {
             return false;

@@ -99,11 +99,13 @@ impl<'a> ReadingSide<'a> {
         }
         let attended = AttendedLink::new(link);
         let input = link.take_input()?;
-        input.may_sleep().then_some(ReadingSide {
+        let taken = ReadingSide {
             input,
             link: owned,
             _attended: attended,
-        })
+        };
+        // No event announces bytes that came behind the handshake.
+        taken.read()
     }
 
     fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {

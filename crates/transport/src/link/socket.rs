@@ -76,7 +76,7 @@ fn is_of_link(error: Errno) -> bool {
 }
 
 /// A time for the system.
-pub(crate) fn timespec(time: Duration) -> Timespec {
+pub(super) fn timespec(time: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),

@@ -344,8 +344,8 @@ impl<'a> MessageInProgress<'a> {
         self.begun
     }
 
-    /// Writes the next frame, waiting for room in the socket. If the frame stalls, the rest of the frame is copied to the writer, and the copied bytes of payload are
-    /// added to `copied`.
+    /// Writes the next frame, waiting for room in the socket. If the frame stalls, the rest of the
+    /// frame is copied to the writer, and the copied bytes of payload are added to `copied`.
     pub(super) fn write_next(
         &mut self,
         writer: &mut FrameWriter,
