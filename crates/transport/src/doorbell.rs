@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,9 +16,6 @@ use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
 use crate::socket_sleepers::SocketSleepers;
 use crate::sync::{Ordering, Wake, WakeEvent};
-
-/// How many sleeps at sockets may follow an offer of a crowded core before the next offer.
-const CROWDED_SLEEPS: u32 = 16;
 
 /// Rung by every awaited event of an instance. Threads of the program wait at the instance's
 /// doorbell.
@@ -29,9 +26,8 @@ const CROWDED_SLEEPS: u32 = 16;
 pub struct Doorbell {
     memory: BellMemory,
     socket_sleepers: SocketSleepers,
-    /// Whether other threads wanted the core at a waiter's last offer: then not 0, and how many
-    /// sleeps at sockets may follow before the next offer.
-    crowded: AtomicU32,
+    /// Whether other threads wanted the core at a waiter's last offer.
+    crowded: AtomicBool,
     listener: OnceLock<BellListener>,
 }
 
@@ -64,7 +60,7 @@ impl Default for Doorbell {
         Doorbell {
             memory,
             socket_sleepers: SocketSleepers::default(),
-            crowded: AtomicU32::new(0),
+            crowded: AtomicBool::new(false),
             listener: OnceLock::new(),
         }
     }
@@ -167,20 +163,11 @@ impl Doorbell {
 
     /// Whether other threads wanted the core at a waiter's last offer.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.crowded.load(Ordering::Relaxed) > 0
+        self.crowded.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_crowded(&self, crowded: bool) {
-        let sleeps = if crowded { CROWDED_SLEEPS } else { 0 };
-        self.crowded.store(sleeps, Ordering::Relaxed);
-    }
-
-    /// As [`Doorbell::is_crowded`], for a thread that then sleeps without an offer of the core.
-    pub(crate) fn spend_crowded(&self) -> bool {
-        let sleeps = self.crowded.load(Ordering::Relaxed);
-        self.crowded
-            .store(sleeps.saturating_sub(1), Ordering::Relaxed);
-        sleeps > 0
+        self.crowded.store(crowded, Ordering::Relaxed);
     }
 
     pub(crate) fn words(&self) -> &BellWords {

@@ -276,7 +276,6 @@ impl Link {
         };
         loop {
             match input.read(self, &|| false) {
-                Ok(0) if policy.prefers_sleep() && input.sleep(self, policy) => {}
                 Ok(count) if policy.is_over(count) && !input.sleep(self, policy) => return,
                 Ok(_) => {}
                 Err(_) => return self.hang_up(),

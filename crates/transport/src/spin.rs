@@ -17,12 +17,7 @@ pub trait SpinPolicy {
         32
     }
 
-    /// Whether a sleep at sockets without bytes is better than another look.
-    fn prefers_sleep(&mut self) -> bool {
-        false
-    }
-
-    /// Sleeps until one of `sockets` is ready, after the spin or in place of the spin. False if the
+    /// Sleeps until one of `sockets` is ready, after the spin. False if the
     /// wait is over, or the policy leaves the sleep to the caller. No other thread sleeps at
     /// `event`.
     fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {

@@ -74,10 +74,6 @@ impl SpinPolicy for DoorbellSpin<'_> {
         if self.bell.is_crowded() { 1 } else { LOOKS }
     }
 
-    fn prefers_sleep(&mut self) -> bool {
-        self.wake.is_none() && self.bell.spend_crowded()
-    }
-
     fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
         if self.wake.is_none() {
             let left = self.limit.map(|limit| limit.saturating_sub(self.elapsed()));
