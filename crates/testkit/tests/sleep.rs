@@ -1,10 +1,17 @@
 //! A caller that waits for a message by tcp sleeps at the sockets of the link, and wakes for rings of its doorbell, too.
 
+use std::io::IoSlice;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use titin_testkit::{Inlet, Outlet, Pair, PairEnd, pattern, until};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, gettid};
+use rustix::event::{EventfdFlags, eventfd};
+use titin_os::descriptors;
+use titin_testkit::{Host, Inlet, Outlet, Pair, PairEnd, pattern, play_part, start_part, until};
 use titin_transport::{Doorbell, InboxOptions, Lost};
 
 /// Messages of each sender in a test.
@@ -104,21 +111,34 @@ fn every_ring_wakes_a_caller_that_sleeps_at_sockets() {
     });
 }
 
-/// A caller that sleeps at the right end of a pair until it is told to end.
-fn with_a_sleeper(pair: &Pair, act: impl FnOnce()) {
-    let (bell, over) = (&pair.right.bell, AtomicU32::new(0));
-    let carrier = &*pair.right.carrier;
+/// Calls `act` while another thread waits at the end of a link, with the number of that thread.
+fn with_a_sleeper(end: &PairEnd, act: impl FnOnce(Pid)) {
+    let (bell, over) = (&end.bell, AtomicU32::new(0));
+    let carrier = &*end.carrier;
+    let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            tell.send(gettid()).unwrap();
             until(bell, Some(carrier), || {
                 (over.load(Ordering::Acquire) > 0).then_some(())
             });
         });
-        about_a_spin(3);
-        act();
+        act(told.recv().unwrap());
         over.store(1, Ordering::Release);
         bell.ring();
     });
+}
+
+/// Waits until a thread of this process sleeps.
+fn until_asleep(thread: Pid) {
+    let sleeps = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        // The name of the thread, in parentheses, may have any letters.
+        stat.rsplit_once(") ").unwrap().1.starts_with('S')
+    };
+    while !sleeps() {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -129,7 +149,7 @@ fn the_reactor_learns_of_the_end_though_a_caller_sleeps() {
         } else {
             Pair::streams(3)
         };
-        with_a_sleeper(&pair, || {
+        with_a_sleeper(&pair.right, |_| {
             about_a_spin(round);
             let (left, link) = pair.left.tcp.as_ref().unwrap();
             match round % 3 {
@@ -146,11 +166,85 @@ fn the_reactor_learns_of_the_end_though_a_caller_sleeps() {
 fn the_reactor_stops_though_a_caller_sleeps() {
     for round in 0..50 {
         let pair = Pair::tcp();
-        with_a_sleeper(&pair, || {
+        with_a_sleeper(&pair.right, |_| {
             about_a_spin(round);
             pair.right.tcp.as_ref().unwrap().0.reactor.stop();
         });
     }
+}
+
+/// The other process. No test of its own.
+#[test]
+#[ignore = "started by the other tests"]
+fn part() {
+    let (_, _side, mut lines) = play_part();
+    // Until the caller ends the process.
+    lines.next();
+}
+
+#[test]
+fn the_reactor_learns_of_the_death_of_the_peer_though_a_caller_sleeps() {
+    for _ in 0..5 {
+        let (mut child, end) = start_part("stay", Host::listen);
+        with_a_sleeper(&end, |thread| {
+            until_asleep(thread);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let (host, _) = end.tcp.as_ref().unwrap();
+            assert_eq!(host.events.lost(), Lost::Closed);
+        });
+    }
+}
+
+#[test]
+fn a_sender_without_room_learns_of_the_death_of_the_peer() {
+    let (mut child, end) = start_part("stay", Host::listen);
+    // The process reads nothing any more, and the message is far larger than the sockets' buffers.
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGSTOP).unwrap();
+    let outlet = end.outlet(1, InboxOptions::default());
+    let bytes = vec![0; 256 << 20];
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            tell.send(gettid()).unwrap();
+            // The sender fails, or has copied the rest of the message before the death.
+            let _ = outlet.send_numbered(0, &[IoSlice::new(&bytes)]);
+        });
+        until_asleep(told.recv().unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (host, _) = end.tcp.as_ref().unwrap();
+        assert_eq!(host.events.lost(), Lost::Closed);
+    });
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn a_ring_in_a_forked_child_touches_no_descriptor_of_the_child() {
+    let pair = Pair::tcp();
+    let bell = &pair.right.bell;
+    with_a_sleeper(&pair.right, |thread| {
+        until_asleep(thread);
+        // SAFETY: the child of this process, which has several threads, makes plain system calls
+        // only and leaves by one.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                // SAFETY: taken out of the table, they are the child's to close, once.
+                descriptors::take_all().for_each(|raw| drop(unsafe { OwnedFd::from_raw_fd(raw) }));
+                // The child opens files with the numbers of the closed ones.
+                let flags = EventfdFlags::NONBLOCK;
+                let own = [(); 256].map(|()| eventfd(0, flags).ok());
+                bell.ring();
+                let is_set = |event: &OwnedFd| rustix::io::read(event, &mut [0; 8]).is_ok();
+                let touched = own.iter().flatten().any(is_set);
+                // SAFETY: ends the process without running anything of the parent's.
+                unsafe { nix::libc::_exit(i32::from(touched)) }
+            }
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
+            }
+        }
+    });
 }
 
 #[test]
@@ -161,7 +255,8 @@ fn control_messages_are_heard_while_a_caller_sleeps_and_after() {
         pair.right.tcp.as_ref().unwrap(),
     );
     for round in 0..300u64 {
-        with_a_sleeper(&pair, || {
+        with_a_sleeper(&pair.right, |_| {
+            about_a_spin(round);
             left.1.tell(&round.to_le_bytes());
             assert_eq!(right.0.events.control(), round.to_le_bytes());
         });
