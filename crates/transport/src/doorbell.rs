@@ -3,7 +3,8 @@
 //! A doorbell has a count of rings and a count of sleepers. A waiter notes the rings, looks whether
 //! the awaited thing is there, and sleeps only if the rings are unchanged, so no ring is lost. A
 //! ring makes a system call only if a thread sleeps. The words of a doorbell lie in memory mapped
-//! by peers on the host, so peers can ring the bell, too. The loops of waiting itself are in
+//! by peers on the host, so peers can ring the bell, too. A thread that sleeps at sockets has an
+//! entry beside the words ([`crate::socket_sleepers`]). The loops of waiting itself are in
 //! [`crate::waiting`].
 
 use std::fmt;

@@ -4,8 +4,10 @@
 //! single stream, or [further streams](streams) for large messages. The carriers of media with
 //! sockets are built on links.
 //!
-//! **Reading.** One thread at a time reads: the reactor's, or for a moment a caller that waits for
-//! a message of the link. A caller's read saves the way through the reactor.
+//! **Reading.** One thread at a time reads: a caller that waits for a message of the link, a sender
+//! without [room], or else the reactor's thread. A caller's read saves the way through the reactor.
+//! While callers read, the reactor watches the link for its end alone. The last caller to leave has
+//! the reactor watch for bytes again, so no bytes stay unread.
 //!
 //! **Writing.** A sender writes from its own memory, one frame at a time, each in its
 //! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message

@@ -17,9 +17,8 @@ pub trait SpinPolicy {
         32
     }
 
-    /// Sleeps until one of `sockets` is ready, after the spin. False if the
-    /// wait is over, or the policy leaves the sleep to the caller. No other thread sleeps at
-    /// `event`.
+    /// Sleeps until one of `sockets` is ready, after the spin. False if the wait is over, or the
+    /// policy leaves the sleep to the caller. No other thread sleeps at `event`.
     fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
         let _ = (sockets, event);
         false

@@ -2,7 +2,8 @@
 //!
 //! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
 //! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
-//! offers the core between two looks.
+//! offers the core between two looks. A waiter with one carrier, by sockets, then sleeps at the
+//! sockets, and goes on to take in messages. Any other waiter sleeps at the words of the doorbell.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

@@ -54,7 +54,8 @@ impl<'a> RoomWait<'a> {
     }
 
     /// Leaves the reading side to other threads. A thread that waits for its turn to write must not
-    /// keep the reading side.
+    /// keep the reading side: the thread at work may wait for room that comes only once this link is
+    /// read.
     pub(super) fn release(&mut self) {
         self.reading = None;
     }
@@ -82,7 +83,11 @@ impl<'a> RoomWait<'a> {
             let left = deadline.saturating_duration_since(Instant::now());
             let read = self.reading.iter().flat_map(ReadingSide::sockets);
             match poll_both(&sockets, read, left)? {
-                Ready::Nothing => return Ok(false),
+                Ready::Nothing => {
+                    // The copy of the rest takes time, and the other end may be sending.
+                    self.release();
+                    return Ok(false);
+                }
                 Ready::Room => return Ok(true),
                 Ready::Bytes => self.reading = self.reading.take().and_then(ReadingSide::read),
             }
