@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::{FromRawFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
@@ -113,20 +113,33 @@ fn every_ring_wakes_a_caller_that_sleeps_at_sockets() {
 
 /// Calls `act` while another thread waits at the end of a link, with the number of that thread.
 fn with_a_sleeper(end: &PairEnd, act: impl FnOnce(Pid)) {
-    let (bell, over) = (&end.bell, AtomicU32::new(0));
-    let carrier = &*end.carrier;
+    let (bell, carrier) = (&*end.bell, &*end.carrier);
+    let over = AtomicBool::new(false);
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             tell.send(gettid()).unwrap();
             until(bell, Some(carrier), || {
-                (over.load(Ordering::Acquire) > 0).then_some(())
+                over.load(Ordering::Acquire).then_some(())
             });
         });
+        // The other thread ends even if `act` panics.
+        let _end = EndOfWait { bell, over: &over };
         act(told.recv().unwrap());
-        over.store(1, Ordering::Release);
-        bell.ring();
     });
+}
+
+/// Ends the wait of another thread once dropped.
+struct EndOfWait<'a> {
+    bell: &'a Doorbell,
+    over: &'a AtomicBool,
+}
+
+impl Drop for EndOfWait<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        self.bell.ring();
+    }
 }
 
 /// Waits until a thread of this process sleeps.
