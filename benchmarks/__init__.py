@@ -1,1 +1,2 @@
-"""Benchmarks of titin next to its rivals: one question per module, both timed in turn in the same run."""
+"""Benchmarks of titin beside its rivals: one question per module. Titin and the rival are timed in turn in the same
+run."""

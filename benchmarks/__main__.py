@@ -55,12 +55,12 @@ QUESTIONS = {
     "pull": pull.main,
 }
 
-#: What runs only when it is asked for, and for ``make papers``.
+#: Benchmarks that run only if named on the command line, and for ``make papers``.
 APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull"}
 
 
 def measure(name: str, *, quick: bool) -> float:
-    """Answers one question and keeps the records; the seconds that took."""
+    """Answers one question and keeps the records; returns the seconds that the benchmark took."""
     begin = time.monotonic()
     records = QUESTIONS[name](quick=quick)
     took = time.monotonic() - begin
@@ -69,7 +69,7 @@ def measure(name: str, *, quick: bool) -> float:
 
 
 def main() -> None:
-    """Runs what was asked for and writes the tables."""
+    """Runs the named benchmarks, by default nearly all, and writes the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(QUESTIONS)}; by default all but {', '.join(APART)}"

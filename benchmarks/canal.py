@@ -1,4 +1,4 @@
-"""What it costs to compute a canal as two coupled sections: section 4.1 of the MUSCLE 2 paper, with miniapps/canal."""
+"""The cost of computing a canal as two coupled sections: section 4.1 of the MUSCLE 2 paper, with miniapps/canal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from benchmarks.harness import RESULTS, ROOT, Figures, Record, compare, progress
 QUESTION = "A step of a lattice Boltzmann canal, in two coupled sections and in one piece"
 MINIAPP = ROOT / "miniapps" / "canal"
 
-#: Points per metre; those of the paper begin with 0.5.
+#: Points per metre. The sizes of the paper begin with 0.5.
 SMALL, ALL = [0.25, 0.5], [0.25, 0.5, 0.75, 1.0]
 
-#: Steps that are timed, as in the paper, after some that are not.
+#: The number of timed steps, as in the paper, and of the steps before them that are not timed.
 STEPS, WARMUP = 100, 5
 
 WHOLE = "one program, Open MPI"
@@ -30,20 +30,21 @@ WAYS = {"fields": "fields", "gathered": "gathered at rank 0"}
 OUTSIDE = "outside of collide"
 PARTS = ["collide", "halo", "gather", "exchange", "update"]
 
-#: What a coupled step may take of a whole one at 0.5 points per metre, and how many µs more at any size.
+#: A coupled step may take TARGET times as long as a step of the whole canal at 0.5 points per metre. At any size, a
+#: coupled step may take LIMIT µs more.
 TARGET, LIMIT = 1.01, 100.0
 
-#: By how much the whole may differ between begin and end of a round, and how many rounds are taken again at most.
+#: The whole canal may differ by SAME between begin and end of a round. At most SPARE rounds are repeated.
 SAME, SPARE = 0.05, 3
 
 
 def main(quick: bool) -> list[Record]:
-    """The smaller sizes, in many rounds."""
+    """Measures the smaller sizes, in many rounds."""
     return measure(SMALL[:1] if quick else SMALL, 1 if quick else 7)
 
 
 def sizes(quick: bool) -> list[Record]:
-    """All sizes, three times each as in the paper."""
+    """Measures all sizes, three times each as in the paper."""
     found = measure(ALL, 1 if quick else 3)
     if not quick:
         with scratch() as name:
@@ -54,7 +55,7 @@ def sizes(quick: bool) -> list[Record]:
 
 
 def measure(resolutions: Sequence[float], rounds: int) -> list[Record]:
-    """Whole and coupled, by fields and gathered, in every round."""
+    """Measures the whole canal and the coupled sections, by fields and gathered, in every round."""
     found = []
     for resolution in resolutions:
         figures = steady(rounds, {way: canal(resolution, way) for way in (WHOLE, *WAYS)})
@@ -77,8 +78,12 @@ def measure(resolutions: Sequence[float], rounds: int) -> list[Record]:
 
 
 def steady(rounds: int, contenders: Mapping[str, Callable[[], dict[str, Any]]]) -> Figures:
-    """Times the whole, then the coupled ones, then the whole again, of which the mean counts. A machine may change its
-    speed in between: a round in which the whole has not taken the same both times is taken again."""
+    """Times the whole canal, then the coupled sections, then the whole canal again; the mean of the two times of the
+    whole counts.
+
+    The machine may change its speed within a round. So a round whose two times of the whole canal differ too much is
+    repeated.
+    """
     names, spare = list(contenders), SPARE
     figures: Figures = {}
     for number in range(rounds):
@@ -109,8 +114,11 @@ def program() -> Path:
 
 
 def canal(resolution: float, way: str) -> Callable[[], dict[str, Any]]:
-    """A run; µs of a step and of its parts, on average, and the last state. Outside of `collide` is what a step costs
-    whoever comes last to an exchange, and so waits for nobody: the median of the least that any rank spent there."""
+    """A run. Gives µs of a step and of its parts, on average, and the last state.
+
+    The time outside of `collide` is what a step costs the last rank at an exchange, which waits for no other rank: the
+    median over the steps of the least time that any rank spent outside of `collide`.
+    """
     text = model(program(), resolution, way)
 
     def once() -> dict[str, Any]:
@@ -131,7 +139,7 @@ def canal(resolution: float, way: str) -> Callable[[], dict[str, Any]]:
 
 
 def points(resolution: float) -> tuple[int, int, int]:
-    """Along, across and upwards: 13,000 m by 40 m by 10 m, both ends counted."""
+    """Points along, across and upwards: 13,000 m by 40 m by 10 m, both ends counted."""
     along, across, upwards = (int(metres * resolution + 0.5) + 1 for metres in (13_000, 40, 10))
     return along, across, upwards
 

@@ -1,4 +1,4 @@
-"""How long it takes to read and check a large description, next to the ymmsl package."""
+"""The time to read and check a large description, beside the ymmsl package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(time.perf_counter() - begin)
 
 
 def write(path: Path, components: int, degree: int) -> None:
-    """Writes a model in which every component sends to the next ``degree`` ones."""
+    """Writes a model in which every component sends to the next ``degree`` components."""
     lines = [
         "ymmsl_version: v0.2",
         "description: Large, for timing.",
@@ -51,7 +51,7 @@ def write(path: Path, components: int, degree: int) -> None:
 
 
 def main(quick: bool) -> list[Record]:
-    """The whole command against loading and checking inside Python (its start-up is not counted)."""
+    """Compares the whole command with loading and checking inside Python (without Python's start-up)."""
     rival = rival_python()
     with scratch() as name:
         folder = Path(name)
@@ -69,7 +69,7 @@ def main(quick: bool) -> list[Record]:
             def other(model: Path = model) -> float:
                 return float(run([rival, "rival.py", model], folder))
 
-            # The rival takes half a minute for the large one.
+            # The rival takes half a minute for the large model.
             rounds, beside = (3, 1 if components > 100 else 3) if quick else (15, 15 if components <= 100 else 3)
             pairs = alternate(beside, titin, other)
             alone = [titin() for _ in range(rounds - beside)]

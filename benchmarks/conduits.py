@@ -1,4 +1,4 @@
-"""What a message costs where many conduits are open between two programs in C."""
+"""The cost of a message while many conduits are open between two programs in C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNTS = [1, 10, 100, 1000]
 
 
 def main(quick: bool) -> list[Record]:
-    """All numbers of conduits, a run for each, in every round."""
+    """Runs every number of conduits once in every round."""
     rounds, trips = (2, 1000) if quick else (15, 5000)
     program = native.build("conduits_titin")
 
@@ -41,6 +41,6 @@ def main(quick: bool) -> list[Record]:
 
 
 def every(contender: Callable[[int], native.Times]) -> native.Times:
-    """All numbers of conduits, one after the other."""
+    """Runs all numbers of conduits, one after the other."""
     runs = [contender(count) for count in COUNTS]
     return lambda: {count: time for run in runs for count, time in run().items()}

@@ -1,4 +1,4 @@
-"""How long it takes from the death of one instance until the last of the others knows, next to MUSCLE3."""
+"""The time from the death of one instance until the last of the other instances knows, beside MUSCLE3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITER = PROGRAMS / "waiter.py"
 
 
 def model(python: Path, library: str, count: int, folder: Path) -> str:
-    """A ring of ``count`` instances, each of which waits for its neighbour for ever."""
+    """The description of a ring of ``count`` instances, each of which waits for its neighbour for ever."""
     lines = [
         "ymmsl_version: v0.2",
         "description: Everybody waits, until one dies.",
@@ -52,7 +52,8 @@ def model(python: Path, library: str, count: int, folder: Path) -> str:
 
 
 def kill_one(command: list[str | Path], folder: Path, count: int) -> float:
-    """Starts the ring, kills its first instance, and takes the time until the last of the others has its error."""
+    """Starts the ring, kills its first instance, and returns the seconds until the last of the other instances has its
+    error."""
     with subprocess.Popen(
         [str(word) for word in command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as run:
@@ -62,7 +63,7 @@ def kill_one(command: list[str | Path], folder: Path, count: int) -> float:
             time.sleep(0.01)
         time.sleep(0.3)
         pids = [int((folder / f"{number}.pid").read_text()) for number in range(count)]
-        # Watched without a core of our own: there are few, and those who die need them.
+        # This process sleeps while it watches: there are few cores, and the dying programs need them.
         handles = {os.pidfd_open(pid): pid for pid in pids[1:]}
         poll = select.poll()
         for handle in handles:
@@ -79,13 +80,13 @@ def kill_one(command: list[str | Path], folder: Path, count: int) -> float:
     ends = []
     for number, pid in enumerate(pids[1:], start=1):
         error = folder / f"{number}.error"
-        # A program that was ended without an error has not lived to write one.
+        # A program that was killed before it had its error has written none.
         ends.append(float(error.read_text()) if error.exists() else gone[pid])
     return max(ends) - begin
 
 
 def titin(count: int) -> float:
-    """Seconds until the last error in a ring of titin's."""
+    """Seconds until the last error in a ring of titin."""
     with scratch() as name:
         folder = Path(name)
         (folder / "ring.ymmsl").write_text(model(PYTHON, "titin", count, folder))
@@ -93,7 +94,7 @@ def titin(count: int) -> float:
 
 
 def muscle3(count: int) -> float:
-    """The same for MUSCLE3."""
+    """Seconds until the last error in a ring of MUSCLE3."""
     python = rival_python()
     with scratch() as name:
         folder = Path(name)
@@ -104,9 +105,10 @@ def muscle3(count: int) -> float:
 
 
 def main(quick: bool) -> list[Record]:
-    """With 2 and with 50 instances. 100 kills of titin's; MUSCLE3's slow starts allow fewer beside them.
+    """Measures 2 and 50 instances: 100 kills with titin, and fewer with MUSCLE3, which starts slowly.
 
-    MUSCLE3's planner does not start 50 instances that compute at once on fewer cores, so there are 2 of its beside 50.
+    MUSCLE3's planner does not start 50 instances that compute at once on fewer cores. So 50 instances of titin stand
+    beside 2 instances of MUSCLE3.
     """
     question = "From the kill -9 of an instance to the last error of the others"
     records = []

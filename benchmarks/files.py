@@ -1,4 +1,4 @@
-"""What a message costs through files, one way, on the disk and in memory, next to files written and renamed by hand."""
+"""The cost of a message through files, one way, on disk and in memory, beside files written and renamed by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = {"disk": native.FOLDER, "memory": Path("/dev/shm")}
 
 
 def main(quick: bool) -> list[Record]:
-    """Both places, a run of each side in every round."""
+    """Runs each side in both places once in every round."""
     rounds, share = (2, 64) if quick else (11, 16)
     task = Task(share=share, largest=SIZES[-1])
     native.FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""What all benchmarks share: timing in turn, the statistics, the records and the table.
+"""The common part of all benchmarks: timing in turn, the statistics, the records and the table.
 
-A figure without its rival beside it is not a result. Each round times titin and then the rival (the order swaps every
-round), so that what else the machine does falls on both. The ratio is the median of the rounds' ratios, with an
-interval of at least 95 % from order statistics (no assumption about the distribution). Where a slow rival has fewer
-rounds, the ratio is that of the medians, and its interval spans what the two intervals allow. Below six rounds no order
-statistic reaches 95 %, and the whole range stands in the interval's place.
+A figure without its rival beside it is not a result. Each round times titin and then the rival; the order swaps every
+round, so that other work of the machine falls on both. The ratio is the median of the rounds' ratios, with an interval
+of at least 95 % from order statistics (without an assumption about the distribution). Where a slow rival has fewer
+rounds, the ratio is the ratio of the medians, and its interval spans the ratios that the two intervals allow. Below six
+rounds no order statistic reaches 95 %, and the whole range takes the interval's place.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-#: Where a quick look leaves its figures, which are no results.
+#: The folder for the figures of quick runs, which are no results.
 LOOKS = ROOT / "build" / "benchmarks" / "looks"
 PROGRAMS = ROOT / "benchmarks" / "programs"
 RIVALS = ROOT / "build" / "rivals"
 MUSCLE3 = "muscle3==0.11.0"
 KIB, MIB = 1 << 10, 1 << 20
 
-#: The sizes that the table shows; the others are in the records, and in a picture. A row with a target is always shown.
+#: The sizes in the table. The records and the pictures have all sizes. A row with a target is always shown.
 SHOWN = {None, 0, 64, 256, KIB, 64 * KIB, MIB, 64 * MIB}
 
-#: What sweeps find: for each contender, for each case, a figure a round.
+#: The figures of a sweep: by contender and case, a figure for each round.
 Figures = dict[str, dict[Any, list[float]]]
 
 PAIR = """\
@@ -67,7 +67,7 @@ resources:
 
 @dataclass
 class Record:
-    """One answer: titin's figure, the rival's, and their ratio (below 1, titin is better)."""
+    """One answer: titin's figure, the rival's figure, and their ratio (below 1, titin is better)."""
 
     question: str
     case: str
@@ -77,20 +77,21 @@ class Record:
     rival: float
     unit: str
     ratio: float
-    #: What the ratio is to reach.
+    #: The ratio to reach.
     target: float | None
     rounds: int
     rival_rounds: int = 0
-    #: What titin's own figure is to reach, where the target is no ratio.
+    #: The figure that titin itself is to reach, where the target is no ratio.
     limit: float | None = None
     spread: dict[str, list[float]] = field(default_factory=dict)
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:
-    """The narrowest interval of order statistics that holds the median with 95 % or more; of fewer than six, all."""
+    """The narrowest interval of order statistics that holds the median with 95 % or more; the whole range of fewer than
+    six."""
     ordered = sorted(samples)
     count = len(ordered)
-    # The median is outside if no more than `low` samples lie on one side of it, each of which does so with one half.
+    # The median is outside if at most `low` samples lie on one side of it. Each sample lies there with probability 1/2.
     low, rare = 0, 1 / 2**count
     while 2 * (rare := rare + math.comb(count, low + 1) / 2**count) <= 0.05:
         low += 1
@@ -109,7 +110,8 @@ def compare(
     target: float | None = None,
     limit: float | None = None,
 ) -> Record:
-    """Makes a record of rounds, each titin's figure and the rival's; ``alone`` are titin's with none beside them."""
+    """Makes a record of rounds. ``pairs`` has titin's figure and the rival's of each round, ``alone`` titin's figures
+    of rounds without a rival."""
     ours, theirs = [a for a, _ in pairs] + list(alone), [b for _, b in pairs]
     if alone:
         ratio = statistics.median(ours) / statistics.median(theirs)
@@ -144,7 +146,8 @@ def beside_all(
     target: float,
     size: int | None = None,
 ) -> list[Record]:
-    """A record beside each rival; ``times`` are all figures, round by round. The best one has the target."""
+    """A record for each rival; ``times`` has all figures, round by round. The record of the best rival has the
+    target."""
     rivals = [name for name in times if name != "titin"]
     best = min(rivals, key=lambda name: statistics.median(times[name]))
     return [
@@ -162,7 +165,7 @@ def beside_all(
 
 
 def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float]) -> list[tuple[float, float]]:
-    """Times both in every round, titin first in even ones."""
+    """Times titin and the rival in every round, titin first in even rounds."""
     pairs = []
     for number in range(rounds):
         if number % 2 == 0:
@@ -178,7 +181,8 @@ def alternate(rounds: int, titin: Callable[[], float], rival: Callable[[], float
 
 
 def sweep(rounds: int, contenders: Mapping[str, Callable[[], Mapping[Any, float]]]) -> Figures:
-    """Times all contenders in every round, each by a call that finds a figure for every case. Who begins changes."""
+    """Times all contenders in every round, each by a call that gives a figure for every case. The first contender
+    changes from round to round."""
     names = list(contenders)
     figures: Figures = {name: {} for name in names}
     for number in range(rounds):
@@ -192,24 +196,27 @@ def sweep(rounds: int, contenders: Mapping[str, Callable[[], Mapping[Any, float]
 
 
 def progress(text: str) -> None:
-    """Says what is being done, on a line that the next one takes."""
+    """Shows the present work on a line of the terminal that the next text replaces."""
     if sys.stderr.isatty():
         print(f"\r\033[K  {text}" if text else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def pair(program: Path, macro: Sequence[object], micro: Sequence[object]) -> str:
-    """The model of a macro and a micro side that are one program with different arguments."""
+    """The model of a macro and a micro model, which are one program with different arguments."""
     arguments = [json.dumps([str(word) for word in words]) for words in (macro, micro)]
     return PAIR.format(program=program, macro=arguments[0], micro=arguments[1])
 
 
-#: Stands for a program where the one before it runs the instance too.
+#: Stands for a component whose instance the program of the component before it runs.
 HOSTED: tuple[str, Sequence[object]] = ("", ())
 
 
 def stepping(programs: Sequence[tuple[str | Path, Sequence[object]]], conduits: Sequence[str] = ()) -> str:
-    """The model of components c0, c1 and so on, an executable with its arguments each, that exchange messages in each
-    step. ``conduits`` are lines "c0.out: c1.in"; without them each sends to the next and the last to the first."""
+    """The model of components c0, c1 and so on, each an executable with arguments, that exchange messages in each step.
+
+    ``conduits`` are lines "c0.out: c1.in". Without conduits each component sends to the next, and the last to the
+    first.
+    """
     count = len(programs)
     lines = conduits or [f"c{number}.out: c{(number + 1) % count}.in" for number in range(count)]
     sending: dict[str, list[str]] = {}
@@ -236,7 +243,7 @@ def stepping(programs: Sequence[tuple[str | Path, Sequence[object]]], conduits: 
 
 
 def rival_python() -> Path:
-    """Python of an environment that has the rivals, made when it is first asked for."""
+    """The Python of an environment with the rivals. The first call makes the environment."""
     python = RIVALS / "bin" / "python"
     if not python.exists():
         print("  setting up the rivals' Python environment", file=sys.stderr)
@@ -246,7 +253,7 @@ def rival_python() -> Path:
 
 
 def run(command: Sequence[object], folder: Path, **environment: str) -> str:
-    """Runs a command to its end; its standard output. What it says is shown if it fails."""
+    """Runs a command to its end and returns its standard output. If the command fails, its output is shown."""
     done = subprocess.run(
         [str(word) for word in command],
         cwd=folder,
@@ -262,7 +269,7 @@ def run(command: Sequence[object], folder: Path, **environment: str) -> str:
 
 
 def scratch(place: Path = Path("/dev/shm")) -> tempfile.TemporaryDirectory[str]:
-    """A folder for one run, on memory where there is some: a benchmark of messages is none of the disk."""
+    """A folder for one run, in memory if there is such a place: the disk is no part of a benchmark of messages."""
     return tempfile.TemporaryDirectory(dir=place if place.is_dir() else None)
 
 
@@ -278,12 +285,12 @@ def machine() -> str:
 
 
 def named(size: int) -> str:
-    """A size as people say it."""
+    """A size with its unit."""
     return f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
 
 
 def save(name: str, records: Sequence[Record], *, quick: bool, took: float | None = None) -> None:
-    """Writes the records of one question, and how many seconds they took; and shows them."""
+    """Writes the records of one question, and the seconds that they took; prints the records."""
     folder = LOOKS if quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     data = {
@@ -298,7 +305,7 @@ def save(name: str, records: Sequence[Record], *, quick: bool, took: float | Non
 
 
 def load(name: str) -> list[Record]:
-    """The records of one question, as they were last measured in full; none if they never were."""
+    """The records of one question from the last full measurement; none if there was no full measurement."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return []
@@ -306,7 +313,7 @@ def load(name: str) -> list[Record]:
 
 
 def shown(records: Sequence[Record]) -> list[Record]:
-    """Those that are worth a line."""
+    """The records that are worth a line."""
     return [record for record in records if record.size_bytes in SHOWN or aim(record)]
 
 
@@ -321,14 +328,14 @@ def describe(record: Record) -> str:
 
 
 def aim(record: Record) -> str:
-    """What a record is to reach, in words: a ratio, or titin's own figure."""
+    """The target of a record, in words: a ratio, or titin's own figure."""
     if record.limit is not None:
         return f"{record.limit:g} {record.unit}"
     return "" if record.target is None else f"{record.target:g}"
 
 
 def reached(record: Record) -> str:
-    """Whether it has reached its target, or only its interval does."""
+    """Whether the record has reached its target, or only its interval has."""
     figure, spread, wanted = record.titin, record.spread["titin"], record.limit
     if wanted is None:
         figure, spread, wanted = record.ratio, record.spread["ratio"], record.target
@@ -337,7 +344,7 @@ def reached(record: Record) -> str:
 
 
 def table() -> None:
-    """Writes the targets and the tables of all results into benchmarks/README.md, between their marks."""
+    """Writes the targets and the tables of all results into benchmarks/README.md, between the marks for them."""
     readme = ROOT / "benchmarks" / "README.md"
     results = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
     found = {name: [Record(**record) for record in data["records"]] for name, data in results.items()}
@@ -360,7 +367,7 @@ def table() -> None:
 
 
 def targets(found: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Everything that has a target, and whether it is reached."""
+    """A table of all records with a target, and whether each has reached the target."""
     lines = ["| question | case | titin | rival | ratio | target | reached |"]
     lines.append("| --- | --- | ---: | --- | ---: | ---: | --- |")
     for name, records in found.items():
@@ -386,7 +393,7 @@ def row(record: Record) -> str:
 
 
 def between(text: str, mark: str, lines: Sequence[str]) -> str:
-    """The text with these lines between its marks."""
+    """The text with these lines between the comments of the mark."""
     begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     before, rest = text.split(begin, 1)
     return before + begin + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1]

@@ -13,30 +13,30 @@ from benchmarks.harness import KIB, Record, compare, named, run, scratch, steppi
 QUESTION = "Instructions for one message between two programs in C, shared memory"
 FIELD = "Instructions for one field of 1 KiB between two parallel programs in C, rows to columns, shared memory"
 SIZES = [0, 64, KIB]
-#: Ranks of each program, and how many fields take turns.
+#: The number of ranks of each program, and the number of fields that take turns.
 FIELDS = [(1, 1), (1, 100), (2, 1), (2, 100)]
-#: Of what MPI takes.
+#: Titin is to take at most this many times the instructions of MPI.
 TARGET = 1.5
-#: The difference of the two is the steady state.
+#: The numbers of trips of two runs. The difference of the runs is the steady state.
 TRIPS = (200, 600)
 CALLS = ("send", "receive")
 
-#: Starts all ranks of the counted ping-pong: for a call, a number of trips and a folder.
+#: Starts all ranks of the counted ping-pong. The arguments are a call, a number of trips and a folder.
 Start = Callable[[str, int, Path], None]
 
 
 def main(quick: bool) -> list[Record]:
-    """One run of each: the counts of two runs differ by less than one in a hundred."""
+    """Makes one run of each, since the counts of two runs differ by less than one in a hundred."""
     return [*messages(), *fields()]
 
 
 def messages() -> list[Record]:
-    """One message between two instances."""
+    """Counts one message between two instances."""
     found = []
     for size in SIZES:
         rivals: dict[str, Start] = {"MPICH": partial(ranks, native.MPICH, "mpich", size)}
         if size < KIB:
-            # From 512 B on, MPI_Send of Open MPI waits for progress of the receiver, so it has no count of its own.
+            # From 512 B on, MPI_Send of Open MPI waits for the receiver, so its own instructions cannot be told apart.
             rivals["Open MPI"] = partial(ranks, native.OPEN_MPI, "openmpi", size)
         for call in CALLS:
             ours = counted(partial(titin, size), call, 2)
@@ -55,7 +55,7 @@ def messages() -> list[Record]:
 
 
 def fields() -> list[Record]:
-    """One field, of all ranks of a side together."""
+    """Counts one field, over all ranks of a side together."""
     found = []
     for count, several in FIELDS:
         what = "one field" if several == 1 else f"one of {several} fields in turn"
@@ -81,7 +81,7 @@ def counted(start: Start, call: str, processes: int) -> float:
 
 
 def total(start: Start, call: str, trips: int, processes: int) -> int:
-    """The instructions of this call in a whole run, of all ranks of both sides together."""
+    """The instructions of this call in a whole run, over all ranks of both sides."""
     with scratch() as name:
         folder = Path(name)
         start(call, trips, folder)
@@ -93,13 +93,13 @@ def total(start: Start, call: str, trips: int, processes: int) -> int:
 
 
 def callgrind(call: str, folder: Path) -> list[object]:
-    """What goes before the command of a process."""
+    """The command that runs a process under callgrind, to be put before the process's own command."""
     flags = ["--tool=callgrind", "--collect-atstart=no", f"--toggle-collect=counted_{call}"]
     return ["valgrind", *flags, f"--callgrind-out-file={folder}/%p.out"]
 
 
 def titin(size: int, call: str, trips: int, folder: Path) -> None:
-    """Two instances of titin."""
+    """Runs two instances of titin."""
     program = native.build("counted_titin")
     command, *flags = callgrind(call, folder)
     sides = [(str(command), [*flags, program, side, size, trips, folder / "count"]) for side in (0, 1)]
@@ -107,13 +107,13 @@ def titin(size: int, call: str, trips: int, folder: Path) -> None:
 
 
 def ranks(launcher: Sequence[str], flavour: str, size: int, call: str, trips: int, folder: Path) -> None:
-    """Two ranks of an MPI, each under callgrind."""
+    """Runs two ranks of an MPI, each under callgrind."""
     program = native.rival("counted_mpi", flavour)
     run([*launcher, "-np", 2, *callgrind(call, folder), program, size, trips, folder / "count"], folder)
 
 
 def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -> None:
-    """Two instances of so many ranks, which pass so many fields to and fro in turn."""
+    """Runs two instances of ``count`` ranks, which pass ``several`` fields to and fro in turn."""
     program = native.parallel("counted_field_titin")
     counting = folder / "counting"
     counting.write_text(f'#!/bin/sh\nexec {" ".join(map(str, callgrind(call, folder)))} {program} "$@"\n')
@@ -133,7 +133,7 @@ def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -
 
 
 def typed(count: int, several: int, call: str, trips: int, folder: Path) -> None:
-    """The same by hand in one MPI job."""
+    """Runs one MPI job that exchanges the same fields by hand."""
     program = native.rival("counted_field_mpi", "mpich")
     launcher = [*native.MPICH, "-np", 2 * count, *callgrind(call, folder)]
     run([*launcher, program, several, trips, folder / "count"], folder)

@@ -1,9 +1,10 @@
 """Many instances and conduits: the experiment of the MUSCLE 2 paper (section 3.1), and separate Python programs.
 
-Each of n instances has a conduit to each of the m/n instances behind it, sends an empty message by each, receives one
-by each, and exits. Timed is `titin run` from its start to its end: all of it, as the paper has it, and without reading
-and checking the description, which is what `titin check` takes for it more than for one that is next to empty. Time
-and memory are fitted as a + b n + c m. Memory is the most that each process had at any time, added up.
+Each of n instances has a conduit to each of the m/n instances behind it, sends an empty message by each conduit,
+receives a message by each conduit, and exits. The benchmark times `titin run` from start to end, as the paper does. A
+second figure leaves out reading and checking the description: the time of `titin check` for the description, less its
+time for a nearly empty one. Time and memory are fitted as a + b n + c m. Memory is the largest memory of each process
+at any time, added up.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PYTHON = "Separate Python programs in a ring"
 
 @dataclass(frozen=True)
 class Rival:
-    """What is known of MUSCLE 2: seconds for 1,000 instances and 50,000 conduits, and milliseconds of the fit."""
+    """Known figures of MUSCLE 2: seconds for 1,000 instances and 50,000 conduits, and milliseconds of the fit."""
 
     name: str
     whole: float
@@ -44,10 +45,11 @@ class Rival:
 
 #: Section 3.1 and the first column of table 3 of the paper.
 PAPER = Rival("MUSCLE 2, the paper's iMac", 7.1, 770, 1.6, 0.11, 24)
-#: The same experiment with MUSCLE 2 built from its sources, on a machine like the one below, on another day.
+#: The same experiment with MUSCLE 2 built from its sources, on a machine like the one in the results, on another day.
 ANEW = Rival("MUSCLE 2, measured anew", 7.7, 1200, 2.0, 0.085, 12)
 
-#: The last column of table 3: MiB for nothing at all, KiB for an instance, a conduit, a port whose peer is elsewhere.
+#: The last column of table 3: MiB for an empty run, KiB for an instance, a conduit, a port whose peer is in another
+#: process.
 NOTHING, INSTANCE, CONDUIT, PORT = 73, 168, 3.4, 1.1 * 1024
 
 LIBRARY = "{host: all, library: %s, step: cell}"
@@ -55,12 +57,12 @@ COROUTINE = "{host: all, function: 'cell:cell'}"
 
 
 def model(n: int, m: int, program: str, *, medium: str = "") -> str:
-    """The description of n instances and m conduits; ``program`` is what stands for the program in it."""
+    """The description of n instances and m conduits. ``program`` is the text of the program in the description."""
     ports: list[tuple[list[str], list[str]]] = [([], []) for _ in range(n)]
     conduits = []
     for number in range(m):
         sender, turn = number % n, number // n
-        # Never back to the sender: such a conduit has no medium but inproc.
+        # No conduit leads back to its sender: such a conduit has no medium but inproc.
         receiver = (sender + 1 + turn % max(n - 1, 1)) % n
         ports[sender][0].append(f"o{turn}")
         ports[receiver][1].append(f"i{turn}")
@@ -81,7 +83,7 @@ def model(n: int, m: int, program: str, *, medium: str = "") -> str:
 
 
 def seconds(text: str, folder: Path) -> tuple[float, float]:
-    """How long a run takes, and how long without reading and checking."""
+    """The duration of a run, and the duration without reading and checking."""
     (folder / "model.ymmsl").write_text(text)
     (folder / "one.ymmsl").write_text(model(1, 0, "{executable: nothing}"))
 
@@ -90,21 +92,22 @@ def seconds(text: str, folder: Path) -> tuple[float, float]:
         run([native.TITIN, *words], folder)
         return time.perf_counter() - begin
 
-    # What the command itself takes is a part of the run too.
+    # The start of the command itself is a part of the run, too.
     reading = timed("check", "model.ymmsl") - timed("check", "one.ymmsl")
     whole = timed("run", "model.ymmsl", "--run-dir", "run")
     return whole, whole - reading
 
 
 def mebibytes(text: str, folder: Path) -> float:
-    """The most memory that each process of a run had at any time, added up; the system keeps that for each."""
+    """The largest memory of each process of a run at any time, added up. The system keeps the largest memory of each
+    process."""
     (folder / "model.ymmsl").write_text(text)
     command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
     most: dict[int, int] = {}
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
             for pid in family(process.pid):
-                # One that has ended keeps what it had the last time.
+                # A process that has ended keeps its last figure.
                 most[pid] = peak(pid) or most.get(pid, 0)
             time.sleep(0.005)
     if process.returncode:
@@ -113,7 +116,7 @@ def mebibytes(text: str, folder: Path) -> float:
 
 
 def peak(pid: int) -> int:
-    """The most memory that a process has had, in KiB; none of one that has ended."""
+    """The largest memory that a process has had, in KiB; 0 for a process that has ended."""
     try:
         found = re.search(r"^VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
@@ -125,7 +128,7 @@ def family(pid: int) -> list[int]:
     """A process and its descendants."""
     found = [pid]
     for process in found:
-        # Processes and threads end while this looks.
+        # Processes and threads may end during this look.
         with contextlib.suppress(OSError):
             for file in Path(f"/proc/{process}/task").glob("*/children"):
                 found += map(int, file.read_text().split())
@@ -133,7 +136,8 @@ def family(pid: int) -> list[int]:
 
 
 def fit(points: Sequence[tuple[int, int]], values: Sequence[float]) -> tuple[float, float, float]:
-    """The a, b and c of a + b n + c m. Every point counts by its own size, or the largest alone would count."""
+    """The a, b and c of a + b n + c m. Each point is weighted by its own size; otherwise the largest point alone would
+    count."""
     matrix = np.array([[1.0, n, m] for n, m in points])
     weights = 1.0 / np.array(values)
     found, *_ = np.linalg.lstsq(matrix * weights[:, None], np.ones(len(values)), rcond=None)
@@ -141,7 +145,7 @@ def fit(points: Sequence[tuple[int, int]], values: Sequence[float]) -> tuple[flo
 
 
 def hosted(quick: bool) -> list[Record]:
-    """All of them in one process, in C and in Python."""
+    """Measures all instances in one process, in C and in Python."""
     grid = [(1, 0), (100, 0), (1000, 0), (100, 5000), (1000, 20000), (1000, 50000)]
     rounds = 2 if quick else 6
     languages = {"C": LIBRARY % native.library("cell"), "Python": COROUTINE}
@@ -179,7 +183,7 @@ def hosted(quick: bool) -> list[Record]:
     return records
 
 
-#: A figure a round for each number of instances and conduits.
+#: A figure for each round, by the numbers of instances and conduits.
 Samples = dict[tuple[int, int], list[float]]
 
 
@@ -192,7 +196,8 @@ def sizes(
     *,
     limit: float | None = None,
 ) -> list[Record]:
-    """The largest that the paper has; and twice the conduits, which it has not, beside titin's own."""
+    """Records of the largest case of the paper, and of twice as many conduits. The paper has no such case, so titin's
+    own figure stands beside it."""
     large, larger = (1000, 50000), (1000, 100000)
     case = f"{language}: 1000 instances, %d conduits"
     records = against(question, case % large[1], samples[large], rivals, unit, limit=limit)
@@ -211,7 +216,7 @@ def fits(
     *,
     limits: Sequence[float | None] = (None, None, None),
 ) -> list[Record]:
-    """A fixed cost, one for each instance, and one for each conduit."""
+    """Records of the fit: a fixed cost, a cost for each instance, and a cost for each conduit."""
     found = fitted(grid, samples, 1000)
     records = []
     for index, (name, limit) in enumerate(zip(("a, whatever there is", "b, each instance", "c, each conduit"), limits)):
@@ -222,12 +227,12 @@ def fits(
 
 
 def fitted(grid: Sequence[tuple[int, int]], samples: Samples, scale: float) -> list[tuple[float, float, float]]:
-    """The fit of each round, in units that are smaller by so much."""
+    """The fit of each round, with the figures multiplied by ``scale``."""
     return [fit(grid, [samples[point][i] * scale for point in grid]) for i in range(len(samples[grid[0]]))]
 
 
 def place(folder: Path) -> None:
-    """Puts the Python function where it is looked for, beside the description."""
+    """Puts the Python function beside the description, where the run looks for it."""
     (folder / "cell.py").write_text((PROGRAMS / "cell.py").read_text())
 
 
@@ -240,7 +245,7 @@ def against(
     *,
     limit: float | None = None,
 ) -> list[Record]:
-    """Records beside figures that are known from elsewhere, without a spread. A limit stands with the first."""
+    """Records beside figures known from elsewhere, without a spread. The first record has the limit."""
     limits = [limit] + [None] * len(rivals)
     return [
         compare(question, case, [(sample, theirs) for sample in samples], rival=name, unit=unit, limit=limit)
@@ -249,7 +254,7 @@ def against(
 
 
 def alone(quick: bool) -> list[Record]:
-    """Processes of their own: what one more costs, and a conduit by tcp."""
+    """Measures processes of their own: the cost of one more process, and of one more conduit by tcp."""
     program = native.build("single")
     counts = [2, 20, 50]
     rounds = 2 if quick else 6
@@ -283,20 +288,20 @@ def alone(quick: bool) -> list[Record]:
 
 
 def separate(quick: bool) -> list[Record]:
-    """Python programs that are processes of their own, beside so many that only start."""
+    """Measures Python programs in processes of their own, beside as many Python programs that only start."""
     records = []
     for count in (50,) if quick else (50, 200):
         program = json.dumps([str(PROGRAMS / "single.py")])
         text = model(count, count, f"{{executable: {sys.executable}, args: {program}}}")
         pairs, good = [], 0
-        # 200 take a quarter of a minute.
+        # A round of 200 programs takes a quarter of a minute.
         rounds = 2 if quick else 20 if count == 50 else 6
         for number in range(rounds):
             progress(f"Python, round {number + 1}/{rounds}: {count} programs")
             with scratch() as name:
                 folder = Path(name)
                 (folder / "model.ymmsl").write_text(text)
-                # Who begins changes.
+                # The two sides take turns at going first.
                 bare = [started(count)] if number % 2 else []
                 command = [native.TITIN, "run", "model.ymmsl", "--run-dir", "run"]
                 begun = time.time()
@@ -316,7 +321,7 @@ def separate(quick: bool) -> list[Record]:
 
 
 def started(count: int) -> float:
-    """How long it takes until so many Python programs run that do nothing but to say so."""
+    """The time until ``count`` Python programs run that only print the time."""
     program = "import time; print(time.time())"
     begun = time.time()
     processes = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(count)]
@@ -328,7 +333,7 @@ PARTS: Sequence[Callable[[bool], list[Record]]] = (hosted, alone, separate)
 
 
 def main(quick: bool) -> list[Record]:
-    """All of it."""
+    """Measures all parts."""
     return [record for part in PARTS for record in part(quick)]
 
 

@@ -1,4 +1,4 @@
-"""What a message costs between two programs in C, one way, by size, next to what else could carry it."""
+"""The cost of a message between two programs in C, one way, by size, beside other ways to carry it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WITHIN = "One message between two instances in one program in C, one way, beside
 
 
 def main(quick: bool) -> list[Record]:
-    """All ways of titin's and all rivals, a run of each in every round."""
+    """Runs each way of titin and each rival once in every round."""
     rounds, share = (2, 8) if quick else (13, 1)
     unread, read, singly = Task(share=share), Task(share=share, reads=True), Task("singly", share=share)
-    # Many times slower than the rest: with all trips they would take half of the time, and be known no better.
+    # Many times slower than the others. With all trips these rivals would take half of the time and be known no better.
     slowly = Task(share=4 * share)
     both = mpis()
     windows = {"loan": "MPI window, in place", "into": "MPI window, copied in and out"}
@@ -70,9 +70,10 @@ def main(quick: bool) -> list[Record]:
 
 
 def growth(lent: dict[int, list[float]]) -> Record:
-    """What 64 MiB of lent memory cost more than 1 KiB, which is to be next to nothing, beside 1 KiB itself.
+    """How much more 64 MiB of lent memory cost than 1 KiB: next to nothing is wanted. The record stands beside 1 KiB
+    itself.
 
-    Both are timed trip by trip, so that 1 KiB has the clocks in it that 64 MiB has.
+    Both sizes are timed trip by trip, so that both times include the calls of the clock.
     """
     pairs = [(large - small, small) for large, small in zip(lent[64 * MIB], lent[KIB])]
     case, rival = "loan and view, 64 MiB less 1 KiB", "titin, loan and view, 1 KiB, timed singly"
@@ -80,7 +81,7 @@ def growth(lent: dict[int, list[float]]) -> Record:
 
 
 def file_copy(share: int) -> native.Times:
-    """The same with files on the disk, which the system caches: a round trip is a copy of a file, and a copy back."""
+    """Times files on the disk, which the system caches: a round trip is a copy of a file, and a copy back."""
 
     def copy(source: Path, target: Path) -> None:
         _, status = os.waitpid(os.posix_spawnp("cp", ["cp", str(source), str(target)], os.environ), 0)
@@ -115,12 +116,12 @@ def records(question: str, ours: str, figures: Figures, rivals: Sequence[str]) -
 
 
 def aim(found: Sequence[Record], case: str, target: float) -> None:
-    """Sets the target of a case, beside the faster of its rivals."""
+    """Sets the target of a case, in the record beside the fastest rival."""
     min((record for record in found if record.case == case), key=lambda record: record.rival).target = target
 
 
 def draw(found: Sequence[Record]) -> None:
-    """The curves of all sizes."""
+    """Draws the curves of all sizes."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for record in found:
         if record.question != READ and record.size_bytes is not None:
@@ -132,7 +133,8 @@ def draw(found: Sequence[Record]) -> None:
 
 
 def fitted(found: Sequence[Record], case: str, rival: str | None = None) -> tuple[float, float]:
-    """The least time of a message in µs, and MB/s of a linear fit of time over size, as the MUSCLE 2 paper has them."""
+    """The least time of a message in µs, and MB/s of a linear fit of time over size, as the MUSCLE 2 paper gives
+    them."""
     rows = [(record.size_bytes or 0, record.titin) for record in found if record.case.startswith(case)]
     if rival:
         rows = [(record.size_bytes or 0, record.rival) for record in found if record.rival_name == rival]

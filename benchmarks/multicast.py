@@ -1,4 +1,4 @@
-"""What it takes to send one message to four receivers, until the last has answered."""
+"""The time to send one message to four receivers, until the last receiver has answered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST = 16 * MIB
 
 
 def main(quick: bool) -> list[Record]:
-    """All sizes in one run of each, in every round."""
+    """Runs each side once with all sizes in every round."""
     rounds, share = (2, 8) if quick else (15, 1)
     program, words = native.build("multicast_titin"), [share, LARGEST, native.RESULT]
     receivers = range(1, RECEIVERS + 1)

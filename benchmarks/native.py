@@ -16,7 +16,7 @@ from benchmarks.harness import PROGRAMS, ROOT, run, scratch
 TITIN = Path(sys.executable).parent / "titin"
 FOLDER = ROOT / "build" / "benchmarks"
 
-#: What stands in /usr if a rival can be built and run, and the Debian package that brings it.
+#: Files in /usr that a rival needs to be built and run, each with the Debian package that brings the file.
 PACKAGES = [
     "mpicc.openmpi:libopenmpi-dev",
     "mpirun.openmpi:openmpi-bin",
@@ -27,48 +27,50 @@ PACKAGES = [
     "valgrind:valgrind",
 ]
 
-#: Starters of the two MPIs; the programs see to their cores themselves, so that all are pinned the same way.
+#: Launchers of the two MPIs. The programs pin themselves to cores, so that all are pinned the same way.
 OPEN_MPI = ["mpirun.openmpi", "--bind-to", "none", "--oversubscribe"]
 OPEN_MPI_YIELD = [*OPEN_MPI, "--mca", "mpi_yield_when_idle", "1"]
 MPICH = ["mpiexec.mpich", "-bind-to", "none"]
 
-#: How arrays are redistributed by hand in one MPI job, in both ways, and what the rivals' programs call each.
+#: Two ways to redistribute arrays by hand in one MPI job, and the names of the ways in the rivals' programs.
 PACKED, TYPED = "by hand, MPI_Alltoallv", "by hand, MPI_Isend, derived types"
 BY_HAND = {PACKED: "alltoallv", TYPED: "isend"}
 
-#: Where programs write, in a model or a command; the folder is that of the run.
+#: The file that the programs write their times to, in a model or a command; the folder is the folder of the run.
 RESULT = "{folder}/times"
 
-#: Runs once; microseconds, by what stands before them in the lines of a program.
+#: A function that makes one run, and gives microseconds by the number at the beginning of each line of a program's
+#: output.
 Times = Callable[[], dict[int, float]]
 
 
 @functools.cache
 def build(name: str) -> Path:
-    """Compiles ``programs/NAME.c`` against titin; the executable."""
+    """Compiles ``programs/NAME.c`` against titin; returns the executable."""
     return compiled(name, name, "cc", titin_flags())
 
 
 @functools.cache
 def parallel(name: str) -> Path:
-    """Compiles ``programs/NAME.c`` against titin and Open MPI; the executable."""
+    """Compiles ``programs/NAME.c`` against titin and Open MPI; returns the executable."""
     packages()
     return compiled(name, name, "mpicc.openmpi", titin_flags())
 
 
 @functools.cache
 def library(name: str) -> Path:
-    """Compiles ``programs/NAME.c`` to a shared library of titin's."""
+    """Compiles ``programs/NAME.c`` to a shared library for titin's host of functions."""
     return compiled(name, f"{name}.so", "cc", ["-shared", "-fPIC", *titin_flags()])
 
 
 @functools.cache
 def rival(name: str, flavour: str) -> Path:
-    """Compiles ``programs/NAME.c`` for ``openmpi``, ``mpich``, ``zmq``, ``threads`` or ``plain``; the executable."""
+    """Compiles ``programs/NAME.c`` for ``openmpi``, ``mpich``, ``zmq``, ``threads`` or ``plain``; returns the
+    executable."""
     packages()
     compiler, libraries = {
         "openmpi": ("mpicc.openmpi", []),
-        # gcc takes the constants of MPICH that stand for no status for memory of no size.
+        # gcc takes MPICH's constants for "no status" as memory of size zero, and warns.
         "mpich": ("mpicc.mpich", ["-Wno-stringop-overflow", "-Wno-stringop-overread"]),
         "zmq": ("cc", ["-lzmq"]),
         "plain": ("cc", []),
@@ -79,19 +81,19 @@ def rival(name: str, flavour: str) -> Path:
 
 @functools.cache
 def packages() -> None:
-    """Installs the rivals, where they are missing."""
+    """Installs the missing rivals."""
     subprocess.run([ROOT / "tools" / "packages.sh", *PACKAGES], check=True)
     if os.geteuid() == 0:
         os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def titin_flags() -> list[str]:
-    """What a program is compiled and linked with."""
+    """The flags by which a program is compiled and linked with titin."""
     return shlex.split(run([TITIN, "config", "--cflags", "--libs"], ROOT))
 
 
 def compiled(source: str, name: str, compiler: str, libraries: Sequence[str]) -> Path:
-    """Compiles a program as all of them are: optimized, for any processor of its kind."""
+    """Compiles a program like all programs here: optimized, for any processor of this architecture."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     executable = FOLDER / name
     command = [
@@ -110,12 +112,12 @@ def compiled(source: str, name: str, compiler: str, libraries: Sequence[str]) ->
 
 
 def coupled(model: str, *flags: str, cores: int | None = None) -> Times:
-    """Runs a model of this text, whose programs write to `RESULT`."""
+    """Runs a model with this text. The model's programs write to `RESULT`."""
     return timed(lambda folder: titin_run(model.replace("{folder}", str(folder)), folder, *flags, cores=cores))
 
 
 def alone(*command: object, cores: int | None = None) -> Times:
-    """Runs a command that starts both sides itself, which write to `RESULT`."""
+    """Runs a command that starts both sides itself. Both sides write to `RESULT`."""
     words = [str(word) for word in command]
     return timed(
         lambda folder: run([*on_cores(cores), *(word.replace("{folder}", str(folder)) for word in words)], folder)
@@ -123,7 +125,7 @@ def alone(*command: object, cores: int | None = None) -> Times:
 
 
 def timed(start: Callable[[Path], object]) -> Times:
-    """Starts something in a folder for one run, and reads what its programs have written."""
+    """Calls ``start`` with a folder for one run, and reads the output of the programs."""
 
     def once() -> dict[int, float]:
         with scratch() as name:
@@ -134,26 +136,27 @@ def timed(start: Callable[[Path], object]) -> Times:
 
 
 def times(path: Path) -> dict[int, float]:
-    """What the programs write, "BYTES SECONDS" a line, in microseconds."""
+    """The output of the programs, a line "BYTES SECONDS" for each size, in microseconds."""
     lines = [line.split() for line in path.read_text().splitlines()]
     return {int(size): 1e6 * float(seconds) for size, seconds in lines}
 
 
 def titin_run(model: str, folder: Path, *flags: str, cores: int | None = None) -> None:
-    """Runs a model of this text with everything in the folder, on so many cores if that is said."""
+    """Runs a model with this text. All files go into the folder; ``cores`` limits the number of cores."""
     (folder / "model.ymmsl").write_text(model)
     run([*on_cores(cores), TITIN, "run", "model.ymmsl", "--run-dir", folder / "run", *flags], folder)
 
 
 def open_mpi(ranks: int) -> list[object]:
-    """What goes before a program of so many ranks."""
+    """The command that starts so many ranks of Open MPI, to be put before the program."""
     return [*(OPEN_MPI_YIELD if crowded(ranks) else OPEN_MPI), "-np", ranks]
 
 
 def parallel_pair(
     program: Path, words: Sequence[object], ranks: tuple[int, int], ports: tuple[str, str], conduits: Sequence[str]
 ) -> str:
-    """The model of two sides with so many ranks that are one program, told which it is, 0 or 1, and these words."""
+    """The model of two instances of one program with so many ranks. The program's arguments are the side, 0 or 1, and
+    ``words``."""
     arguments = [json.dumps([str(word) for word in (side, *words)]) for side in (0, 1)]
     env = "{OMPI_MCA_mpi_yield_when_idle: '1'}" if crowded(sum(ranks)) else "{}"
     common = f"executable: {program}, execution_model: openmpi, env: {env}"
@@ -173,12 +176,12 @@ resources: {{pair.one: {{mpi_processes: {ranks[0]}}}, pair.other: {{mpi_processe
 
 
 def crowded(ranks: int) -> bool:
-    """Whether there are more ranks than cores, so that those that wait in MPI are told to yield."""
+    """Whether there are more ranks than cores. Ranks that wait in MPI are then told to yield."""
     return ranks > len(os.sched_getaffinity(0))
 
 
 def on_cores(count: int | None) -> list[str]:
-    """What goes before a command that may use so many cores."""
+    """The command that limits the number of cores, to be put before a command."""
     if count is None:
         return []
     first = sorted(os.sched_getaffinity(0))[:count]

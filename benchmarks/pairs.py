@@ -1,4 +1,4 @@
-"""Two sides in C that exchange messages, over titin or over a rival: one call is one run, and finds times by size."""
+"""Two sides in C that exchange messages, over titin or over a rival. One call is one run, and gives times by size."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from benchmarks.harness import HOSTED, MIB, stepping
 
 @dataclass
 class Task:
-    """What the two sides are to do, as ``programs/bench.h`` reads it."""
+    """The task of the two sides, as ``programs/bench.h`` reads it."""
 
     #: "ping", "singly" (each trip is timed by itself, however small) or "stream".
     kind: str = "ping"
     reads: bool = False
-    #: The share of the trips that is made: 1 is all, 4 a quarter.
+    #: The share of the trips that is made: 1 for all, 4 for a quarter.
     share: int = 1
     largest: int = 64 * MIB
 
     @property
     def words(self) -> list[object]:
-        """The arguments."""
+        """The arguments of the programs."""
         return [self.kind, int(self.reads), self.share, self.largest, native.RESULT]
 
 
@@ -36,8 +36,8 @@ def titin(
     flags: Sequence[str] = (),
     settings: str = "",
 ) -> native.Times:
-    """With titin; ``way`` as in ``programs/pair_titin.c``, ``folder`` for messages through files, ``flags`` for
-    ``titin run``, ``settings`` of the model."""
+    """The sides with titin. ``way`` as in ``programs/pair_titin.c``, ``folder`` for messages through files, ``flags``
+    for ``titin run``, ``settings`` of the model."""
     program = native.build("pair_titin")
     words = [way, *task.words]
     if medium == "inproc":
@@ -54,7 +54,7 @@ def titin(
 
 
 def other(task: Task, command: Sequence[object]) -> native.Times:
-    """With a rival that starts both sides itself."""
+    """The sides with a rival that starts both sides itself."""
     return native.alone(*command, *task.words)
 
 
@@ -67,7 +67,8 @@ def mpis() -> dict[str, Sequence[object]]:
 
 
 def window(way: str) -> Sequence[object]:
-    """Memory that two processes share by MPI, with flags; ``way`` as in ``programs/pair_window.c``."""
+    """Memory that two processes share by MPI, with flags to say when it is filled; ``way`` as in
+    ``programs/pair_window.c``."""
     return [*native.OPEN_MPI, "-np", 2, native.rival("pair_window", "openmpi"), way]
 
 

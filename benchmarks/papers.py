@@ -1,7 +1,7 @@
 """Writes docs/papers.md: the experiments of the papers that titin follows, repeated. ``python -m benchmarks.papers``
 
-A row needs the figures of a question in benchmarks/results; what was never measured is measured first. What the papers
-say is cited by figure, table and number; none of their sentences is copied.
+A row needs the figures of a question in benchmarks/results. A question without figures is measured first. The results
+of the papers are cited by figure, table and number; none of the papers' sentences is copied.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.harness import RESULTS, ROOT, Record
 
 PAGE = ROOT / "docs" / "papers.md"
 
-#: Of the XpressSpace paper.
+#: The systems in table II of the XpressSpace paper.
 TABLE_II = (schedule.XPRESSSPACE, schedule.MCT)
 
 HEAD = """\
@@ -43,7 +43,8 @@ Not repeated yet: what runs between sites; the other coupled applications.
 
 @dataclass
 class Experiment:
-    """What a paper did and found, what titin did, whether that can be compared, and a table of all figures."""
+    """An experiment: what the paper did and found, what titin did, whether the two can be compared, and a table of all
+    figures."""
 
     name: str
     paper: str
@@ -325,7 +326,7 @@ def latest(found: list[Record]) -> Experiment:
     )
 
 
-#: What `block_rows` shows.
+#: The columns of `block_rows`.
 BLOCK_COLUMNS = ["ranks", "MiB", *(cell for who in ("titin", *native.BY_HAND) for cell in (who, "throughput"))]
 
 
@@ -339,13 +340,13 @@ def block_rows(found: list[Record]) -> list[list[str]]:
 
 
 def block_row(record: Record) -> list[str]:
-    """A row about coupled blocks: times, and what they come to."""
+    """A row about coupled blocks: times and throughput of titin and a rival."""
     ranks, amount = record.case.removesuffix(" MiB").split(" ranks, ")
     return [ranks, amount, *throughput(record, record.titin), *throughput(record, record.rival)]
 
 
 def throughput(record: Record, milliseconds: float) -> list[str]:
-    """A time of a case of coupled blocks, and what it comes to."""
+    """A time of a case of coupled blocks, and the throughput that follows."""
     amount = int(record.case.removesuffix(" MiB").split(" ranks, ")[1])
     return [f"{milliseconds:.3g} ms", f"{amount * harness.MIB / milliseconds / 1e6:.3g} GB/s"]
 
@@ -380,13 +381,13 @@ def schedules(found: list[Record]) -> Experiment:
 
 
 def messages(found: list[Record]) -> str:
-    """How many a rank has, over the irregular cases."""
+    """The number of messages of a rank, over the irregular cases."""
     most = {schedule.named(case, schedule.LAST) for case in schedule.CASES}
     amounts = [record.titin for record in found if record.question == schedule.COUNTS and record.case in most]
     return f"{min(amounts):.0f} to {max(amounts):.0f}"
 
 
-#: The question whose results each experiment is made of, by paper.
+#: For each paper, the questions whose results the experiments are made of.
 PARTS: list[tuple[str, str, Callable[[list[Record]], Experiment]]] = [
     ("MUSCLE 2", "message", message_time),
     ("MUSCLE 2", "many", instances),
@@ -401,18 +402,18 @@ PARTS: list[tuple[str, str, Callable[[list[Record]], Experiment]]] = [
 
 
 def microseconds(time: float) -> str:
-    """A time in the unit that suits it."""
+    """A time with a suitable unit."""
     return f"{time:.3g} µs" if time < 1000 else f"{time / 1000:.3g} ms"
 
 
 def rows(cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table, its first row the head."""
+    """A table. The first row is the head."""
     lines = [f"| {' | '.join(row)} |" for row in cells]
     return [lines[0], f"|{' --- |' * len(cells[0])}", *lines[1:]]
 
 
 def page() -> str:
-    """The page, of the results that are kept."""
+    """The text of the page, from the kept results."""
     text, last = [HEAD], ""
     made = [(paper, name, make(harness.load(name))) for paper, name, make in PARTS]
     text += rows(
@@ -431,13 +432,13 @@ def page() -> str:
 
 
 def write() -> None:
-    """Writes the page, if there are results for all of it."""
+    """Writes the page, if there are results for all experiments."""
     if all(harness.load(name) for _, name, _ in PARTS):
         PAGE.write_text(page())
 
 
 def main() -> None:
-    """Measures what is missing, and writes the page."""
+    """Measures the missing questions, and writes the page."""
     from benchmarks.__main__ import measure
 
     for _, name, _ in PARTS:

@@ -1,16 +1,16 @@
-"""Curves of time over size, where a table of a few sizes says too little."""
+"""Curves of time over size, for questions where a table of a few sizes says too little."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-#: Hues that can be told from each other by everybody, after Okabe and Ito (2008); the first is titin's.
+#: Hues that colour-blind people can tell apart, after Okabe and Ito (2008); the first hue is titin's.
 HUES = ["#0072b2", "#56b4e9", "#009e73", "#d55e00", "#e69f00", "#cc79a7", "#999999", "#000000", "#882255", "#44aa99"]
 
 
 def curves(path: Path, title: str, lines: Mapping[str, Sequence[tuple[int, float]]], unit: str = "µs") -> None:
-    """Draws a line for each name: time over size in bytes, both logarithmic. What is titin's is drawn thick."""
+    """Draws a line for each name: time over size in bytes, both logarithmic. The lines of titin are thick."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -20,7 +20,7 @@ def curves(path: Path, title: str, lines: Mapping[str, Sequence[tuple[int, float
         figure, axes = pyplot.subplots(figsize=(8, 5))
         for number, (name, points) in enumerate(lines.items()):
             ours = name.startswith("titin")
-            # An empty message has no place on a logarithmic axis; it stands to the left of the others.
+            # An empty message has no place on a logarithmic axis, so its point is left of all others.
             sizes = [size or 256 for size, _ in points]
             style = {"linewidth": 2.4, "zorder": 3} if ours else {"linewidth": 1.2, "linestyle": "--"}
             axes.plot(sizes, [time for _, time in points], label=name, color=HUES[number % len(HUES)], **style)

@@ -1,4 +1,5 @@
-"""What profiling costs: a message with the counters that every run has, and with event rows, each beside without."""
+"""The cost of profiling: a message with the counters that every run has, and with event rows, each beside a run
+without."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ TRACE = "One message between two programs in C, one way, of a run with `--trace`
 
 
 def main(quick: bool) -> list[Record]:
-    """Small messages, which pay most. Many rounds, since a twentieth of so short a time is to be told."""
+    """Times small messages, where the share of profiling is largest. Many rounds show a difference of a twentieth."""
     task = Task(largest=KIB)
     nothing = "muscle_profile_level: none"
     contenders = {

@@ -1,4 +1,4 @@
-"""What a message costs between two Python programs, next to MUSCLE3 and mpi4py."""
+"""The cost of a message between two Python programs, beside MUSCLE3 and mpi4py."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ TARGETS = {
 
 
 def model(library: str, python: Path, share: int, largest: int, result: str | Path) -> str:
-    """The pair in Python, by this library, or "titin-loan"; the times go to ``result``."""
+    """The model of the pair in Python with this library, or "titin-loan"; the times go to ``result``."""
     macro = [PROGRAMS / "macro.py", library, share, largest, result]
     return pair(python, macro, [PROGRAMS / "micro.py", library])
 
 
 def once(library: str, share: int) -> native.Times:
-    """A sweep over all sizes; microseconds per message, one way."""
+    """A run over all sizes; gives microseconds per message, one way."""
     if library == "muscle3":
         python = rival_python()
         return native.timed(lambda at: muscle3_run(model(library, python, share, LARGEST, at / "times"), at))
@@ -65,7 +65,7 @@ def muscle3_run(text: str, folder: Path) -> None:
 
 
 def main(quick: bool) -> list[Record]:
-    """All sizes, a run of each in every round."""
+    """Runs each library once with all sizes in every round."""
     rounds, share = (2, 8) if quick else (15, 1)
     libraries = {"titin": "titin", "loan": "titin-loan", MUSCLE3: "muscle3", MPI4PY: "mpi4py"}
     figures = sweep(rounds, {name: once(library, share) for name, library in libraries.items()})
@@ -84,7 +84,7 @@ def main(quick: bool) -> list[Record]:
 
 
 def draw(found: Sequence[Record]) -> None:
-    """The curves of all four ways."""
+    """Draws the curves of all four ways."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for record in found:
         lent = record.case.startswith("loan")

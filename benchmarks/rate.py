@@ -1,4 +1,4 @@
-"""What a small message costs in a stream that goes one way, between two programs in C."""
+"""The cost of a small message in a stream that goes one way, between two programs in C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIZES = [0, 64, 256, KIB]
 
 
 def main(quick: bool) -> list[Record]:
-    """All sizes in one run of each, in every round."""
+    """Runs each side once with all sizes in every round."""
     rounds, share = (2, 8) if quick else (15, 1)
     task = Task("stream", share=share, largest=KIB)
     rivals = mpis() | {"ZeroMQ ipc": zeromq("ipc"), "raw socket": raw_socket()}

@@ -1,4 +1,4 @@
-"""What it takes to move a distributed array from the ranks of one program to those of another."""
+"""The time to move a distributed array from the ranks of one program to the ranks of another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.harness import Record, beside_all, sweep
 
 QUESTION = "A square array of doubles between two parallel programs, one way"
 
-#: As in programs/redistribution.h.
+#: The cases of programs/redistribution.h, in the same order.
 CASES = [
     "1024², rows to rows",
     "1024², rows to columns",
@@ -21,15 +21,15 @@ CASES = [
 EXTENTS = [1024] * 5 + [4096] * 3
 FIELDS = [1, 1, 1, 10, 10, 1, 1, 1]
 
-#: Ranks of the two programs.
+#: The numbers of ranks of the two programs.
 SIDES = [(1, 1), (2, 2), (1, 4), (4, 2)]
 
-#: Of the time of the better one.
+#: Titin's time is to be at most this share of the better rival's time.
 TARGET = 0.9
 
 
 def main(quick: bool) -> list[Record]:
-    """All cases in one run of each, in every round."""
+    """Runs each side once with all cases in every round."""
     rounds = 2 if quick else 7
     found = []
     for senders, receivers in SIDES[1:2] if quick else SIDES:
@@ -44,7 +44,7 @@ def main(quick: bool) -> list[Record]:
 
 
 def titin(senders: int, receivers: int) -> native.Times:
-    """Two instances of so many ranks, with a pair of conduits for each case."""
+    """The run of two instances, with a pair of conduits for each case."""
     program, numbers = native.parallel("redistribution_titin"), range(len(CASES))
     ports = f"o_i: [{', '.join(f'out{n}' for n in numbers)}], s: [{', '.join(f'in{n}' for n in numbers)}]"
     conduits = [f"one.out{n}: other.in{n}, other.out{n}: one.in{n}" for n in numbers]
@@ -53,6 +53,6 @@ def titin(senders: int, receivers: int) -> native.Times:
 
 
 def by_hand(senders: int, receivers: int, how: str) -> native.Times:
-    """One MPI job of as many ranks."""
+    """The run of one MPI job with as many ranks in all."""
     program = native.rival("redistribution_mpi", "openmpi")
     return native.alone(*native.open_mpi(senders + receivers), program, senders, how, native.RESULT)

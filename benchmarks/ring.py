@@ -1,4 +1,4 @@
-"""What a ring of eight instances on two cores costs: the time of a turn, and the processor while nothing moves."""
+"""The cost of a ring of eight instances on two cores: the time of a turn, and processor time while nothing moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RIVAL = "Open MPI, yielding"
 
 
 def figures_of(folder: Path) -> dict[str, float]:
-    """From the files of the cells: microseconds a hop, and percent of a core."""
+    """Microseconds a hop, and percent of a core, from the files of the cells."""
     used = passed = hop = 0.0
     for cell in range(CELLS):
         lines = [line.split() for line in (folder / f"cell.{cell}").read_text().splitlines()]
@@ -26,7 +26,7 @@ def figures_of(folder: Path) -> dict[str, float]:
 
 
 def main(quick: bool) -> list[Record]:
-    """A run of each in every round; both figures come from it."""
+    """Runs titin and the rival once in every round; a run gives both figures."""
     rounds, turns, idle = (2, 500, 0.5) if quick else (15, 5000, 1.0)
     program, mpi = native.build("ring_titin"), native.rival("ring_mpi", "openmpi")
 

@@ -1,8 +1,8 @@
-"""What it takes to find out which rank sends what of a field to whom.
+"""The cost of finding out which rank sends which part of a field to which rank.
 
-With thousands of ranks: the work of each of them is played in one process, one after the other, and its processor time
-taken (`crates/array/examples/schedule.rs`). What their messages would take on the way is not in it, but they are
-counted. With twelve and twelve: a real run.
+Thousands of ranks: the work of all ranks is played in one process, one rank after the other, and the processor time is
+taken (`crates/array/examples/schedule.rs`). The messages between the ranks are counted; their time on the way is left
+out. Twelve ranks on each side: a real run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REAL = "A field from 12 to 12 ranks on 2 cores, rows to columns"
 #: In the order of the tables.
 QUESTIONS = [TIME, SLOWEST, GROWTH, SIZE, MEMORY, COUNTS]
 
-#: What the example calls its cases; whether each rank finds its partners alone.
+#: The names of the cases in the example; whether each rank finds its partners alone.
 CASES = {
     "block to block": True,
     "block to block-cyclic": True,
@@ -34,27 +34,27 @@ CASES = {
     "indices, 2048 a sender": False,
 }
 
-#: Ranks of both sides.
+#: The numbers of ranks of both sides.
 RANKS = [(1024, 256), (2048, 512), (4096, 1024), (8192, 2048)]
 FIRST, LAST = RANKS[0], RANKS[-1]
 FEW = (12, 12)
 
-#: Microseconds for regular and irregular pairs.
+#: Limits in microseconds, for regular and irregular pairs.
 LIMITS = {True: 1000.0, False: 20000.0}
 
-#: By how much more 8 GB may take than 1 GB.
+#: 8 GB may take this many times as long as 1 GB.
 SAME = 1.1
 
 
 @dataclass(frozen=True)
 class Paper:
-    """Table II of the XpressSpace paper: milliseconds for 1, 2, 4 and 8 GB, by ranks. They include the network."""
+    """Table II of the XpressSpace paper: milliseconds for 1, 2, 4 and 8 GB, by ranks. The times include the network."""
 
     name: str
     table: dict[tuple[int, int], tuple[float, float, float, float]]
 
     def of(self, ranks: tuple[int, int], gigabytes: int) -> float:
-        """Microseconds for an array of this size; where ours does not come in sizes, for the smallest."""
+        """Microseconds for an array of this size; for a case without sizes (0), the time of the smallest."""
         return 1000 * self.table[ranks][{0: 0, 1: 0, 2: 1, 4: 2, 8: 3}[gigabytes]]
 
 
@@ -77,22 +77,22 @@ MCT = Paper(
     },
 )
 
-#: How much longer 8192 and 2048 ranks took than 1024 and 256 in the paper, with 1 GB.
+#: The paper's time for 8192 and 2048 ranks, as a multiple of its time for 1024 and 256, with 1 GB.
 GREW = round(XPRESSSPACE.of(LAST, 1) / XPRESSSPACE.of(FIRST, 1), 2)
 
-#: A row of the example, by case, size and ranks.
+#: The name of a row of the example: case, size and ranks.
 Key = tuple[str, int, tuple[int, int]]
 Played = dict[Key, list[dict[str, float]]]
 
 
 def main(quick: bool) -> list[Record]:
-    """All that the example plays, so many times, and then the real run."""
+    """Runs the example in every round, and then the real run."""
     rounds = 2 if quick else 7
     return simulated(play(rounds)) + real(rounds)
 
 
 def play(rounds: int) -> Played:
-    """Runs the example."""
+    """Runs the example ``rounds`` times."""
     command = ["cargo", "build", "--release", "--locked", "-p", "titin-array", "--example", "schedule"]
     told = run([*command, "--message-format=json"], ROOT).splitlines()
     (example,) = [line["executable"] for line in map(json.loads, told) if line.get("executable")]
@@ -113,7 +113,7 @@ def longer(row: dict[str, float]) -> float:
 
 
 def simulated(played: Played) -> list[Record]:
-    """Records of what was played."""
+    """Records of the played ranks."""
     records: list[Record] = []
     rival = f"titin, {FIRST[0]} to {FIRST[1]}"
     for case, regular in CASES.items():
@@ -131,7 +131,7 @@ def simulated(played: Played) -> list[Record]:
         pairs = [(row["slowest"], longer(row)) for row in last]
         records.append(compare(SLOWEST, name, pairs, rival="the mean", unit="µs", limit=limit))
         pairs = [(longer(many) / longer(few), GREW) for many, few in zip(last, first)]
-        # Where each rank comes to have more partners, it has more to list.
+        # Where the partners of a rank increase with the number of ranks, a rank has more to list: no target then.
         aim = None if last[0]["partners"] > 2 * first[0]["partners"] else GREW
         records.append(compare(GROWTH, name, pairs, rival="XpressSpace, 1 GB", unit="times", limit=aim))
         if size > 1:
@@ -148,16 +148,16 @@ def simulated(played: Played) -> list[Record]:
 
 
 def named(case: str, ranks: tuple[int, int]) -> str:
-    """A case as it is listed."""
+    """The name of a case in the tables."""
     return f"{case}, {ranks[0]} to {ranks[1]} ranks"
 
 
-#: Lines of the programs, first and later trips of both cases.
+#: The numbers of lines in the programs' output: first and later trips of both cases.
 TRIPS = {"grids": (0, 1), "boxes": (2, 3)}
 
 
 def real(rounds: int) -> list[Record]:
-    """Twelve ranks of Open MPI on each side, beside as many in one job that do it by hand."""
+    """Runs twelve ranks of Open MPI on each side, and one job of as many ranks that does the same by hand."""
     rival = "by hand, MPI_Allgather and MPI_Alltoallv"
     figures = sweep(rounds, {"titin": titin(*FEW), rival: by_hand(*FEW)})
     records = []
@@ -169,7 +169,7 @@ def real(rounds: int) -> list[Record]:
 
 
 def titin(senders: int, receivers: int) -> native.Times:
-    """Two instances of so many ranks."""
+    """The run of two instances."""
     program = native.parallel("schedule_titin")
     ports = "o_i: [out0, out1], s: ready", "o_i: ready, s: [in0, in1]"
     conduits = ["other.ready: one.ready", "one.out0: other.in0", "one.out1: other.in1"]
@@ -178,6 +178,6 @@ def titin(senders: int, receivers: int) -> native.Times:
 
 
 def by_hand(senders: int, receivers: int) -> native.Times:
-    """One MPI job of as many ranks."""
+    """The run of one MPI job with as many ranks in all."""
     program = native.rival("schedule_mpi", "openmpi")
     return native.alone(*native.open_mpi(senders + receivers), program, senders, native.RESULT)

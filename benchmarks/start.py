@@ -1,4 +1,4 @@
-"""How long a small run takes from start to end, next to bare processes and to MUSCLE3."""
+"""The time of a small run from start to end, beside bare processes and MUSCLE3."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def muscle3() -> float:
 
 
 def main(quick: bool) -> list[Record]:
-    """Against what the system takes by itself, and against MUSCLE3."""
+    """Compares a run with two bare processes, and with MUSCLE3."""
     program = build("pair")
     question = f"A run of two native programs with {MESSAGES} empty messages, start to end"
     rounds = 3 if quick else 15

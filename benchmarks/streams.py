@@ -1,4 +1,5 @@
-"""What several streams on one link bring on the loopback interface: the experiment of the MPWide paper's figure 2."""
+"""The gain from several streams on one link, on the loopback interface: the experiment of the MPWide paper's figure
+2."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ EXCHANGES = 2
 
 
 def titin(streams: int, exchanges: int) -> native.Times:
-    """All sizes with so many streams; microseconds for an exchange."""
+    """A run of all sizes with this number of streams; gives microseconds for an exchange."""
     program, words = native.build("exchange_titin"), [exchanges, native.RESULT, *SIZES]
     text = stepping([(program, [0, *words]), (program, [1, *words])])
     text += f"titin:\n  medium: {{c0.in: tcp, c1.in: tcp}}\n  links: {{default: {{streams: {streams}}}}}\n"
@@ -21,12 +22,12 @@ def titin(streams: int, exchanges: int) -> native.Times:
 
 
 def sockets(count: int, exchanges: int) -> native.Times:
-    """The same over so many sockets, a thread each."""
+    """A run of all sizes over this number of sockets, with a thread for each."""
     return native.alone(native.rival("exchange_tcp", "threads"), count, exchanges, native.RESULT, *SIZES)
 
 
 def main(quick: bool) -> list[Record]:
-    """Every number of streams and of sockets, in every round."""
+    """Runs every number of streams and of sockets once in every round."""
     rounds, exchanges = (2, 1) if quick else (6, EXCHANGES)
     contenders = {}
     for count in STREAMS:
@@ -44,10 +45,10 @@ def main(quick: bool) -> list[Record]:
 
 
 def case(megabytes: int, count: int) -> str:
-    """What a record is called."""
+    """The name of a record."""
     return f"{megabytes} MB, {many(count, 'stream')}"
 
 
 def many(count: int, what: str) -> str:
-    """So many of something."""
+    """A number with its noun."""
     return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What the steps of three coupled parallel programs take whose fields go there and back."""
+"""The time of the steps of three coupled parallel programs, whose fields go there and back."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from benchmarks.harness import ROOT, Figures, Record, compare, run, scratch, swe
 
 FOLDER = ROOT / "miniapps" / "toysmp"
 
-#: What is told of a step, and under which question.
+#: The parts of a step, each a question.
 EXCHANGE = "The exchanges of a step of ToySMP, both ways"
 STEP = "A step of ToySMP: three components, and their exchanges"
 THERE = "The exchanges of a step of ToySMP, from compA and compC to compB"
 BACK = "The exchanges of a step of ToySMP, from compB to compA and compC"
 
-#: The paper's grid, and a small one, where what counts is how often something is sent: the steps of a run.
+#: The paper's grid, and a small grid, where the number of messages decides; the number of steps of a run with each.
 EXTENT, SMALL = 1024, 32
 STEPS = {EXTENT: 12, SMALL: 500}
 WAYS = ["separate", "aggregated"]
 
-#: Of each component.
+#: The numbers of ranks of each component.
 RANKS = [1, 2, 4, 8]
 
-#: Ten fields each way between two pairs of components.
+#: The bytes of a step: ten fields each way between two pairs of components.
 BYTES = 4 * 10 * 8 * EXTENT**2
 
-#: Rivals, and how the program for them calls the way in which they exchange.
+#: The rivals, with the name of each way of exchange in the rivals' program.
 STRAIGHT = "by hand, MPI_Isend, no packing"
 RIVALS = {native.PACKED: "alltoallv", STRAIGHT: "isend"}
 
 
 def main(quick: bool) -> list[Record]:
-    """A few ranks, both rivals."""
+    """Measures a few ranks, beside both rivals."""
     rounds = 2 if quick else 6
     found = []
     for ranks, extent in [(1, EXTENT)] if quick else [(1, EXTENT), (2, EXTENT), (2, SMALL)]:
@@ -48,25 +48,25 @@ def main(quick: bool) -> list[Record]:
 
 
 def more(quick: bool) -> list[Record]:
-    """The experiment of the paper, as far as one machine goes."""
+    """Measures the experiment of the paper, as far as one machine can repeat it."""
     rounds = 2 if quick else 5
     found = []
     for ranks in RANKS[:1] if quick else RANKS:
         figures = measure(ranks, EXTENT, rounds, list(RIVALS))
         for rival in RIVALS:
             found += records(figures, ranks, EXTENT, rival, {EXCHANGE: "exchange"})
-            # Not in the table of all benchmarks, which has no sizes like this one.
+            # These records have a size that the table of all benchmarks leaves out; docs/papers.md shows them.
             found += records(figures, ranks, EXTENT, rival, {STEP: "step", THERE: "there", BACK: "back"}, size=BYTES)
     return found
 
 
 def case(ranks: int, way: str, extent: int = EXTENT) -> str:
-    """How the records call it."""
+    """The name of a case in the records."""
     return f"{extent}², {ranks} {'rank' if ranks == 1 else 'ranks'} each, ten fields {way}"
 
 
 def measure(ranks: int, extent: int, rounds: int, rivals: Sequence[str]) -> Figures:
-    """Both ways of titin and its rivals, in turn."""
+    """Times both ways of titin and of its rivals, in turn."""
     contenders = {"titin": titin(ranks, extent)} | {name: by_hand(ranks, extent, RIVALS[name]) for name in rivals}
     return sweep(rounds, contenders)
 
@@ -74,7 +74,7 @@ def measure(ranks: int, extent: int, rounds: int, rivals: Sequence[str]) -> Figu
 def records(
     figures: Figures, ranks: int, extent: int, rival: str, parts: dict[str, str], size: int | None = None
 ) -> list[Record]:
-    """A record of each question for each way."""
+    """A record for each question and each way."""
     found = []
     for question, part in parts.items():
         for way in WAYS:
@@ -84,7 +84,7 @@ def records(
 
 
 def titin(ranks: int, extent: int) -> Callable[[], dict[Any, float]]:
-    """The mini-app, with Open MPI."""
+    """The runs of the mini-app, with Open MPI."""
     build()
 
     def once(way: str) -> dict[Any, float]:
@@ -100,13 +100,13 @@ def titin(ranks: int, extent: int) -> Callable[[], dict[Any, float]]:
 
 @functools.cache
 def build() -> None:
-    """The mini-app's programs, all of them: titin may be another one than the last time."""
+    """Builds all programs of the mini-app anew: titin may have changed since the last build."""
     native.packages()
     run(["make", "-s", "-B", f"TITIN={native.TITIN}", "MPI=openmpi"], FOLDER)
 
 
 def by_hand(ranks: int, extent: int, how: str) -> Callable[[], dict[Any, float]]:
-    """The same in one MPI job."""
+    """The runs of one MPI job that does the same by hand."""
     program = native.rival("toysmp_mpi", "openmpi")
     start = native.open_mpi(3 * ranks)
 
@@ -120,20 +120,20 @@ def by_hand(ranks: int, extent: int, how: str) -> Callable[[], dict[Any, float]]
 
 
 def resources(ranks: int, extent: int) -> str:
-    """What the description leaves open."""
+    """The part of the description that depends on the case: settings, and numbers of ranks."""
     counts = ", ".join(f"toysmp.{name}: {{mpi_processes: {ranks}}}" for name in "abc")
     settings = f"{{nx: {extent}, ny: {extent}, steps: {STEPS[extent]}}}"
     return f"ymmsl_version: v0.2\nsettings: {settings}\nresources: {{{counts}}}\n"
 
 
 def medians(way: str, files: Sequence[Path]) -> dict[Any, float]:
-    """Of each part of the steps, by the files of compA, compB and compC."""
+    """The median of each part of the steps, from the files of compA, compB and compC."""
     found = plot().steps(*files)
     return {(way, part): statistics.median(1000 * step[part] for step in found) for part in found[0]}
 
 
 def plot() -> Any:
-    """The mini-app's own plot.py, which knows what the times mean."""
+    """The mini-app's own plot.py, which computes the parts of a step."""
     spec = importlib.util.spec_from_file_location("toysmp_plot", FOLDER / "plot.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# Licences that allow what Apache-2.0 allows. A new one is added here, by hand, after reading it.
+# Licences with terms that go with Apache-2.0. A licence is added here by hand, after reading it.
 ALLOWED = {
     "0BSD",
     "Apache-2.0",
@@ -29,7 +29,7 @@ ALLOWED = {
 
 
 def allows(expression: str) -> bool:
-    """Whether an SPDX expression can be met from the list: OR needs one side, AND every side."""
+    """Whether the list fulfils an SPDX expression: OR needs one side, AND both sides."""
     tokens = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
     position = 0
 

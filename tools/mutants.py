@@ -1,8 +1,8 @@
-"""Changes the Rust code in small ways, all in one build, and lists those that no test notices (docs/mutants.md).
+"""Changes the Rust code in small ways, all in one build, and lists the changes that no test notices (docs/mutants.md).
 
-`cargo mutants` says which changes there are. It would build anew for each. Here a function that is to be changed
-gets all of its changed bodies beside its own, and the variable TITIN_MUTANT chooses one when a program runs. So a
-change takes as long as the tests alone, and tests in Python can be used, too.
+`cargo mutants` lists the possible changes, but would build anew for each. Here a changed function gets all of its
+changed bodies beside its own body, and the variable TITIN_MUTANT chooses a body when a program runs. So a change takes
+as long as the tests alone, and tests in Python can be used, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TREE = FOUND / "tree"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 PYTHON = TREE / ".venv/bin/python"
 
-#: By part: its files, its crate, and tests in Python that notice changes of it, too.
+#: For each part: its files, its crate, and tests in Python that also notice changes of the part.
 PARTS = {
     "element": ("crates/element/src/*", "element", []),
     "array": ("crates/array/src/*", "array", []),
@@ -42,7 +42,8 @@ PARTS = {
 }
 CRATES = sorted({crate for _, crate, _ in PARTS.values()})
 
-#: A change that makes tests run for ever is noticed. Waiting takes no time of the processor, and machines may be busy.
+#: Seconds of processor time and of the clock for the tests of a change. Tests that take longer have noticed the change.
+#: Waiting takes no processor time, and a machine may be busy.
 PROCESSOR, CLOCK = 60, 180
 
 CHOICE = """
@@ -54,9 +55,9 @@ pub fn __mutant() -> u32 {
 """
 
 Change = dict[str, Any]
-#: Where a changed body stands: its first and last line, and the number of the change.
+#: For each file, where the changed bodies are: the first and the last line, and the number of the change.
 Lines = dict[str, list[tuple[int, int, int]]]
-#: What runs tests, and where.
+#: A command that runs tests, and its folder.
 Command = tuple[list[str], Path]
 
 
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def copy_tree() -> None:
-    """Files that are as they were keep their times, so that cargo builds what has changed."""
+    """Copies the tree. Unchanged files keep their times, so that cargo builds only changed files."""
     files = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -89,7 +90,7 @@ def copy_tree() -> None:
 
 
 def chosen(samples: dict[str, str]) -> list[Change]:
-    """The changes to be tried, numbered from 1."""
+    """The changes to try, numbered from 1."""
     packages = [f"--package=titin-{crate}" for crate in CRATES]
     command = ["cargo", "mutants", "--list", "--json", *packages]
     known = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
@@ -111,7 +112,7 @@ def environment(number: int = 0) -> dict[str, str]:
 
 
 def weave_what_compiles(changes: list[Change]) -> None:
-    """Puts all changes into the copy of the tree, but for those that do not compile."""
+    """Puts all changes into the copy of the tree, except those that do not compile."""
     command = ["cargo", "check", "--workspace", "--locked", "--lib", "--keep-going", "--message-format=json"]
     while True:
         lines = weave(changes)
@@ -131,7 +132,7 @@ def weave_what_compiles(changes: list[Change]) -> None:
 
 
 def numbers(spans: list[Any], lines: Lines) -> set[int]:
-    """The changes that an error of the compiler is about."""
+    """The numbers of the changes in which an error of the compiler is."""
     found = set()
     for span in spans:
         for first, last, number in lines[span["file_name"]]:
@@ -143,7 +144,7 @@ def numbers(spans: list[Any], lines: Lines) -> set[int]:
 
 
 def weave(changes: list[Change]) -> Lines:
-    """Writes the sources with all changes that are not left out; where each of them stands."""
+    """Writes the sources with all changes that are not left out. Returns the places of the changes."""
     lines: Lines = defaultdict(list)
     by_file: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
@@ -153,14 +154,14 @@ def weave(changes: list[Change]) -> Lines:
     for file, of_file in by_file.items():
         text = woven((ROOT / file).read_text(), of_file, lines[file])
         if file.endswith("/src/lib.rs"):
-            # In the first line, so that the others keep their numbers.
+            # The text goes into the first line, so that the other lines keep their numbers.
             text = f"#![allow(warnings)] {text}{CHOICE}"
         (TREE / file).write_text(text)
     return lines
 
 
 def woven(text: str, changes: list[Change], lines: list[tuple[int, int, int]]) -> str:
-    """A source with all changed bodies of its functions; adds where they stand to `lines`."""
+    """A source with all changed bodies of its functions. The places of the bodies are added to `lines`."""
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -178,7 +179,7 @@ def woven(text: str, changes: list[Change], lines: list[tuple[int, int, int]]) -
             change["left out"] = "of no function"
             continue
         begin, end = range_of(change["function"]["span"])
-        # One inside another is changed with it.
+        # A function inside another function is changed with the outer one.
         outermost = min((b, -e) for b, e in functions if b <= begin and end <= e)
         by_function[outermost[0], -outermost[1]].append(change)
     out, done, at_line = [], 0, 1
@@ -210,7 +211,7 @@ def woven(text: str, changes: list[Change], lines: list[tuple[int, int, int]]) -
 
 
 def opening_of(text: str, at: int) -> int:
-    """Where the body of the function begins that begins there."""
+    """The position of the body of the function that begins at `at`."""
     depth = 0
     while not (text[at] == "{" and depth == 0):
         if text.startswith("//", at):
@@ -224,7 +225,7 @@ def opening_of(text: str, at: int) -> int:
 
 def built() -> list[tuple[str, Command]]:
     """The programs of tests, each with its crate."""
-    # Of the whole workspace: of some packages alone, cargo would build other variants of what they use.
+    # Built from the whole workspace: for some packages alone, cargo would build other variants of their dependencies.
     command = ["cargo", "test", "--workspace", "--locked", "--lib", "--tests", "--no-run", "--message-format=json"]
     done = subprocess.run(command, cwd=TREE, env=environment(), stdout=subprocess.PIPE, check=True, text=True)
     found: list[tuple[str, Command]] = []
@@ -237,7 +238,8 @@ def built() -> list[tuple[str, Command]]:
 
 
 def install() -> None:
-    """The package with all changes, in an environment of its own that finds the rest in that of this Python."""
+    """Installs the package with all changes in an environment of its own. Other packages come from this Python's
+    environment."""
     venv.create(TREE / ".venv", with_pip=True)
     library = "lib/python{}.{}/site-packages".format(*sys.version_info)
     (TREE / ".venv" / library / "rest.pth").write_text(f"{Path(sys.prefix) / library}\n")
@@ -245,7 +247,7 @@ def install() -> None:
 
 
 def try_all(part: str, changes: list[Change], binaries: list[tuple[str, Command]]) -> None:
-    """Runs the part's tests for each change, and writes which ones none has noticed."""
+    """Runs the part's tests for each change, and writes the changes that no test has noticed."""
     _, crate, in_python = PARTS[part]
     commands = [command for folder, command in binaries if folder == crate]
     if in_python:

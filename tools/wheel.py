@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the wheel, which holds everything: package, command, header files, libraries, CMake package, Fortran module.
 
-cargo builds the library and the command; they and the files for other languages are put beside the package's sources;
-maturin builds the extension against the library and packs it all.
+cargo builds the library and the command. This program puts them and the files for other languages beside the package's
+sources. maturin builds the extension against the library and packs everything.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings/python"
-# Where libraries of a base system may be expected from: what manylinux_2_28 promises.
+# Libraries that every base system has: the list of manylinux_2_28.
 GLIBC = (2, 28)
 
 
@@ -47,18 +47,18 @@ def directory(profile: str) -> str:
 
 
 def build(options: argparse.Namespace, folder: Path) -> None:
-    """The library and the commands."""
+    """Builds the library and the commands."""
     command = ["cargo", "build"]
     if options.portable:
         command = ["cargo", "zigbuild", "--target", f"{options.target}.{GLIBC[0]}.{GLIBC[1]}"]
     command += ["--locked", "--profile", options.profile]
     run(*command, "-p", "titin-capi", "-p", "titin-cli")
-    # It links the library.
+    # titin-host links the library.
     run(*command, "-p", "titin-host", TITIN_LIB_DIR=str(folder))
 
 
 def stage(folder: Path) -> None:
-    """Puts what was built, and the files for other languages, where maturin finds them."""
+    """Puts the built files, and the files for other languages, where maturin finds them."""
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version, "the workspace has a version"
     words = {
@@ -89,7 +89,7 @@ def stage(folder: Path) -> None:
         text = re.sub(r"@([A-Z]+)@", lambda word: words[word[1]], (PACKAGE / "share" / file).read_text())
         place.mkdir(parents=True, exist_ok=True)
         (place / file).write_text(text)
-    # The names of functions stay; what a debugger needs would make the wheel ten times as big.
+    # The names of functions stay. The tables for debuggers would make the wheel ten times as big.
     for binary in (lib / "libtitin.so", lib / "libtitin.a", lib / "titin-host", scripts / "titin"):
         run("strip", "--strip-debug", str(binary))
 
@@ -110,16 +110,17 @@ def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:
 
 
 def local(name: str) -> str:
-    """The name of a wheel for this machine only, which says so: it is linked with this machine's glibc.
+    """The name of a wheel for this machine only. The name tells so, since the wheel is linked with this machine's
+    glibc.
 
-    pip takes that part for the number of a build.
+    pip takes the added part for a build number.
     """
     package, version, tags = name.split("-", 2)
     return f"{package}-{version}-0_this_machine_only-{tags}"
 
 
 def check_symbols(folder: Path) -> None:
-    """Fails if a binary asks for a newer glibc than the wheel promises."""
+    """Fails if a binary needs a newer glibc than the wheel promises."""
     for name in ("libtitin.so", "titin", "titin-host", "lib_core.so"):
         listing = subprocess.run(["objdump", "-T", folder / name], check=True, capture_output=True, text=True).stdout
         versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", listing)}
@@ -130,7 +131,7 @@ def check_symbols(folder: Path) -> None:
 
 
 def install(wheel: Path) -> None:
-    """Into the environment of this Python."""
+    """Installs the wheel in the environment of this Python."""
     run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
 
 

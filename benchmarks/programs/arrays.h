@@ -1,5 +1,5 @@
-/* What the parallel benchmarks share: arrays of doubles in rows and columns, of which each rank has a box: lower and upper row,
- * lower and upper column. */
+/* Shared by the parallel benchmarks: arrays of doubles in rows and columns. Each rank has a box of the array: lower and
+ * upper row, lower and upper column. */
 #ifndef ARRAYS_H
 #define ARRAYS_H
 
@@ -12,7 +12,7 @@ static inline int64_t begin_of(int64_t n, int p, int k) { return n / p * k + (k 
 
 static inline int64_t count_of(const int64_t box[4]) { return (box[1] - box[0]) * (box[3] - box[2]); }
 
-/* An element gets its number; or is looked at whether it has it. */
+/* Sets an element to the wanted number, or checks that the element has it. */
 static inline void element(double *u, double wanted, int64_t row, int64_t column, int fill) {
     if (fill) *u = wanted;
     else if (*u != wanted) {
@@ -21,7 +21,8 @@ static inline void element(double *u, double wanted, int64_t row, int64_t column
     }
 }
 
-/* The same for a part of a box of an array with so many columns; the number is larger by the version. */
+/* Sets or checks a part of a box. The array has `columns` columns, and the number of each element is larger by the version.
+ */
 static inline void each_in(double *u, const int64_t box[4], const int64_t part[4], int64_t columns, double version, int fill) {
     for (int64_t i = part[0]; i < part[1]; i++) {
         double *row = u + (i - box[0]) * (box[3] - box[2]) - box[2];
@@ -29,7 +30,7 @@ static inline void each_in(double *u, const int64_t box[4], const int64_t part[4
     }
 }
 
-/* For all of the box, of which there is one version. */
+/* Sets or checks a whole box, of version 0. */
 static inline void each_of(double *u, const int64_t box[4], int64_t columns, int fill) { each_in(u, box, box, columns, 0, fill); }
 
 #endif

@@ -1,10 +1,10 @@
-/* What the message benchmarks in C share, so that titin and its rivals are timed by the same lines: the two sides of a
- * ping-pong and of a stream, over a medium that each program brings.
+/* Shared by the message benchmarks in C, so that titin and its rivals are timed by the same lines: the two sides of a
+ * ping-pong and of a stream. Each program brings its medium.
  *
- * The first side writes lines "BYTES SECONDS": seconds for one message, one way. A round trip halved, as in the MUSCLE 2
- * paper. Payloads are rewritten for every message, outside the timed part from 8 KiB on: there the other side says by an
- * empty message that its answer is ready, and each trip is timed by itself. Below that a clock would cost as much as
- * the message, so all trips are timed at once, unless "singly" is asked for. */
+ * The first side writes lines "BYTES SECONDS": seconds for one message, one way, which is a round trip halved, as in
+ * the MUSCLE 2 paper. Payloads are rewritten for every message. From 8 KiB on each trip is timed by itself, without the
+ * rewriting: the other side says by an empty message that its answer is ready. Below 8 KiB a call of the clock would
+ * cost as much as the message, so all trips are timed at once, except for "singly". */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -15,10 +15,10 @@
 #define KIB ((size_t)1024)
 #define LARGEST (64 * KIB * KIB)
 #define TIMED_AT_ONCE (4 * KIB)
-/* Trips before the timed ones, at least: memory that is used again has to be there first. */
+/* The least number of trips before the timed trips: memory that is used again has to be allocated first. */
 #define WARM 4
 
-/* How messages are moved. */
+/* The calls that move messages. */
 struct medium {
     void *(*payload)(size_t bytes);               /* memory to fill for the next send */
     void (*send)(void *data, size_t bytes);       /* when it returns, the memory may be changed */
@@ -27,8 +27,8 @@ struct medium {
     int lends;                                    /* payload() is a part of what a message costs */
 };
 
-/* What is asked for: "ping", "singly" or "stream", whether the receiver reads every byte, the share of the trips that is made
- * (1: all, 4: a quarter), largest size, and the file for the times. */
+/* The task: "ping", "singly" or "stream", whether the receiver reads every byte, the share of the trips that is made (1 for
+ * all, 4 for a quarter), the largest size, and the file for the times. */
 struct task {
     int stream, singly, reads, share;
     size_t largest;
@@ -41,7 +41,7 @@ static inline struct task task_of(char **arguments) {
     return task;
 }
 
-/* Keeps to the side-th of the cores that this process may use. */
+/* Pins the thread to one of the cores that this process may use: the core with the number of the side. */
 static inline void pin(int side) {
     cpu_set_t all, one;
     if (sched_getaffinity(0, sizeof all, &all) != 0) fail("sched_getaffinity");
@@ -78,7 +78,7 @@ static inline long trips_of(size_t bytes, int share) {
     return trips / share > 2 ? trips / share : 2;
 }
 
-/* How often a message of this size goes to several receivers. */
+/* The number of trips of a message of this size to several receivers. */
 static inline long multicasts(size_t bytes, int share) {
     const long trips = bytes <= 64 * KIB ? 400 : bytes <= KIB * KIB ? 60 : 10;
     return trips / share > 2 ? trips / share : 2;
@@ -134,7 +134,7 @@ static inline void pong(const struct medium *m, const struct task *task, size_t 
     }
 }
 
-/* Messages one after the other, one way; the last is answered. */
+/* Messages one after the other, one way. The last message is answered. */
 static inline void stream(const struct medium *m, const struct task *task, size_t bytes, int first, FILE *out) {
     const long count = 200000 / task->share, warm = count / 20;
     double begin = 0;
@@ -151,7 +151,7 @@ static inline void stream(const struct medium *m, const struct task *task, size_
     }
 }
 
-/* One side of the task; the first one, 0, writes the times. */
+/* One side of the task. Side 0 writes the times. */
 static inline void play(const struct medium *m, const struct task *task, int side) {
     FILE *out = side == 0 ? create(task->result) : NULL;
     if (task->stream) {

@@ -1,12 +1,13 @@
-/* What the benchmarks of coupled blocks share: arrays of doubles, in blocks over a grid of processes at each side, go from the first
- * side to the second, and if two are coupled another one at the same time back. Rank 0 of the second side writes a line
- * "0 SECONDS", the mean of some exchanges. */
+/* Shared by the benchmarks of coupled blocks. An array of doubles, in blocks over a grid of processes at each side, goes
+ * from the first side to the second. With two ways another array goes back at the same time. Rank 0 of the second side
+ * writes a line "0 SECONDS", the mean of some exchanges. */
 #ifndef BLOCKS_H
 #define BLOCKS_H
 
 #include "arrays.h"
 
-/* From the command line: extents, processes of both sides along each dimension, exchanges, how many ways (1 or 2), the file. */
+/* The words of the command line: extents, processes of both sides along each dimension, exchanges, number of ways (1 or 2),
+ * the file. */
 struct task {
     int64_t extents[2];
     int grids[2][2], trips, ways;
@@ -23,7 +24,7 @@ static inline struct task task_of(char **words) {
     return task;
 }
 
-/* Blocks are of the same size but for the last, as with BLOCK of HPF. */
+/* All blocks but the last have the same size, as with BLOCK of HPF. */
 static inline void box_of(const struct task *task, int second, int rank, int64_t box[4]) {
     const int *grid = task->grids[second], place[2] = {rank / grid[1], rank % grid[1]};
     for (int dim = 0; dim < 2; dim++) {

@@ -1,4 +1,4 @@
-/* An array in the blocks of one side, as a field of titin's. */
+/* An array in the blocks of one side, as a field of titin. */
 #ifndef BLOCKS_FIELD_H
 #define BLOCKS_FIELD_H
 

@@ -1,5 +1,5 @@
-/* The same by hand in one MPI job, in one of the two ways of by_hand.h; what ranks share is worked out beforehand.
- * blocks_mpi, the words of the task, and alltoallv|isend */
+/* The exchange of blocks by hand in one MPI job, in one of the two ways of by_hand.h. The boxes that ranks share are
+ * computed beforehand. Arguments: the words of the task, and alltoallv|isend. */
 #include "blocks_shares.h"
 
 int main(int argc, char **argv) {

@@ -7,7 +7,7 @@
 
 static inline int senders_of(const struct task *task) { return task->grids[0][0] * task->grids[0][1]; }
 
-/* The blocks of all ranks, and what this one shares with those of the other side. */
+/* The blocks of all ranks, and the boxes that this rank shares with ranks of the other side. */
 static inline struct shares blocks_shares(const struct task *task, int place, int all) {
     const int senders = senders_of(task), second = place >= senders;
     struct shares shares = shares_new(all);

@@ -1,4 +1,4 @@
-/* One side of coupled blocks, as an instance of many ranks: blocks_titin 0|1 and the words of the task. */
+/* One side of coupled blocks, as an instance of many ranks. Arguments: side (0 or 1), and the words of the task. */
 #include <titin_mpi.h>
 
 #include "blocks_field.h"
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     double *own = doubles(count_of(box)), *other = doubles(count_of(box));
     each_of(own, box, task.extents[1], 1);
     titin_port *in = titin_port_find(instance, "in"), *out = titin_port_find(instance, "out");
-    /* One way, the second side says that it is ready, so that no array waits while the one before is on its way. */
+    /* With one way the second side says when it is ready, so that no array waits while an earlier array is on its way. */
     titin_field *sent = task.ways == 2 || !second ? declare(&task, instance, "out", second) : NULL;
     titin_field *received = task.ways == 2 || second ? declare(&task, instance, "in", second) : NULL;
     double begin = 0;

@@ -1,5 +1,5 @@
-/* What those share that exchange boxes of an array by hand in one MPI job: by packing, MPI_Alltoallv and unpacking, or by derived
- * types, MPI_Isend and MPI_Irecv from array to array. */
+/* Shared by the programs that exchange boxes of an array by hand in one MPI job: by packing, MPI_Alltoallv and unpacking,
+ * or by derived types, MPI_Isend and MPI_Irecv from array to array. */
 #ifndef BY_HAND_H
 #define BY_HAND_H
 
@@ -7,7 +7,8 @@
 
 #include "arrays.h"
 
-/* The boxes of all ranks, what this one shares with each of the others, and where that is in a buffer. */
+/* The boxes of all ranks, the box that this rank shares with each other rank, and the place of each shared box in a buffer.
+ */
 struct shares {
     int all;
     int64_t (*boxes)[4], (*shared)[4];
@@ -30,7 +31,7 @@ static inline void shares_free(struct shares *s) {
     free(s->boxes), free(s->shared), free(s->counts), free(s->places), free(s->none), free(s->types), free(s->requests);
 }
 
-/* A part of a rank's box, as a type of its array. */
+/* A part of a rank's box, as a derived type for the rank's array. */
 static inline MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) {
     int sizes[2], subsizes[2], starts[2];
     for (int dim = 0; dim < 2; dim++) {
@@ -44,7 +45,7 @@ static inline MPI_Datatype part_of(const int64_t box[4], const int64_t part[4]) 
     return part_type;
 }
 
-/* What a box has in common with the boxes of these ranks. */
+/* Computes the intersections of a box with the boxes of these ranks. */
 static inline void share(struct shares *s, const int64_t own[4], int begin, int end) {
     for (int k = begin, total = 0; k < end; k++) {
         int64_t *box = s->shared[k];
@@ -59,14 +60,14 @@ static inline void share(struct shares *s, const int64_t own[4], int begin, int 
     }
 }
 
-/* The same as derived types, for exchange_typed. */
+/* Makes derived types of the intersections, for exchange_typed. */
 static inline void share_types(struct shares *s, const int64_t own[4]) {
     for (int k = 0; k < s->all; k++) {
         if (s->counts[k]) s->types[k] = part_of(own, s->shared[k]);
     }
 }
 
-/* Both ways between a buffer and the array of a rank: what it shares with each of the others, one box after the other. */
+/* Copies the boxes that a rank shares with other ranks, one after the other: from the rank's array to a buffer, or back. */
 static inline void copy(const struct shares *s, double *u, const int64_t own[4], double *buffer, int packs) {
     for (int k = 0; k < s->all; k++) {
         const int64_t *box = s->shared[k], width = box[3] - box[2];
@@ -89,7 +90,7 @@ static inline void exchange_typed(const struct shares *s, const double *out, dou
     MPI_Waitall(count, s->requests, MPI_STATUSES_IGNORE);
 }
 
-/* The same, packed into one buffer and unpacked from another. */
+/* Sends one array and receives into another, packed into one buffer and unpacked from another. */
 static inline void exchange_packed(const struct shares *s, const int64_t own[4], double *out, double *packed, double *in,
                                    double *arrived) {
     if (out) copy(s, out, own, packed, 1);

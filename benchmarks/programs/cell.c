@@ -1,5 +1,5 @@
-/* A light instance of benchmarks/many.py: it sends an empty message by each of its sending ports, and receives one on
- * each of the others. */
+/* A light instance of benchmarks/many.py: sends an empty message on each sending port, and receives one on each other port.
+ */
 #include <stdlib.h>
 #include <titin.h>
 

@@ -1,8 +1,9 @@
-"""The instance of benchmarks/many.py as a coroutine: an empty message by each port, and one on each of the others."""
+"""The instance of benchmarks/many.py as a coroutine: sends an empty message on each sending port, and receives one on
+each other port."""
 
 
 async def cell(instance):
-    """Sends, then receives."""
+    """Sends on all ports, then receives on all ports."""
     ports = instance.ports.values()
     while await instance.reuse():
         for port in ports:

@@ -1,4 +1,5 @@
-/* What the programs of all benchmarks share: a clock, memory, the file for the times, and what to do if something fails. */
+/* Shared by the programs of all benchmarks: a clock, memory, the file for the times, and the end of a program that has
+ * failed. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -21,7 +22,7 @@ static inline double seconds_of(clockid_t clock) {
 
 static inline double now(void) { return seconds_of(CLOCK_MONOTONIC); }
 
-/* Whole pages, written once so that none is missing later. */
+/* Whole pages, written once, so that no page fault comes later. */
 static inline void *memory(size_t bytes) {
     void *found = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
     if (!found) fail("memory");
@@ -37,12 +38,12 @@ static inline FILE *opened(const char *path, const char *mode) {
 
 static inline FILE *create(const char *path) { return opened(path, "w"); }
 
-/* Of no file there is nothing to end. */
+/* Closes a file; does nothing for NULL. */
 static inline void finish(FILE *file, const char *path) {
     if (file && fclose(file) != 0) fail(path);
 }
 
-/* One more line in a file of this run, to which other programs may add theirs. */
+/* Adds a line to a file of this run. Other programs may add lines to the same file. */
 static inline void add_time(const char *path, int number, double seconds) {
     FILE *file = opened(path, "a");
     fprintf(file, "%d %.9e\n", number, seconds);
@@ -54,7 +55,7 @@ static inline int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of an even number of them, the lower of the two in the middle. */
+/* Of an even number of values, the lower of the two in the middle. */
 static inline double median(double *seconds, int count) {
     qsort(seconds, (size_t)count, sizeof *seconds, by_size);
     return seconds[(count - 1) / 2];

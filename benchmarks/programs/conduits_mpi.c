@@ -1,5 +1,5 @@
-/* What a message costs where many are told apart: by tags, since MPI has no conduits. The other side takes any tag, and
- * answers.
+/* The cost of a message among many conduits. MPI has no conduits, so tags take their place. The other side takes any
+ * tag, and answers.
  *
  * Arguments: number of tags, trips, file for the time. */
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* What a message costs where many conduits are open: one after the other carries an empty message, the other side takes
- * whichever comes, and answers. Over titin.
+/* The cost of a message while many conduits are open, over titin. One conduit after the other carries an empty message.
+ * The other side takes the message by receive_any, and answers.
  *
  * Arguments: side (0 or 1), number of conduits, trips, file for the time. */
 #include "bench.h"

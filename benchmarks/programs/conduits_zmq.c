@@ -1,5 +1,5 @@
-/* What a message costs where many sockets are open: one after the other carries an empty message, the other side polls
- * them all, and answers. Over ZeroMQ, a PAIR socket for each.
+/* The cost of a message while many sockets are open, over ZeroMQ with PAIR sockets. One socket after the other carries
+ * an empty message. The other side polls all sockets, and answers.
  *
  * Arguments: number of sockets, stem of the addresses ("ipc:///path"), trips, file for the time. */
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
         if (side == 0) must(zmq_bind(items[i].socket, address), "zmq_bind");
         else must(zmq_connect(items[i].socket, address), "zmq_connect");
     }
-    /* The last one is for the answers. */
+    /* The last socket is for the answers. */
     void *back = items[count].socket;
     double begin = 0;
     for (long trip = -warm; trip < trips; trip++) {

@@ -1,5 +1,5 @@
-/* A ping-pong in which no side ever waits for a message within a counted call, so that what callgrind counts there is
- * what a message costs in instructions. A number in shared memory says whose turn it is.
+/* A ping-pong in which no side waits for a message within a counted call, so that callgrind counts only the
+ * instructions of a message. A number in shared memory says which rank has its turn.
  *
  * callgrind collects within `counted_send` or `counted_receive`, as its flag --toggle-collect names. */
 #ifndef COUNTED_H
@@ -12,15 +12,15 @@
 
 #include "common.h"
 
-/* The calls that move the messages. `receive` comes back with the data in memory, or looked at and let go of. */
+/* The calls that move the messages. `receive` returns when the data are in memory, or were viewed and freed. */
 struct counted_medium {
     void (*send)(void);
     void (*receive)(void);
-    /* Lets a peer go on that waits within its send for this side; NULL where no send does so. */
+    /* Lets a peer go on whose send waits for this side; NULL if no send waits. */
     void (*progress)(void);
 };
 
-/* A rank of one of two sides, 0 and 1, which have as many ranks. */
+/* A rank of one of two sides, 0 and 1. Both sides have the same number of ranks. */
 struct counted_rank {
     int side, rank, ranks;
 };
@@ -29,7 +29,7 @@ static __attribute__((noipa)) void counted_send(const struct counted_medium *med
 
 static __attribute__((noipa)) void counted_receive(const struct counted_medium *medium) { medium->receive(); }
 
-/* The number of turns that all ranks together have taken, in a file that all map. */
+/* The number of turns that all ranks together have taken, in a file that all ranks map. */
 static inline _Atomic long *shared_count(const char *path) {
     const int file = open(path, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, 4096) != 0) fail(path);
@@ -38,7 +38,7 @@ static inline _Atomic long *shared_count(const char *path) {
     return memory;
 }
 
-/* Waits outside of the medium, whose work would else be done here and not where it is counted. */
+/* Waits without calls of the medium: such a call would do the medium's work here, where it is not counted. */
 static inline void await(const struct counted_medium *medium, _Atomic long *count, long wanted) {
     for (long naps = 1; atomic_load(count) < wanted; naps++) {
         usleep(200);
@@ -46,8 +46,9 @@ static inline void await(const struct counted_medium *medium, _Atomic long *coun
     }
 }
 
-/* One rank of the ping-pong. In each trip the ranks of side 0 send, one after the other; then those of side 1 receive, then send;
- * then those of side 0 receive. What the first trips cost more drops out of the difference of two runs. */
+/* One rank of the ping-pong. In each trip the ranks of side 0 send, one after the other; then the ranks of side 1 receive,
+ * then send; then the ranks of side 0 receive. The additional cost of the first trips drops out of the difference of two
+ * runs. */
 static inline void play_counted(const struct counted_medium *medium, struct counted_rank own, long trips, const char *path) {
     _Atomic long *turns = shared_count(path);
     for (long part = 0; part < 4 * trips; part++) {

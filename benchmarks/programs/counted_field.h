@@ -1,5 +1,5 @@
-/* What the counted ping-pong of fields shares: small arrays of doubles, in rows on the ranks of side 0 and in columns on those of
- * side 1, of which one after the other goes there and back. */
+/* Shared by the counted ping-pongs of fields: small arrays of doubles, in rows on the ranks of side 0 and in columns on the
+ * ranks of side 1. One array after the other goes there and back. */
 #ifndef COUNTED_FIELD_H
 #define COUNTED_FIELD_H
 
@@ -10,7 +10,7 @@
 #define WIDTH 16 /* together 1 KiB */
 #define MOST_FIELDS 100
 
-/* From the command line: how many fields, trips, and the file that all ranks map. */
+/* The words of the command line: the number of fields, trips, and the file that all ranks map. */
 struct task {
     int fields;
     long trips;
@@ -29,7 +29,7 @@ static inline void box_of(struct counted_rank whose, int64_t box[4]) {
     for (int bound = 0; bound < 2; bound++) box[divided + bound] = begin_of(extent, whose.ranks, whose.rank + bound);
 }
 
-/* The arrays of a rank: side 0 has the numbers from the beginning. */
+/* The arrays of a rank. On side 0 the arrays have their numbers from the beginning. */
 static inline void arrays_new(double **arrays, int count, struct counted_rank own) {
     int64_t box[4];
     box_of(own, box);
@@ -39,7 +39,7 @@ static inline void arrays_new(double **arrays, int count, struct counted_rank ow
     }
 }
 
-/* Looks at every number of a rank in the end. */
+/* Checks every number of a rank at the end. */
 static inline void arrays_free(double **arrays, int count, struct counted_rank own) {
     int64_t box[4];
     box_of(own, box);

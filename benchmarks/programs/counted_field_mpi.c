@@ -1,5 +1,5 @@
-/* The counted ping-pong of fields by hand in one MPI job, by derived types; the ranks of side 0 come first. Arguments: the words of
- * the task. */
+/* The counted ping-pong of fields by hand in one MPI job, by derived types. The ranks of side 0 come first. Arguments: the
+ * words of the task. */
 #include "by_hand.h"
 #include "counted_field.h"
 

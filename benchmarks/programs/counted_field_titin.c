@@ -1,5 +1,5 @@
-/* One side of the counted ping-pong of fields, as an instance of one or more ranks: counted_field_titin 0|1 and the words of the
- * task. */
+/* One side of the counted ping-pong of fields, as an instance of one or more ranks. Arguments: side (0 or 1), and the words
+ * of the task. */
 #include <titin_mpi.h>
 
 #include "counted_field.h"

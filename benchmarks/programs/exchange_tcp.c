@@ -1,5 +1,5 @@
-/* Both sides send at once and receive, each message in equal parts over several sockets with a thread each, as MPWide
- * does it; without its pacing, and in pieces of a MiB.
+/* Both sides send at once and receive. Each message goes in equal parts over several sockets with a thread for each, as
+ * in MPWide, but without MPWide's pacing, and in pieces of a MiB.
  *
  * Arguments: sockets, exchanges, file for the times, and sizes in bytes. */
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     if (child < 0) fail("fork");
     const int side = child == 0;
     int wires[MOST];
-    /* One after the other, so both ends have them in the same order. */
+    /* Sockets are connected one after the other, so both ends have them in the same order. */
     for (int i = 0; i < sockets; i++) {
         wires[i] = side == 0 ? accept(listener, NULL, NULL) : socket(AF_INET, SOCK_STREAM, 0);
         if (side == 1 && connect(wires[i], (struct sockaddr *)&address, length) != 0) fail("connect");

@@ -1,4 +1,4 @@
-/* Both sides send at once, and then receive, as MPW_SendRecv does: macro.out to micro.in, and back. Over titin.
+/* Both sides send at once, and then receive, like MPW_SendRecv of MPWide: macro.out to micro.in, and back. Over titin.
  *
  * Arguments: side (0 or 1), exchanges, file for the times, and sizes in bytes. */
 #include "bench.h"
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
         const int64_t extent = (int64_t)bytes;
         unsigned char *data = memory(bytes);
         double begin = 0;
-        /* The first exchange, which is not counted, finds the memory that the others use again. */
+        /* The first exchange is not counted: it allocates the memory that the others use again. */
         for (long turn = -1; turn < count; turn++, moment++) {
             if (turn == 0) begin = now();
             data[0] = data[bytes - 1] = (unsigned char)turn;

@@ -1,8 +1,8 @@
-"""The macro side of a pair, for titin, MUSCLE3 and mpi4py: sends on O_I, receives on S, and times it.
+"""The macro side of a pair, for titin, MUSCLE3 and mpi4py: sends on O_I, receives on S, and takes the time.
 
-Arguments: how messages are sent ("titin", "titin-loan", "muscle3" or "mpi4py"), the share of the trips that is made (1:
-all, 8: an eighth), the largest message in bytes, and the file for the times: a line "BYTES SECONDS" for each size,
-seconds for one message, one way.
+Arguments: how messages are sent ("titin", "titin-loan", "muscle3" or "mpi4py"), the share of the trips that is made (1
+for all, 8 for an eighth), the largest message in bytes, and the file for the times. The file has a line "BYTES SECONDS"
+for each size, with the seconds of one message, one way.
 """
 
 import sys
@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-#: Trips before the timed ones, at least: memory that is used again has to be there first.
+#: The least number of trips before the timed trips: memory that is used again has to be allocated first.
 WARM = 4
 
-#: Sends what is given, and returns what comes back.
+#: Sends an array at a simulated time, and returns the answer.
 Exchange = Callable[[object, float], np.ndarray]
 
-#: Gives memory for so many numbers, to be written and sent.
+#: Gives memory for a number of doubles, to be written and sent.
 Lend = Callable[[int], np.ndarray]
 
 
 def sizes(largest: int) -> Iterator[int]:
-    """0 B, and 1 KiB and up by powers of two."""
+    """0 B, and the powers of two from 1 KiB on."""
     yield 0
     size = 1024
     while size <= largest:
@@ -32,17 +32,17 @@ def sizes(largest: int) -> Iterator[int]:
 
 
 def trips_of(size: int, share: int) -> int:
-    """How many trips are timed."""
+    """The number of timed trips."""
     return max(min(450, (32 << 20) // (size or 1)) // share, 2)
 
 
 def warm_of(trips: int) -> int:
-    """How many trips are made before the timed ones."""
+    """The number of trips before the timed trips."""
     return max(trips // 10, WARM)
 
 
 def play(exchange: Exchange, share: int, largest: int) -> list[str]:
-    """Times all sizes. The payload is rewritten each time; that is not timed."""
+    """Times all sizes. The payload is rewritten for each trip, outside of the timed part."""
     lines = []
     moment = 0.0
     for size in sizes(largest):
@@ -61,8 +61,11 @@ def play(exchange: Exchange, share: int, largest: int) -> list[str]:
 
 
 def play_lent(exchange: Exchange, lend: Lend, share: int, largest: int) -> list[str]:
-    """The same with memory that is lent, by both sides. The other one writes its answer before the timed part too, and
-    says when it is ready. That memory is lent is timed here, and counted for both."""
+    """Times all sizes with lent memory on both sides.
+
+    The other side also writes its answer before the timed part, and says when it is ready. The time to lend memory is
+    taken here, and counted for both sides.
+    """
     lines = []
     moment = 0.0
     for size in sizes(largest):
@@ -84,7 +87,7 @@ def play_lent(exchange: Exchange, lend: Lend, share: int, largest: int) -> list[
 
 
 def with_titin(lends: bool, share: int, largest: int) -> list[str]:
-    """The times of titin, with memory of the program's own or memory that titin lends."""
+    """The times of titin, with memory of the program, or memory that titin lends."""
     import titin
 
     lines = []
@@ -120,7 +123,7 @@ def with_muscle3(share: int, largest: int) -> list[str]:
 
 
 def with_mpi4py(share: int, largest: int) -> list[str]:
-    """The times of mpi4py between ranks 0 and 1 of one job, into memory that is used again."""
+    """The times of mpi4py between ranks 0 and 1 of one job, with memory that is used again."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD

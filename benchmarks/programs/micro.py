@@ -1,7 +1,8 @@
-"""The micro side of a pair, for titin, MUSCLE3 and mpi4py: receives on F_INIT and sends the same on O_F.
+"""The micro side of a pair, for titin, MUSCLE3 and mpi4py: receives on F_INIT and sends the same data on O_F.
 
 With "mpi4py" the share and the largest message follow, as `macro.py` has them: both sides know all sizes beforehand.
-With "titin-loan" it sends memory that titin lends: it is told how many numbers the next answer has, and which.
+With "titin-loan" this side answers in memory that titin lends. A message before each answer gives the length of the
+answer, and the value of its numbers.
 """
 
 import sys

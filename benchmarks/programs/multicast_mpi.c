@@ -1,4 +1,4 @@
-/* One sender, several receivers: what it takes until the last of them has answered. Over MPI, by MPI_Bcast.
+/* One sender, several receivers: the time until the last receiver has answered. Over MPI, by MPI_Bcast.
  *
  * Arguments: share of the trips, largest size, file for the times. */
 #include <mpi.h>
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
         for (long trip = -warm; trip < trips; trip++) {
             if (rank == 0) memset(data, (int)trip, bytes);
             const double begin = rank == 0 ? now() : 0;
-            /* Of nothing at all MPI_Bcast sends nothing, and nobody would wait. */
+            /* Of zero bytes MPI_Bcast sends nothing, and no receiver would wait. */
             MPI_Bcast(data, bytes ? (int)bytes : 1, MPI_BYTE, 0, MPI_COMM_WORLD);
             if (rank == 0) {
                 for (int i = 1; i < count; i++) MPI_Recv(NULL, 0, MPI_BYTE, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

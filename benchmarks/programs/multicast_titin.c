@@ -1,6 +1,7 @@
-/* One sender, several receivers: what it takes until the last of them has answered. Over titin.
+/* One sender, several receivers: the time until the last receiver has answered. Over titin.
  *
- * Arguments: number of receivers, who this is (0: the sender, c0), share of the trips, largest size, file for the times. */
+ * Arguments: number of receivers, number of this program (0 for the sender, c0), share of the trips, largest size, file
+ * for the times. */
 #include "bench.h"
 #include "over_titin.h"
 

@@ -1,5 +1,5 @@
-/* One sender, several receivers: what it takes until the last of them has answered. Over ZeroMQ: a PAIR socket for each
- * receiver, and one message that they share.
+/* One sender, several receivers: the time until the last receiver has answered. Over ZeroMQ: a PAIR socket for each
+ * receiver, and one message that all sockets share.
  *
  * Arguments: number of receivers, stem of the addresses ("ipc:///path"), share of the trips, largest size, file for the
  * times. */
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < (rank == 0 ? receivers : 1) && i < 16; i++) {
         sockets[i] = zmq_socket(context, ZMQ_PAIR);
         snprintf(address, sizeof address, "%s%d", argv[2], rank == 0 ? i + 1 : rank);
-        /* Who connects first is tried again until the other is there. */
+        /* A failed connection is tried again until the other side listens. */
         if (rank == 0) must(zmq_bind(sockets[i], address), "zmq_bind");
         else must(zmq_connect(sockets[i], address), "zmq_connect");
     }

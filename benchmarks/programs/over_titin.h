@@ -1,4 +1,4 @@
-/* What the programs over titin share. */
+/* Shared by the programs over titin. */
 #ifndef OVER_TITIN_H
 #define OVER_TITIN_H
 

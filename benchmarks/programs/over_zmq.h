@@ -1,4 +1,4 @@
-/* What the programs over ZeroMQ share. */
+/* Shared by the programs over ZeroMQ. */
 #ifndef OVER_ZMQ_H
 #define OVER_ZMQ_H
 

@@ -1,6 +1,6 @@
-/* The two sides of a ping-pong through files, as one writes it by hand: a message is written under another name and renamed;
- * the receiver looks for the name for a moment, then sleeps until the system tells of a new file, reads and deletes it.
- * Arguments: the folder, and the task. */
+/* The two sides of a ping-pong through files by hand. A message is written under another name and renamed. The receiver
+ * looks for the name for a moment, and then sleeps until the system reports a new file. The receiver reads and deletes the
+ * file. Arguments: the folder, and the task. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/inotify.h>

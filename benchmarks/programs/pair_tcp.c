@@ -1,5 +1,6 @@
-/* The two sides of a ping-pong or a stream over one TCP socket on the loopback interface: blocking calls, no delay,
- * buffers as the system sets them. An empty message is one byte, since a stream has no empty ones. Arguments: the task. */
+/* The two sides of a ping-pong or a stream over one TCP socket on the loopback interface: blocking calls, no delay, buffers
+ * as the system sets them. An empty message is sent as one byte, since a stream has no empty messages. Arguments: the task.
+ */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

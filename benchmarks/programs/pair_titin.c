@@ -1,11 +1,11 @@
 /* The two sides of a ping-pong or a stream over titin: macro.out to micro.in, and back.
  *
- * Arguments: side (0, 1, or "both" in one process), way ("view": send and a view of what comes; "into": send and receive_into; "loan": lent
- * memory and a view), and the task. */
+ * Arguments: side (0, 1, or "both" in one process), way ("view": send and a view of what comes; "into": send and
+ * receive_into; "loan": lent memory and a view), and the task. */
 #include "bench.h"
 #include "over_titin.h"
 
-/* Of this side; in one process each has a thread. */
+/* The state of this side. In one process each side has a thread. */
 static _Thread_local titin_port *in, *out;
 static _Thread_local titin_message *message;
 static _Thread_local void *outgoing, *incoming;
@@ -24,7 +24,7 @@ static void send_it(void *data, size_t bytes) {
     must(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, &extent, data, moment++, TITIN_NO_NEXT));
 }
 
-/* Of nothing there is nothing to lend. */
+/* For an empty message no memory is lent. */
 static void *lend(size_t bytes) {
     const int64_t extent = (int64_t)(bytes / sizeof(double));
     if (bytes == 0) return outgoing;

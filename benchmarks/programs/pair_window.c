@@ -1,17 +1,17 @@
 /* The two sides of a ping-pong over memory that two MPI processes share (MPI_Win_allocate_shared), with a flag for each
- * direction: what one would write by hand where both are on one host. There is nothing in it but the payload and the flag.
+ * direction: a program by hand for two processes of one host. A message is only the payload and the flag.
  *
- * Arguments: way ("loan": the payload is written where the other side reads it; "into": copied there, and out of there) and the
- * task, no stream. */
+ * Arguments: way ("loan": the payload is written where the other side reads it; "into": the payload is copied there,
+ * and from there) and the task, except a stream. */
 #include <mpi.h>
 
 #include "bench.h"
 
 #define HEAD ((size_t)4096)
-/* No side is so many messages ahead. */
+/* More than the number of messages that a side may be ahead. */
 #define AHEAD 4
 
-/* What one side writes and the other reads. */
+/* The memory that one side writes and the other side reads. */
 struct half {
     uint64_t sent;
     /* Which of the two places has the message, by its number: while the other side reads one, the next is written into the
@@ -49,7 +49,8 @@ static void *reused(size_t bytes) {
     return outgoing;
 }
 
-/* What was copied out is read no more, so one place is enough, which stays in the caches. */
+/* The other side has copied the payload out before the next message, so one place is enough. The place stays in the caches.
+ */
 static void copy_in(void *data, size_t bytes) {
     memcpy(in_half(mine, place), data, bytes);
     tell(data, bytes);

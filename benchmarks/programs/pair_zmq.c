@@ -1,6 +1,7 @@
-/* The two sides of a ping-pong or a stream over ZeroMQ, a PAIR socket each; what comes is viewed in ZeroMQ's memory.
+/* The two sides of a ping-pong or a stream over ZeroMQ, with a PAIR socket each. The receiver views messages in
+ * ZeroMQ's memory.
  *
- * Arguments: where the first side listens ("ipc:///path", "tcp://127.0.0.1:*"), and the task. */
+ * Arguments: the address at which the first side listens ("ipc:///path", "tcp://127.0.0.1:*"), and the task. */
 #include <sys/wait.h>
 #include <unistd.h>
 

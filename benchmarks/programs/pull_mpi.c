@@ -1,6 +1,6 @@
-/* The same by hand in one MPI job, one-sided: each rank of the first side copies a version to memory that others may read, under
- * a lock, and who pulls gets its part of it from each. That is what Cache-Pull of XpressSpace comes to. pull_mpi and the words of
- * the task */
+/* The pull by hand in one MPI job, one-sided. Each rank of the first side copies a version, under a lock, to memory that
+ * other ranks may read. A rank that pulls gets its parts from these ranks. Cache-Pull of XpressSpace does the same.
+ * Arguments: the words of the task. */
 #include "blocks_shares.h"
 #include "pull.h"
 
@@ -51,8 +51,9 @@ static void pull(const struct task *task, MPI_Comm side, MPI_Win window, int pla
         }
         const double took = slowest(now() - begin, side);
         if (pulls > 0) seconds += took;
-        /* The lock is that of one sender: what comes from it is of one version, but nothing sees to it that what comes from others,
-         * or to other ranks, is of the same. So each part is looked at by itself, and the oldest one says how far all are. */
+        /* Each sender has a lock of its own: the part from one sender is of one version, but parts from other senders, or
+         * for other ranks, may be of other versions. So each part is checked by itself, and the oldest part counts as the
+         * version that all have. */
         double least = task->trips;
         for (int k = 0; k < senders; k++) {
             if (!shares->counts[k]) continue;

@@ -1,5 +1,5 @@
-/* One side, as an instance of many ranks: pull_titin 0|1 and the words of the task. The description has it that
- * the field is pulled. */
+/* One side of a pull, as an instance of many ranks. Arguments: side (0 or 1), and the words of the task. The description
+ * says that the field is pulled. */
 #include <titin_mpi.h>
 
 #include "blocks_field.h"
@@ -24,7 +24,7 @@ static void make(const struct task *task, titin_instance *instance, const char *
     free(u);
 }
 
-/* All ranks have the same version, and all of it. */
+/* All ranks have the same version, as a whole. */
 static void pull(const struct task *task, titin_instance *instance, const char *pause) {
     titin_field *field = declare(task, instance, "in", 1);
     int64_t box[4];

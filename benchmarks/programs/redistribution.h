@@ -1,7 +1,8 @@
-/* What the benchmarks of redistribution share: the cases, who owns what in each, and how they are timed.
+/* Shared by the benchmarks of redistribution: the cases, the parts of the ranks in each case, and the timing.
  *
- * Rank 0 of the first side writes lines "CASE SECONDS": an array goes from the first side to the second and back, halved; the
- * median of some such trips, each from when all ranks of the first side are ready until all have it back. */
+ * Rank 0 of the first side writes lines "CASE SECONDS". An array goes from the first side to the second and back. A trip
+ * begins when all ranks of the first side are ready, and ends when all have the array back. The seconds are half of the
+ * median of some trips. */
 #ifndef REDISTRIBUTION_H
 #define REDISTRIBUTION_H
 
@@ -9,7 +10,7 @@
 
 enum pattern { ROWS_TO_ROWS, ROWS_TO_COLUMNS, CYCLIC_TO_ROWS };
 
-/* Square arrays of doubles of this extent, so many that travel together. */
+/* Square arrays of doubles of this extent; `fields` arrays travel together. */
 static const struct { int extent; enum pattern pattern; int fields, trips; } CASES[] = {
     {1024, ROWS_TO_ROWS, 1, 60},   {1024, ROWS_TO_COLUMNS, 1, 60}, {1024, CYCLIC_TO_ROWS, 1, 60},
     {1024, ROWS_TO_ROWS, 10, 15},  {1024, ROWS_TO_COLUMNS, 10, 15}, {4096, ROWS_TO_ROWS, 1, 8},
@@ -20,11 +21,11 @@ static const struct { int extent; enum pattern pattern; int fields, trips; } CAS
 #define MOST_FIELDS 10
 #define WARM 2
 
-/* Whether rows, and not columns, are divided; and whether they are dealt out in blocks. */
+/* Whether rows, and not columns, are spread over the ranks; and whether they are dealt out in blocks. */
 static inline int has_rows(enum pattern pattern, int second) { return !(second && pattern == ROWS_TO_COLUMNS); }
 static inline int is_cyclic(enum pattern pattern, int second) { return !second && pattern == CYCLIC_TO_ROWS; }
 
-/* How many indices a rank has of the dimension that is divided. */
+/* The number of indices that a rank has along the dimension that is spread. */
 static inline int64_t extent_of(int64_t n, int p, int k, int cyclic) {
     if (!cyclic) return begin_of(n, p, k + 1) - begin_of(n, p, k);
     int64_t count = 0;
@@ -32,12 +33,12 @@ static inline int64_t extent_of(int64_t n, int p, int k, int cyclic) {
     return count;
 }
 
-/* The global index of the i-th of them. */
+/* The global index of index i of the rank. */
 static inline int64_t index_of(int64_t n, int p, int k, int cyclic, int64_t i) {
     return cyclic ? (i / BLOCK * p + k) * BLOCK + i % BLOCK : begin_of(n, p, k) + i;
 }
 
-/* Each element is its own number in the array, and that of the field; or is looked at whether it is. */
+/* Sets each element to its own number in the array plus a tenth of the field's number, or checks the elements. */
 static inline void each(double *u, int number, int field, int second, int rank, int ranks, int fill) {
     const int64_t n = CASES[number].extent;
     const int rows = has_rows(CASES[number].pattern, second), cyclic = is_cyclic(CASES[number].pattern, second);

@@ -1,18 +1,18 @@
-/* The redistribution as one writes it by hand in one MPI job, in one of two ways:
- * - alltoallv: both sides pack into a buffer and unpack from one, and MPI_Alltoallv moves that;
+/* The redistribution by hand in one MPI job, in one of two ways:
+ * - alltoallv: both sides pack into a buffer and unpack from one, and MPI_Alltoallv moves the buffer;
  * - isend: a derived type for each partner, and MPI_Isend and MPI_Irecv from array to array.
- * What each rank shares with each other one is known beforehand, as runs of elements, and not timed.
- * redistribution_mpi SENDERS alltoallv|isend FILE */
+ * The elements that each rank shares with each other rank are computed beforehand, as runs of elements, and not timed.
+ * Arguments: number of senders, alltoallv|isend, file for the times. */
 #include <mpi.h>
 
 #include "redistribution.h"
 
-/* Elements of the local array that go to one partner, one run after the other. */
+/* The elements of the local array that go to one partner, as runs. */
 struct runs {
     int64_t count, *at, *length;
 };
 
-/* What this rank exchanges with all partners, of one case. */
+/* The exchanges of this rank with all partners, in one case. */
 struct plan {
     int partners, first, fields; /* first: the rank of the first partner among all */
     struct runs *runs;
@@ -23,7 +23,7 @@ struct plan {
     MPI_Request *requests;
 };
 
-/* What this rank shares with another one, in the order of the global array, as runs of its own. */
+/* The elements that this rank shares with another rank, in the order of the global array, as runs of this rank's array. */
 static struct runs shared(int64_t n, enum pattern pattern, int second, int rank, int ranks, int partner, int partners) {
     const int rows = has_rows(pattern, second), cyclic = is_cyclic(pattern, second);
     const int their_rows = has_rows(pattern, !second), their_cyclic = is_cyclic(pattern, !second);
@@ -54,7 +54,7 @@ static struct runs shared(int64_t n, enum pattern pattern, int second, int rank,
     return found;
 }
 
-/* One block, or equal runs at equal distances, or whatever there is. */
+/* The derived type for one block, for equal runs at equal distances, or for any runs. */
 static MPI_Datatype type_of(const struct runs *runs) {
     int regular = 1;
     for (int64_t k = 1; k < runs->count; k++) {
@@ -110,7 +110,7 @@ static void plan_free(struct plan *plan) {
     free(plan->counts), free(plan->places), free(plan->none);
 }
 
-/* Between the arrays and the buffer: what goes to one partner, field by field, and then to the next. */
+/* Copies between the arrays and the buffer: for one partner field after field, and then for the next partner. */
 static void copy(const struct plan *plan, int packs) {
     double *at = plan->buffer;
     for (int k = 0; k < plan->partners; k++) {

@@ -1,4 +1,4 @@
-/* One side of the redistribution, as an instance of many ranks: redistribution_titin 0|1 FILE. */
+/* One side of the redistribution, as an instance of many ranks. Arguments: side (0 or 1), file for the times. */
 #include <titin_mpi.h>
 
 #include "over_titin.h"

@@ -1,6 +1,6 @@
-/* A token that goes round a ring of cells, and then rests with the first one while the others wait: the time of a turn,
- * and what the waiting costs. The first cell writes "0 SECONDS" for a turn, every cell its processor time and the time
- * that passed while the ring was idle. */
+/* A token goes round a ring of cells, and then rests with the first cell while the other cells wait: the time of a turn,
+ * and the cost of waiting. The first cell writes "0 SECONDS" for a turn. Every cell writes its processor time while the
+ * ring was idle, and the time that passed. */
 #ifndef RING_H
 #define RING_H
 

@@ -1,4 +1,4 @@
-/* A cell of a ring over titin. Arguments: which cell, turns, seconds to be idle, stem of the files. */
+/* A cell of a ring over titin. Arguments: number of the cell, turns, seconds to be idle, stem of the files. */
 #include "over_titin.h"
 #include "ring.h"
 

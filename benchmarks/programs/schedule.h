@@ -1,6 +1,7 @@
-/* What the benchmark of schedules shares: an array goes from rows to columns, TRIPS times; the first time nobody knows yet who has
- * what. Rank 0 of the receiver writes lines "NUMBER SECONDS": the first trip of each case and the median of the others, each from
- * when it says that it is ready until all ranks of the receiver have the array. */
+/* Shared by the benchmarks of schedules. An array goes from rows to columns, TRIPS times; before the first trip no rank
+ * knows the parts of the others. Rank 0 of the receiver writes lines "NUMBER SECONDS": the first trip of each case, and the
+ * median of the later trips. A trip begins when rank 0 of the receiver says that it is ready, and ends when all ranks of
+ * the receiver have the array. */
 #ifndef SCHEDULE_H
 #define SCHEDULE_H
 

@@ -1,5 +1,5 @@
-/* The same by hand in one MPI job: all ranks tell each other their boxes, each finds what it shares with whom, and MPI_Alltoallv moves it.
- * schedule_mpi SENDERS FILE */
+/* The schedule by hand in one MPI job: all ranks tell each other their boxes, each rank computes the boxes that it shares
+ * with other ranks, and MPI_Alltoallv moves the elements. Arguments: number of senders, file for the times. */
 #include "by_hand.h"
 #include "schedule.h"
 

@@ -1,5 +1,5 @@
-/* One side of a field, as an instance of many ranks: schedule_titin 0|1 FILE. The first case is a grid of processes at both ends,
- * of the second each rank knows only its own box. */
+/* One side of a field, as an instance of many ranks. Arguments: side (0 or 1), file for the times. In the first case both
+ * ends have a grid of processes. In the second case each rank knows only its own box. */
 #include <titin_mpi.h>
 
 #include "over_titin.h"

@@ -1,8 +1,9 @@
-/* benchmarks/many.py: the same as cell.c in a process of its own, which waits. It says how much memory it took. */
+/* The instance of benchmarks/many.py, as cell.c, in a process of its own. Its calls wait. The program prints the memory
+ * that it took. */
 #include <stdio.h>
 #include <titin.h>
 
-/* Kilobytes at most so far. (That of getrusage begins with what the parent had when it forked.) */
+/* The largest memory so far, in kilobytes. (The figure of getrusage begins with the memory of the parent at the fork.) */
 static long most(void) {
     char line[256];
     long found = 0;

@@ -1,4 +1,5 @@
-"""A Python program of benchmarks/many.py: the same in a process of its own. It says when it has begun."""
+"""The instance of benchmarks/many.py as a Python program in a process of its own. The program prints the time when it
+has begun."""
 
 import time
 

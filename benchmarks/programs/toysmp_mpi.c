@@ -1,11 +1,11 @@
-/* The three components of miniapps/toysmp as one writes them by hand in one MPI job: who owns what is worked out beforehand, and
+/* The three components of miniapps/toysmp by hand in one MPI job. The columns that ranks share are computed beforehand, and
  * not timed.
  *
  *     toysmp_mpi RANKS_A RANKS_B NX NY STEPS separate|aggregated alltoallv|isend
  *
  * With alltoallv both sides pack into a buffer and unpack from one, whatever slabs they have. With isend each rank has one
- * partner, which has the same columns: fields go straight from array to array, which only equal numbers of ranks allow.
- * Each component writes its marks into a.csv, b.csv or c.csv, as there. */
+ * partner, with the same columns. Fields go straight from array to array, which only equal numbers of ranks allow.
+ * Each component writes its marks into a.csv, b.csv or c.csv, like the mini-app. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum { OF_A, OF_B, OF_C };
 static int64_t nx, ny, steps;
 static int aggregated, packs;
 
-/* A component's ranks: their place among all, how many there are, and this one's place among them. */
+/* A component's ranks: their place among all ranks, their number, and this rank's place among them. */
 static int first_of[3], ranks_of[3], role, rank;
 static MPI_Comm side;
 
@@ -48,7 +48,7 @@ static double number(int component, int field, int64_t i, int64_t j) {
     return (double)(component == OF_A ? 2 * field * cells + place : -(2 * field + 1) * cells - place);
 }
 
-/* Looks at every number of a component's fields at the end. */
+/* Checks every number of a component's fields at the end. */
 static void check(double *const *u) {
     static const int of[2][3][2] = {{{1, 0}, {2, -3}, {1, -3}}, {{0, 1}, {1, -1}, {1, -2}}};
     const int *weights = of[role == OF_C][steps % 3], sign = steps % 6 < 3 ? 1 : -1;
@@ -64,7 +64,7 @@ static void check(double *const *u) {
     }
 }
 
-/* What goes between this rank and those of another component, one way. */
+/* The exchange in one direction between this rank and the ranks of another component. */
 struct way {
     int sends, other;
     MPI_Comm both; /* the ranks of the two components, A or C before B */
@@ -74,7 +74,8 @@ struct way {
     MPI_Request requests[FIELDS];
 };
 
-/* The columns that this rank shares with another component's k-th one, counted from its own first one. */
+/* The columns that this rank shares with rank k of another component. `begin` is the first of them, counted from this
+ * rank's first column. */
 static int64_t shared(int other, int k, int64_t *begin) {
     const int64_t mine = begin_of(role, rank), theirs = begin_of(other, k);
     const int64_t low = mine > theirs ? mine : theirs, end = begin_of(role, rank + 1), their_end = begin_of(other, k + 1);
@@ -113,7 +114,7 @@ static void pack(const struct way *way, double *const *u, int from, int count) {
         const int64_t columns = shared(way->other, k, &begin);
         if (columns <= 0) continue;
         for (int field = from; field < from + count; field++) {
-            /* A partner with the same columns has them in one piece. */
+            /* The columns of a partner with the same columns are contiguous. */
             const int64_t rows = columns == width ? 1 : ny, run = columns == width ? width * ny : columns;
             for (int64_t j = 0; j < rows; j++, at += run) {
                 double *own = u[field] + j * width + begin;
@@ -134,7 +135,7 @@ static void exchange_packed(const struct way *way, double *const *u) {
     }
 }
 
-/* Starts what goes straight to, or comes straight from, this rank's one partner. */
+/* Starts the send to, or the receive from, this rank's only partner, straight from or to the arrays. */
 static void start(struct way *way, double *const *u) {
     const int partner = first_of[way->other] + rank, cells = (int)(width_of(role, rank) * ny);
     for (int k = 0; k < (aggregated ? 1 : FIELDS); k++) {
@@ -148,7 +149,7 @@ static void start(struct way *way, double *const *u) {
 
 static void finish(struct way *way) { MPI_Waitall(aggregated ? 1 : FIELDS, way->requests, MPI_STATUSES_IGNORE); }
 
-/* Some ways at once, or one after the other where they are packed. */
+/* Exchanges in some directions: at once, or one after the other if the fields are packed. */
 static void exchange(struct way *ways, double *const *const *u, int count) {
     if (packs) {
         for (int k = 0; k < count; k++) exchange_packed(&ways[k], u[k]);
@@ -218,7 +219,7 @@ int main(int argc, char **argv) {
     role = place >= first_of[OF_C] ? OF_C : place >= first_of[OF_B] ? OF_B : OF_A;
     rank = place - first_of[role];
     MPI_Comm_split(MPI_COMM_WORLD, role, place, &side);
-    /* B comes behind its partner, and so before A or C in what it counts: C is put before B. */
+    /* The ranks of a communicator are in the order A before B, or C before B. So C gets the lower keys here. */
     MPI_Comm with_a, with_c;
     MPI_Comm_split(MPI_COMM_WORLD, role == OF_C ? MPI_UNDEFINED : 0, place, &with_a);
     MPI_Comm_split(MPI_COMM_WORLD, role == OF_A ? MPI_UNDEFINED : 0, role == OF_C ? rank : all + rank, &with_c);

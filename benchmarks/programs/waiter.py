@@ -1,7 +1,7 @@
-"""A cell of a ring, for titin and for MUSCLE3. The first one stops to compute; so all others soon wait.
+"""A cell of a ring, for titin and for MUSCLE3. The first cell stops to compute, so all other cells soon wait.
 
-Arguments: the library ("titin" or "muscle3"), and the stem of the files for the process id and for the time at which
-the error arrived.
+Arguments: the library ("titin" or "muscle3"), and the stem of the names of two files: for the process id, and for the
+time at which the error arrived.
 """
 
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 
 
 def go_round(stem: Path, exchange: Callable[[int], None]) -> None:
-    """Exchanges once, says that the ring is closed, and goes on; the first cell is inside its own code from then on."""
+    """Exchanges once, writes that the ring is closed, and goes on. The first cell is inside its own code from then
+    on."""
     exchange(0)
     partial = stem.with_suffix(".part")
     partial.write_text(str(os.getpid()))

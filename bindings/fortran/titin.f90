@@ -18,10 +18,10 @@
 ! stops the program with the text that titin_error_text() gives. Text is trimmed; slots, entries and dimensions count from
 ! one. titin.h says which calls wait, and which threads may call.
 !
-! This module lists the others. An instance is made of layers: titin_properties (names, scales, settings), titin_ports,
-! titin_sending, titin_loans, titin_receiving, titin_fields (arrays that are spread over ranks), and titin_instances (begin
-! and end). titin_hosting runs several instances. titin_reading reads values; titin_data has values of the program, and
-! messages.
+! This module exports the names of all others. An instance is made of layers: titin_properties (names, scales, settings),
+! titin_ports, titin_sending, titin_loans, titin_receiving, titin_fields (arrays that are spread over ranks), and
+! titin_instances (begin and end). titin_hosting runs several instances. titin_reading reads values; titin_data has values
+! of the program, and messages.
 module titin
    use titin_c
    use titin_common, only: text

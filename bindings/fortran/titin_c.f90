@@ -1,6 +1,6 @@
-! The bare interfaces of titin.h, which says what each function does, what it frees, when it waits, and which errors it has.
-! Handles are type(c_ptr); text ends with c_null_char; arguments that may be NULL in C, and are no handles, are optional here.
-! Programs use the module titin, which is built on this one.
+! The bare interfaces of titin.h. For each function, titin.h has its purpose, memory to free, waits and errors. Handles are
+! type(c_ptr). Text ends with c_null_char. Arguments that may be NULL in C, and are no handles, are optional here. Programs
+! use the module titin, which is built on titin_c.
 module titin_c
    use titin_c_constants
    use titin_c_field

@@ -41,7 +41,7 @@ module titin_c_constants
    integer(c_int), parameter :: titin_c64 = 13
    integer(c_int), parameter :: titin_c128 = 14
    integer(c_int), parameter :: titin_bf16 = 15
-   ! Types of elements that Fortran has no kind for, and the integers of the same size that hold their bits.
+   ! Types of elements without a kind in Fortran, and the integers of the same size that hold their bits.
    integer(c_int), parameter :: titin_without_kind(*) = [titin_u8, titin_u16, titin_u32, titin_u64, titin_f16, titin_bf16]
    integer(c_int), parameter :: titin_their_integers(*) = [titin_i8, titin_i16, titin_i32, titin_i64, titin_i16, titin_i16]
    character(len=*), parameter :: titin_their_names(*) = &

@@ -20,8 +20,8 @@ module titin_coarray
 
 contains
 
-   !> The communicator of all images, for `ranks` of open, which they call together. It is used while the instance is
-   !> opened, by co_broadcast and co_sum, and not afterwards.
+   !> The communicator of all images, for the argument `ranks` of open. All images call open together. The communicator is
+   !> used while the instance is opened, by co_broadcast and co_sum, and not afterwards.
    function titin_coarray_ranks() result(ranks)
       type(titin_communicator) :: ranks
       ranks%rank = this_image() - 1
@@ -32,10 +32,10 @@ contains
       ranks%size = c_sizeof(ranks)
    end function
 
-   !> The decomposition of an array of this shape by coarrays. `images` has the number of images along each dimension; images
-   !> count as cosubscripts do. Along a dimension each image has a block of ceiling(n/images) elements, the extent of the
-   !> coarray. The last images may have fewer elements, or none, as images beyond the grid. `lower` and `upper` are the first
-   !> and last indices of the calling image in the whole.
+   !> The decomposition of an array of this shape by coarrays. `images` has the number of images along each dimension;
+   !> images count in the order of cosubscripts. Along a dimension each image has a block of ceiling(n/images) elements, the
+   !> extent of the coarray. The last images may have fewer elements, or none. Images beyond the grid have none. `lower` and
+   !> `upper` are the first and last indices of the calling image in the whole array.
    subroutine titin_coarray_blocks(blocks, shape, images, lower, upper, ierr)
       type(titin_decomposition), intent(inout) :: blocks
       integer, intent(in) :: shape(:), images(:)

@@ -1,4 +1,4 @@
-! Procedures that the modules of titin share: text between Fortran and C, the end of a call, errors.
+! Procedures that the modules of titin share: text in Fortran and C, the end of a call, errors.
 module titin_common
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_char, &
       c_null_ptr, c_ptr, c_size_t
@@ -10,8 +10,8 @@ module titin_common
    public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
       rounded_real32, following, slot_number, index_names, same_bits, told
 
-   ! The only open instance of the process, which fails with errors of values and messages: these know no instance. With
-   ! several instances, as in a host, none is chosen.
+   ! The only open instance of the process. Values and messages know no instance, so their errors fail this one. A process
+   ! with several instances, such as a host, has no such instance.
    type(c_ptr) :: alone = c_null_ptr
    logical :: several = .false.
 
@@ -84,7 +84,7 @@ contains
          culprit = alone
       end if
       if (c_associated(culprit)) then
-         ! An error that only follows from a failure elsewhere is no reason for this instance to fail.
+         ! If an error only follows from a failure elsewhere, this instance does not fail.
          if (status /= titin_error_peer_lost .and. status /= titin_error_deadlock) then
             ignored = titin_fail(culprit, c(message))
          end if
@@ -93,8 +93,8 @@ contains
       error stop "titin: "//message
    end subroutine
 
-   ! Programs name ports, and see no handles. So for a port that does not exist the error is that of looking it up, and not
-   ! that of the following call, which got NULL.
+   ! Programs name ports, and see no handles. So for a port that does not exist, the program gets the error of the search
+   ! for the port, and not the error of the next call, which got NULL.
    subroutine without_handles()
       character(len=*), parameter :: none = "no port: NULL was given where titin_port_find gives one; the last error before was: "
       character(len=:), allocatable :: message
@@ -163,8 +163,8 @@ contains
       extents = max(shape, 0_c_int64_t)
    end function
 
-   ! Whether an array is allocated. An array that is not has no memory, and undefined extents; Fortran allows no second
-   ! specific procedure for it. Constants without elements have no memory either, but extents of 0.
+   ! Whether an array is allocated. An array that is not allocated has no memory, and undefined extents; Fortran allows no
+   ! second specific procedure for such an array. Constants without elements have no memory either, but extents of 0.
    function is_there(memory, shape) result(there)
       type(c_ptr), intent(in) :: memory
       integer(c_int64_t), intent(in) :: shape(:)
@@ -186,7 +186,7 @@ contains
       integer(c_int) :: number
       number = titin_no_slot
       if (.not. present(slot)) return
-      ! A number that is no slot must not be taken for titin_no_slot.
+      ! A number that is no slot must not become titin_no_slot.
       number = -2
       if (slot > 0) number = int(slot - 1, c_int)
    end function
@@ -217,8 +217,8 @@ contains
       same = given == wanted .or. any(titin_without_kind == wanted .and. titin_their_integers == given)
    end function
 
-   ! The type of elements as which an array is sent: that of its kind, or the type whose bits it holds by `as`. `wrong` is
-   ! allocated, with the error text, if the kind cannot hold such bits.
+   ! The type of elements by which an array is sent: the type of the array's kind, or the type `as`, whose bits the array
+   ! holds. `wrong` is allocated, with the error text, if the kind cannot hold such bits.
    subroutine told(dtype, as, used, wrong)
       integer(c_int), intent(in) :: dtype
       integer, intent(in), optional :: as

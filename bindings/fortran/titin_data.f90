@@ -49,13 +49,13 @@ module titin_data
    !> A message that was received: a value with a timestamp. A copy shares the data.
    type, extends(titin_value) :: titin_message
    contains
-      !> Name of the port that received the message; "" for one that the program has made.
+      !> Name of the port that received the message; "" for a message that the program has made.
       procedure :: port
       procedure :: timestamp
       !> Whether there is a next timestamp; the next timestamp.
       procedure :: has_next
       procedure :: next_timestamp
-      !> A view of the settings overlay that came with the message; a value of kind 0 without one.
+      !> A view of the settings overlay that came with the message; a value of kind 0 if none came.
       procedure :: settings
       !> new(data, timestamp, next_timestamp): a message of the program with a value, such as a default for a port without a
       !> conduit.
@@ -98,7 +98,7 @@ contains
       call self%take(raw)
    end subroutine
 
-   ! Takes over a value. For a message too, whose `own` takes over a message.
+   ! Takes over a value, also for a message: the `own` of a message takes over a message.
    subroutine take(self, raw)
       class(titin_value), intent(inout) :: self
       type(c_ptr), intent(in) :: raw
@@ -204,7 +204,7 @@ contains
          data=data, borrow=0_c_int))
    end function
 
-   ! Logicals of the default kind are no bytes: they go as logical(c_bool).
+   ! Logicals of the default kind are longer than a byte, and are sent as logical(c_bool).
    function fresh_logicals(data) result(value)
       logical, intent(in), contiguous, target :: data(..)
       type(c_ptr) :: value

@@ -40,7 +40,7 @@ module titin_fields
       procedure, private :: box_int32, box_int64
       generic :: box => box_int32, box_int64
       !> indices(numbers): indices in place of a rule: the calling rank owns the elements with these numbers, in this order.
-      !> Numbers count through the array as its memory does, the first dimension fastest, from 1.
+      !> Numbers count from 1 through the array in the order of its memory, the first dimension fastest.
       procedure, private :: indices_int32, indices_int64
       generic :: indices => indices_int32, indices_int64
       !> region(lower, upper): couples only this region.
@@ -57,7 +57,7 @@ module titin_fields
       final :: free_decomposition
    end type
 
-   !> Arrays that are spread over the ranks of an instance and travel together by one of its ports, from `field` of the
+   !> Arrays spread over the ranks of an instance, which travel together by one of its ports; made by `field` of the
    !> instance. All ranks make these calls together.
    type :: titin_field
       !> For the module titin_c.
@@ -68,23 +68,25 @@ module titin_fields
       logical, private :: flat = .false.
       integer(c_int), allocatable, private :: dtypes(:)
    contains
-      !> send(a, b, ..., timestamp=t, next_timestamp=next): sends this rank's part of each of up to ten arrays, to the receivers
-      !> that the description couples at this step (titin: fields). The arrays have the kinds of the field and the halo, and
-      !> may be contiguous or not. For a receiver that pulls a version is kept. Returns when the arrays may be changed.
+      !> send(a, b, ..., timestamp=t, next_timestamp=next): sends this rank's part of each of up to ten arrays, to the
+      !> receivers that the description couples at this step (titin: fields). The arrays have the kinds of the field and the
+      !> halo, and may be contiguous or not. For a receiver that pulls, titin keeps a version. Returns when the arrays may
+      !> be changed.
       procedure :: send => send_field
-      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives this rank's part into each
-      !> array, and writes no other element. A field that is pulled comes in the version at or before the simulated time `at`, or
-      !> in the latest; titin_error_evicted if that version is not kept, titin_error_port_closed if none of that time will come.
-      !> Where the description couples nothing at this step, `coupled` is false and nothing is written. titin_error_timeout once
-      !> `timeout` is over; a part of the field may have come by then: make the call again with the same arrays. In an instance
-      !> of several ranks the timeout is for the announcement by rank 0 of the sender.
+      !> receive(a, b, ..., timestamp=t, next_timestamp=next, timeout=s, at=time, coupled=l): receives this rank's part into
+      !> each array, and writes no other element. Of a field that is pulled, the call receives the version at or before the
+      !> simulated time `at`, or without `at` the latest version; titin_error_evicted if the version is not kept,
+      !> titin_error_port_closed if no version of that time will come. Where the description couples nothing at this step,
+      !> `coupled` is false and nothing is written. titin_error_timeout once `timeout` is over; a part of the field may have
+      !> come by then: make the call again with the same arrays. In an instance of several ranks the timeout is for the
+      !> announcement by rank 0 of the sender.
       procedure :: receive => receive_field
       !> withdraw(): for the sender: no more fields follow, and all versions are given up.
       procedure :: withdraw => withdraw_field
       !> bytes(array): the bytes of an array, from 1, on this rank, with the halo.
       procedure :: bytes => field_bytes
-      !> extents(): the extents of an array on this rank, with the halo. An error where arrays are flat, since the rank has
-      !> several boxes, or indices of more than one dimension.
+      !> extents(): the extents of an array on this rank, with the halo. An error where arrays are flat, because the rank
+      !> has several boxes, or indices of more than one dimension.
       procedure :: extents => field_extents
       !> owned(dim): the indices of the whole array that this rank owns along a dimension, both from 1: element (i, j) of the
       !> rank's part, without the halo, is the element at owned(1) (i) and owned(2) (j) of the whole. An error as with extents.
@@ -94,7 +96,7 @@ module titin_fields
       final :: free_field
    end type
 
-   !> The sixth layer of an instance; the last is titin_instance itself.
+   !> The sixth layer of an instance. The last layer is titin_instance itself.
    type, extends(receiving_layer) :: fields_layer
    contains
       !> field(port, decomposition, field, dtype): declares that a port carries a field, spread by the decomposition: an array of

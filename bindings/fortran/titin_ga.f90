@@ -8,9 +8,9 @@
 !>    call velocity%new(instance, "velocity", g_a)
 !>    call velocity%receive(timestamp=t)
 !>
-!> The functions are those of titin_ga.h, which says which arrays can be coupled. titin_ga.c compiles them with the program's
-!> own Global Arrays, which libtitin does not know. So nothing depends on the size of integer that Global Arrays were built
-!> for: g_a may have 4 or 8 bytes.
+!> The functions are those of titin_ga.h, which says which arrays can be coupled. titin_ga.c compiles them with the
+!> program's own Global Arrays, which libtitin does not know. So these modules do not depend on the size of integers that
+!> Global Arrays were built for: g_a may have 4 or 8 bytes.
 module titin_ga
    use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_int, c_null_ptr, c_ptr
    use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
@@ -23,8 +23,8 @@ module titin_ga
 
    public :: titin_ga_ranks, titin_ga_field
 
-   !> A global array that a port carries as a whole: each process sends and receives the part that it owns. All processes make
-   !> these calls together. Sending and receiving begin and end with ga_sync.
+   !> A global array that a port carries as a whole. Each process sends and receives the part that the process owns. All
+   !> processes make these calls together. Sending and receiving begin and end with ga_sync.
    type :: titin_ga_field
       type(c_ptr), private :: raw = c_null_ptr, instance = c_null_ptr
       integer(c_int), private :: g_a = 0
@@ -74,7 +74,8 @@ module titin_ga
 
 contains
 
-   !> The communicator of the default group, for `ranks` of open, which all its processes call together.
+   !> The communicator of the default group, for the argument `ranks` of open. All processes of the group call open
+   !> together.
    function titin_ga_ranks() result(ranks)
       type(titin_communicator) :: ranks
       call titin_ga_c_ranks(ranks)

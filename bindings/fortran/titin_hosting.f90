@@ -16,9 +16,9 @@ module titin_hosting
          type(titin_instance), intent(inout) :: instance
       end subroutine
 
-      !> The step of a light instance, called when the instance can go on; `number` is the index of its name. Where a call of
-      !> the step gives titin_pending, the step returns ierr = titin_pending, and makes that call first the next time, with the
-      !> same data. It returns titin_ok when all is done, and another error to fail the run.
+      !> The step of a light instance, called when the instance can go on. `number` is the index of the instance's name.
+      !> Where a call of the step gives titin_pending, the step returns ierr = titin_pending, and makes that call first the
+      !> next time, with the same data. The step returns titin_ok when all is done, and another error to fail the run.
       subroutine titin_step(instance, number, ierr)
          import :: titin_instance
          type(titin_instance), intent(inout) :: instance
@@ -27,8 +27,8 @@ module titin_hosting
       end subroutine
    end interface
 
-   !> An instance of a process with several: its name, its ports as text ("o_i: out; s: in", or "" for those of the
-   !> description), and its function.
+   !> An instance of a process with several instances: its name, its ports as text ("o_i: out; s: in", or "" for the ports
+   !> of the description), and its function.
    type :: titin_guest
       character(len=:), allocatable :: name, ports
       procedure(titin_entry), pointer, nopass :: entry => null()
@@ -42,9 +42,10 @@ module titin_hosting
 
 contains
 
-   !> Runs many light instances on a few threads, the calling thread among them. step is called for an instance when it can go
-   !> on, always on the same thread. The program keeps how far each instance has come, by its number. `ports` ("o_i: out; s: in",
-   !> or "" for those of the description) are those of all instances. Compile with -frecursive for several threads.
+   !> Runs many light instances on a few threads, the calling thread among them. step is called for an instance when it can
+   !> go on, always on the same thread. The program keeps how far each instance has come, by its number. `ports` ("o_i: out;
+   !> s: in", or "" for the ports of the description) are the ports of every instance. Compile with -frecursive for several
+   !> threads.
    subroutine titin_run_steps(names, step, threads, ports, ierr)
       character(len=*), intent(in) :: names(:)
       procedure(titin_step) :: step

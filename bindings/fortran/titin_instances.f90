@@ -1,4 +1,4 @@
-! Instances: opening and closing one, its messages to the run, and interruptions.
+! Instances: opening and closing, messages to the run, and interruptions.
 module titin_instances
    use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_funloc, c_int, c_loc, c_null_ptr, c_ptr
    use titin_c
@@ -10,7 +10,7 @@ module titin_instances
    public :: titin_instance, titin_region, titin_interrupted
 
    abstract interface
-      !> Whether a waiting call returns, since the program wants to deal with a signal.
+      !> Whether a waiting call is to return, because the program wants to deal with a signal.
       function titin_interrupted() result(yes)
          logical :: yes
       end function
@@ -21,16 +21,16 @@ module titin_instances
       procedure(titin_interrupted), pointer, nopass :: ask => null()
    end type
 
-   !> One running copy of a program, as it takes part in a run. Without close the end of its scope fails the run. Properties,
-   !> ports, sending and receiving are in the layers below.
+   !> One running copy of a program, as part of a run. An instance that is not closed fails the run at the end of its scope.
+   !> Properties, ports, sending and receiving are in the layers below.
    type, extends(fields_layer) :: titin_instance
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
       !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks): joins the run. Ports are lists of
-      !> names, `name[]` for a vector port, or text as in C; without them the ports are those of the description.
-      !> `interrupted` is as for on_interrupt, and is also called while open waits. `ranks` is the communicator of a parallel
-      !> program, whose ranks open the instance together; for MPI the modules titin_mpi and titin_mpi_f08 have
+      !> names, `name[]` for a vector port, or text as in C; without these arguments the ports are those of the description.
+      !> `interrupted` is as for on_interrupt, and is also called while open waits. `ranks` is the communicator of a
+      !> parallel program, whose ranks open the instance together; for MPI the modules titin_mpi and titin_mpi_f08 have
       !> titin_mpi_ranks(comm).
       procedure :: open => open_instance
       !> Uses an instance that other code closes, such as titin_host of the module titin_c.
@@ -41,12 +41,13 @@ module titin_instances
       procedure :: fail
       !> Begins the next use: true if there is one. Settings change here.
       procedure :: reuse
-      !> log(level, text): a record for the run's log; levels are titin_log_debug and so on.
+      !> log(level, text): sends a record to the run's log; levels are titin_log_debug and so on.
       procedure :: log => log_text
       !> Switches the check of the order of calls off from here on.
       procedure :: skip_checks
-      !> on_interrupt(interrupted): sets a function that is called after each signal while a call waits, and ten times a second.
-      !> Once it is true, the call ends with titin_error_interrupted. Can be set once.
+      !> on_interrupt(interrupted): sets a function that is called after each signal while a call waits, and ten times a
+      !> second. Once the function is true, the waiting call ends with titin_error_interrupted. The function can be set
+      !> once.
       procedure :: on_interrupt
       !> A region of the program in the profile: begin_region(name, region), end_region(region).
       procedure :: begin_region, end_region

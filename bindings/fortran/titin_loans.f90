@@ -15,9 +15,9 @@ module titin_loans
    !> The fourth layer of an instance; titin_receiving has the next.
    type, extends(sending_layer) :: loans_layer
    contains
-      !> loan(port, a, shape, slot, names): associates the pointer `a`, of any kind and rank, with memory lent for an array of
-      !> this shape. Fill it, and send it with send_loan: nothing is copied, and receivers on this host read the memory itself.
-      !> The elements have any values at first.
+      !> loan(port, a, shape, slot, names): associates the pointer `a`, of any kind and rank, with memory lent for an array
+      !> of this shape. Fill the array, and send it with send_loan: nothing is copied, and receivers on this host read the
+      !> memory itself. The elements have any values at first.
       procedure, private :: loan_int8, loan_int16, loan_int32, loan_int64, loan_real32, &
          loan_real64, loan_complex32, loan_complex64, loan_bool
       generic :: loan => loan_int8, loan_int16, loan_int32, loan_int64, loan_real32, &

@@ -13,7 +13,8 @@ module titin_memory
 
    !> An array in memory.
    type :: memory
-      !> 0 for a type without a number, and for an array without elements, whose memory is not read.
+      !> The number of the element type. 0 for a type without a number, and for an array without elements, whose memory is
+      !> not read.
       integer(c_int) :: dtype = 0
       integer :: rank = 0
       !> The address of the first element.
@@ -46,7 +47,8 @@ contains
       end select
    end subroutine
 
-   ! Lower bounds are 1 here, whatever they are in the program. The address of the second element of a dimension gives its stride.
+   ! Lower bounds are 1 here, whatever the lower bounds in the program. The address of the second element of a dimension
+   ! gives its stride.
 
    subroutine look_1(a, seen)
       class(*), intent(in), target :: a(:)

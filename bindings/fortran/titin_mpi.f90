@@ -18,7 +18,7 @@ module titin_mpi
 
 contains
 
-   !> The ranks of this communicator. It is used while the instance is opened, and not afterwards.
+   !> The ranks of this communicator. The communicator is used while the instance is opened, and not afterwards.
    function titin_mpi_ranks(comm) result(ranks)
       integer, intent(in) :: comm
       type(titin_communicator) :: ranks

@@ -25,7 +25,7 @@ module titin_ports
 
 contains
 
-   ! The handle of a port; an error without such a port.
+   ! The handle of a port; an error if there is no such port.
    function find(self, port, ierr) result(raw)
       class(ports_layer), intent(in) :: self
       character(len=*), intent(in) :: port

@@ -21,7 +21,7 @@ module titin_properties
       !> The calling rank of a parallel program, from 0 as in MPI, and the number of ranks; 0 and 1 for a serial program.
       procedure :: rank => instance_rank
       procedure :: ranks => instance_ranks
-      !> A view of the scales in the description: a map with those given of dt, total, dx and extent, in s and m.
+      !> A view of the scales in the description: a map with dt, total, dx and extent, as far as given, in s and m.
       procedure :: scale => instance_scale
       !> Whether the step that begins at this time would pass the end of the use, by the settings t_max and dt, else by the
       !> scales total and dt; see titin_will_stop in titin.h.
@@ -39,7 +39,7 @@ module titin_properties
 
 contains
 
-   ! The end of a call that gives a pointer.
+   ! The end of a call with a pointer as its result.
    subroutine finish_pointer(self, given, ierr)
       class(properties_layer), intent(in) :: self
       type(c_ptr), intent(in) :: given

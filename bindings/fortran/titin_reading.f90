@@ -10,7 +10,7 @@ module titin_reading
 
    public :: reading_layer, at
 
-   !> The inner layer of a value, for reading; titin_value has the other.
+   !> The inner layer of a value, for reading; titin_value is the outer layer.
    type, abstract :: reading_layer
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
@@ -46,7 +46,7 @@ module titin_reading
    end type
 
    abstract interface
-      ! The origin of the value's message, as the beginning of an error text; "" without a message.
+      ! The origin of the value's message, as the beginning of an error text; "" for a value without a message.
       function origin_of(self) result(words)
          import :: reading_layer
          class(reading_layer), intent(in) :: self

@@ -29,8 +29,9 @@ module titin_receiving
       !> receive_any(ports, which, message, slot, timeout): the next message of any of these ports. `which` is the index in
       !> `ports`, `slot` is 0 for a port without slots.
       procedure :: receive_any
-      !> cancel(port, slot): for a light instance, gives up pending calls, in place of making them again. Those on a port (for
-      !> receive_any its first port), those on a slot of it, or all. After a send was given up nothing else can be sent there.
+      !> cancel(port, slot): for a light instance, gives up pending calls, in place of making them again: the calls on a
+      !> port (for receive_any the first of its ports), the calls on a slot of the port, or all. After a send was given up,
+      !> nothing else can be sent on its port and slot.
       procedure :: cancel
    end type
 

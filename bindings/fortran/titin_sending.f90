@@ -147,7 +147,7 @@ contains
       include "titin_send.inc"
    end subroutine
 
-   ! Logicals of the default kind are no bytes: they are sent as logical(c_bool).
+   ! Logicals of the default kind are longer than a byte, and are sent as logical(c_bool).
    subroutine send_logical(self, port, data, timestamp, next_timestamp, slot, settings, names, ierr)
       class(sending_layer), intent(in) :: self
       character(len=*), intent(in) :: port

@@ -1,5 +1,5 @@
 // A lid-driven cavity, whole or in blocks: one program for any block. A side with a conduit is a seam to
-// the block beyond, a side without one is a wall of the cavity; the top wall is the moving lid.
+// the block beyond. A side without a conduit is a wall of the cavity; the top wall is the moving lid.
 
 #include "lattice.hpp"
 

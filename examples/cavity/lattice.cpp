@@ -8,7 +8,7 @@ constexpr int cy[9] = {0, 0, 1, 0, -1, 1, 1, -1, -1};
 constexpr double weight[9] = {4. / 9, 1. / 9, 1. / 9, 1. / 9, 1. / 9, 1. / 36, 1. / 36, 1. / 36, 1. / 36};
 constexpr int back[9] = {0, 3, 4, 1, 2, 7, 8, 5, 6};
 
-// A population crosses a side if it moves that way in every direction in which the side lies.
+// A population crosses a side if it moves towards the side; at a corner, towards both adjoining sides.
 bool crosses(int i, int side) {
     const int sx = cx[side + 1], sy = cy[side + 1];
     return (sx == 0 || cx[i] == sx) && (sy == 0 || cy[i] == sy);
@@ -69,9 +69,9 @@ void Lattice::arrive(int side, const double *populations) {
     }
 }
 
-// Half-way bounce-back, written into the halo: where cell (x, y) will look for population i, it finds its own
-// population back[i], plus the push of the wall. Runs after the seams have arrived, for a cell beside a wall
-// must find the wall even where the wall meets a seam. The lid comes last and so owns the upper corners.
+// Half-way bounce-back, written into the halo: where cell (x, y) will look for population i, the cell finds its own
+// population back[i], plus the push of the wall. Runs after the data of the seams have come: a cell beside a wall
+// must find the wall even where the wall meets a seam. The lid comes last, so the upper corners belong to the lid.
 void Lattice::bounce() {
     const auto wall = [this](int x, int y, int way_x, int way_y, double speed) {
         for (int i = 1; i < 9; ++i) {

@@ -1,12 +1,12 @@
 // A block of a lid-driven cavity, solved by the lattice Boltzmann method (D2Q9, BGK).
 //
-// The cavity is n by n cells; a block owns the cells [x0, x1) by [y0, y1) of it and a halo one cell wide.
+// The cavity is n by n cells. A block owns the cells [x0, x1) by [y0, y1) of the cavity, and a halo one cell wide.
 // A side of the block is a wall, the moving lid, or a seam to another block. Walls and lid bounce back
 // half-way between the last cell and the halo, so the wall stands exactly on the cavity's edge.
 //
 // Why a divided cavity equals the whole one to the bit: a step computes each cell from nine numbers, by the
-// same expressions whichever block holds the cell, and what crosses a seam is copied, never recomputed.
-// Compile without -ffast-math and with -ffp-contract=off, so that the compiler keeps to those expressions.
+// same expressions in every block, and numbers that cross a seam are copied, never recomputed.
+// Compile without -ffast-math and with -ffp-contract=off, so that the compiler keeps to these expressions.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 inline constexpr std::array<const char *, 8> compass = {
     "east", "north", "west", "south", "north_east", "north_west", "south_west", "south_east"};
 
-// The other way round: west for east, south_west for north_east.
+// The opposite direction: west for east, south_west for north_east.
 inline int opposite(int side) { return side < 4 ? (side + 2) % 4 : 4 + (side - 2) % 4; }
 
 struct Block {
@@ -31,13 +31,13 @@ class Lattice {
 public:
     explicit Lattice(const Block &block);
 
-    // What leaves this block towards a side, and what arrives from there: the populations that move that way,
-    // of the cells along that side. Both blocks of a seam count the same numbers.
+    // The populations that leave this block at a side, and those that arrive there: of the cells along the side, the
+    // populations that move across it. Both blocks of a seam have the same count of numbers.
     std::vector<double> leaving(int side) const;
     void arrive(int side, const double *populations);
     std::size_t crossing(int side) const;
 
-    // One step. The halo must hold what the neighbours sent; the walls need nothing from outside.
+    // One step. The halo must hold the populations from the neighbours; the walls need nothing from outside.
     void step();
 
     // Five planes, each ny by nx: x, y (cell centres, 0 to 1), u, v (in units of the lid's speed), density.

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 HERE = Path(__file__).parent
-TOLERANCE = 0.0075  # of the lid's speed
+TOLERANCE = 0.0075  # in units of the lid's speed
 
 
 def blocks(run):
@@ -27,7 +27,7 @@ def blocks(run):
 
 
 def assemble(parts):
-    """The whole cavity from its blocks, each put where its own x and y say: u, v and density, rows from below."""
+    """The whole cavity from its blocks, each at its own x and y: u, v and density, rows from below."""
     cells = round(np.sqrt(sum(part[0].size for part in parts)))
     whole = np.full((3, cells, cells), np.nan)
     for x, y, *values in parts:
@@ -40,7 +40,7 @@ def centre_lines(whole):
     """Positions with the walls, u along the vertical centre line, v along the horizontal one."""
     u, v, _ = whole
     cells = u.shape[0]
-    low, high = (cells - 1) // 2, cells // 2  # the two middle cells, one if the number is odd
+    low, high = (cells - 1) // 2, cells // 2  # the two middle cells, or the middle cell if the number is odd
     place = np.concatenate(([0.0], (np.arange(cells) + 0.5) / cells, [1.0]))
     u_line = np.concatenate(([0.0], (u[:, low] + u[:, high]) / 2, [1.0]))
     v_line = np.concatenate(([0.0], (v[low] + v[high]) / 2, [0.0]))

@@ -1,5 +1,5 @@
-/* A cell of a ring that conducts heat, in steps. The function is called when the instance can go on, goes as far as possible,
- * and returns TITIN_PENDING where a call of the cell does. A struct keeps how far the cell has come. */
+/* A cell of a ring that conducts heat, in steps. titin calls the function when the instance can go on. The function goes as far
+ * as possible, and returns TITIN_PENDING when a call in it returns that. A struct keeps how far the cell has come. */
 
 #include <stdio.h>
 #include <stdlib.h>

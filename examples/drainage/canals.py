@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A canal network run by EPA SWMM: the whole of it, or the part above or below a cut.
+"""A canal network run by EPA SWMM: the whole network, or the part above or below a cut.
 
-Water crosses the cut both ways: flow goes down, and the stage below comes back up, for a high river stands back
-into the canals above. SWMM keeps its state in global variables, so each part needs a process of its own.
+Water crosses the cut both ways: flow goes down, and the stage below comes back up, for a high river stands back into
+the canals above. SWMM keeps its state in global variables, so each part needs a process of its own.
 """
 
 from pathlib import Path
@@ -57,7 +57,7 @@ with titin.Instance(o_i=["flow_out", "stage_out"], s=["flow_in", "stage_in"], o_
             for _ in range(round(exchange / routing)):
                 solver.swmm_step()
                 flows.append(solver.link_get_result(gauge_link, LinkResult.FLOW))
-            flow = float(np.mean(flows))  # what flowed in this exchange, so that no water is lost between two
+            flow = float(np.mean(flows))  # the flow in this exchange, so that no water is lost between two exchanges
             hydrograph.append((t + exchange, flow))
 
         # O_F

@@ -1,13 +1,14 @@
 """Cut a SWMM network in two at a node.
 
-Above the cut the node becomes an outfall, whose stage the part below will give; below the cut it stays what
-it is, and into it the part above will pour. Everything else goes to the one part or the other, unchanged.
+In the part above the cut the node becomes an outfall, and the stage at the outfall comes from the part below. In the
+part below the cut the node stays as it is, and the flow into it comes from the part above. Every other row goes to one
+of the parts, unchanged.
 """
 
 import sys
 from pathlib import Path
 
-# The column of each section that names the node or link by which a row is sorted.
+# The column of each section with the node or link that decides on the part of a row.
 NODES = ("JUNCTIONS", "STORAGE", "OUTFALLS")
 LINKS = ("CONDUITS", "XSECTIONS", "LOSSES")
 LAND = ("SUBCATCHMENTS", "SUBAREAS", "INFILTRATION")
@@ -50,7 +51,7 @@ def cut(text, node):
             return links[name][0] in above
         if section in LAND:
             return outlet[name] in above
-        return None  # options, rain and the like: to both
+        return None  # options, rain and the like go to both parts
 
     def part(wanted, extra):
         text = []
@@ -64,7 +65,7 @@ def cut(text, node):
                     text.append(extra[1])
         return "\n".join(text) + "\n"
 
-    invert, _, depth = map(float, nodes[node][1:4])  # the outfall begins where the node begins
+    invert, _, depth = map(float, nodes[node][1:4])  # the outfall has the invert of the node
     return part(True, ("OUTFALLS", f"{node}  {invert}  FIXED  {invert + depth}  NO")), part(False, ("", ""))
 
 

@@ -14,7 +14,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-PEAK, VOLUME = 0.0015, 0.0005  # allowed differences, as parts of the whole run's peak and volume
+PEAK, VOLUME = 0.0015, 0.0005  # allowed differences, relative to the whole run's peak and volume
 
 
 def hydrograph(run, name):

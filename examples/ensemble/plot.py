@@ -14,7 +14,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-TOLERANCE = 0.01  # of the final population; the growth model's time step is what limits it
+TOLERANCE = 0.01  # relative to the final population; the growth model's time step limits the accuracy
 
 
 def exact(hours, k_mean=1.0, k_spread=0.2, u_start=0.01):

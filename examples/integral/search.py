@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Searches for the limit up to which an integral is a half: a serial program, which asks for one in each step."""
+"""Searches for the limit up to which an integral is a half: a serial program that asks for one integral in each
+step."""
 
 import math
 

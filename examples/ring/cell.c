@@ -1,4 +1,4 @@
-/* A cell of a ring that conducts heat, with its own temperature and those of its two neighbours. */
+/* A cell of a ring that conducts heat: its own temperature, and the temperatures of its two neighbours. */
 
 #include <stdio.h>
 #include <titin.h>

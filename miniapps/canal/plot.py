@@ -3,7 +3,7 @@
 
 python plot.py RUN_DIR... -o canal.svg
 
-Or draw where the time of a step goes, as figures 7 and 8 of the MUSCLE 2 paper, from what the benchmark has kept:
+Or draw where the time of a step goes, like figures 7 and 8 of the MUSCLE 2 paper, from the results of the benchmark:
 
 python plot.py --times ../../benchmarks/results/canal_sizes.json -o times.svg
 """
@@ -19,7 +19,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-TOLERANCE = 0.02  # of the lid's speed
+TOLERANCE = 0.02  # in units of the lid's speed
 PARTS = {  # after Okabe and Ito (2008)
     "collide": "#bbbbbb",
     "halo": "#e69f00",
@@ -42,17 +42,17 @@ def sections(run):
 def steady(ny, nz):
     """The steady flow along a long canal, (ny, nz), in units of the lid's speed, far from its ends.
 
-    What the lid drags along comes back below it: u = lid - G slope, where `lid` is the flow under a lid without a
-    pressure gradient and `slope` that of a unit gradient under a lid at rest, both as Fourier series across the canal.
-    G is such that no water is gained: the populations that cross a plane cancel. The velocities of the points then do
-    not add up to nothing but to a sixth of the lid's speed for each point of its width, since those that bounce off the
-    lid have not crossed.
+    The fluid that the lid drags along comes back below: u = lid - G slope. `lid` is the flow under a lid without a
+    pressure gradient, and `slope` the flow of a unit gradient under a lid at rest, both as Fourier series across the
+    canal. G is such that no water is gained: the populations that cross a plane cancel. The sum of the velocities of
+    the points is then not zero but a sixth of the lid's speed for each point of the width, since populations that
+    bounce off the lid have not crossed.
     """
     y, z = (np.arange(ny) + 0.5)[:, None], (np.arange(nz) + 0.5)[None, :]
     lid, slope = np.zeros((ny, nz)), np.zeros((ny, nz))
     for n in range(1, 400, 2):
         k = n * np.pi / ny
-        # sinh(kz) / sinh(k nz), and 1 - cosh(k (z - nz/2)) / cosh(k nz/2), without numbers that are too large.
+        # sinh(kz) / sinh(k nz), and 1 - cosh(k (z - nz/2)) / cosh(k nz/2), without overflow.
         rise = np.exp(k * (z - nz)) * np.expm1(-2 * k * z) / np.expm1(-2 * k * nz)
         bulge = 1 - (np.exp(-k * z) + np.exp(-k * (nz - z))) / (1 + np.exp(-k * nz))
         lid += 4 / (n * np.pi) * np.sin(k * y) * rise

@@ -11,7 +11,7 @@ import statistics
 import sys
 from pathlib import Path
 
-WARM = 2  # steps whose memory is fresh
+WARM = 2  # the first steps, whose memory is fresh
 PARTS = ("there", "compB", "back", "compA, compC")
 COLOURS = ("#1f5f8b", "#bbbbbb", "#6aa7cf", "#dddddd")
 
@@ -40,7 +40,7 @@ def steps(*paths):
     """The times of the parts of each step but the first, in seconds, from the files of compA, compB and compC."""
     found = []
     for a, b, c in zip(*map(marks, paths), strict=True):
-        # By the clock of the host. The time before both components have begun to send does not count.
+        # Times are by the clock of the host. The time before both components have begun to send does not count.
         there = b["received"] - max(a["begin"], c["begin"])
         back = max(a["received"], c["received"]) - b["computed"]
         found.append(

@@ -1,4 +1,4 @@
-"""The benchmarks count right, say what they measured, and their programs still run."""
+"""The benchmarks count correctly and name what they measured, and their programs run."""
 
 import json
 import math
@@ -17,9 +17,9 @@ from ..conftest import ROOT, TITIN, needs
 def test_the_interval_leaves_out_what_is_rare():
     samples = [1.0] * 7 + [2.0] * 7 + [1000.0]
     assert interval(samples) == (1.0, 2.0)
-    # The sixth from each end of 20 hold the median with 96 %; the seventh of 21 would with 92 only.
+    # The sixth values from each end of 20 hold the median with 96 %; the seventh values of 21 would with 92 % only.
     assert [interval(list(range(count))) for count in (20, 21, 100)] == [(5, 14), (5, 15), (39, 60)]
-    # Too few for an order statistic: all of them.
+    # Too few for an order statistic: the whole range.
     assert interval([3.0, 1.0, 2.0]) == (1.0, 3.0)
 
 
@@ -28,7 +28,7 @@ def test_the_ratio_is_that_of_each_round():
     record = compare("?", "case", [(1.0, 2.0), (1.0, 2.0), (10.0, 20.0)], rival="other", unit="s")
     assert (record.ratio, record.spread["ratio"]) == (0.5, [0.5, 0.5])
     assert (record.titin, record.rival, record.rounds) == (1.0, 2.0, 3)
-    # With rounds of titin's alone it is that of the medians.
+    # With rounds of titin alone, the ratio is the ratio of the medians.
     record = compare("?", "case", [(1.0, 2.0)], alone=[3.0, 3.0], rival="other", unit="s")
     assert (record.ratio, record.rounds, record.rival_rounds) == (1.5, 3, 1)
 
@@ -81,7 +81,7 @@ def test_a_pull_moves_what_it_should(contender, tmp_path, monkeypatch):
     monkeypatch.setattr(native, "FOLDER", tmp_path)
     for made in (native.parallel, native.rival):
         made.cache_clear()
-    # Each rank that pulls has something of both rows of ranks that send.
+    # Each rank that pulls gets parts from both rows of sending ranks.
     found = contender(Task(pull.PULL, (40, 50), ((2, 2), (1, 3)), 1, trips=6))()
     for made in (native.parallel, native.rival):
         made.cache_clear()

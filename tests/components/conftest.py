@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-WATCHDOG = 120  # seconds; only a hang reaches it
+WATCHDOG = 120  # seconds; only a hang takes so long
 
 HEAD = "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n"
 
@@ -17,7 +17,7 @@ class Model:
         self.components, self.conduits, self.settings, self.rest = [], [], [], ""
 
     def add(self, name, kind, multiplicity=None, **ports):
-        """A component; `o_i="a b"` are ports."""
+        """Adds a component; `o_i="a b"` are ports."""
         many = f"\n        multiplicity: {multiplicity}" if multiplicity else ""
         listed = ", ".join(f"{operator}: {names}" for operator, names in ports.items())
         self.components.append(
@@ -27,23 +27,23 @@ class Model:
         return self
 
     def join(self, **conduits):
-        """`a__out="b.in"` is a conduit from a.out."""
+        """Adds conduits: `a__out="b.in"` is a conduit from a.out."""
         self.conduits += [f"      {sender.replace('__', '.')}: {to}\n" for sender, to in conduits.items()]
         return self
 
     def set(self, **settings):
-        """`a__file="x.npy"` is the setting a.file."""
+        """Adds settings: `a__file="x.npy"` is the setting a.file."""
         self.settings += [f"  {name.replace('__', '.')}: {value}\n" for name, value in settings.items()]
         return self
 
     def run(self):
-        """The folder with the instances; a failure shows all that was said."""
+        """Runs the model; returns the folder with the instances. A failure shows the whole output."""
         done = self.start()
         assert done.returncode == 0, done.stdout
         return self.folder / "run" / "instances"
 
     def fail(self):
-        """What a run that must fail has said, in one line, as the report breaks long lines."""
+        """Runs a model that must fail; returns the output in one line, since the report breaks long lines."""
         done = self.start()
         assert done.returncode != 0, done.stdout
         return " ".join(done.stdout.split())

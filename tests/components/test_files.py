@@ -1,4 +1,4 @@
-"""What a source sends and a sink keeps is what the file held, in every format."""
+"""The data that a source sends and a sink keeps are those of the file, in every format."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def copy(model, name, ports=("o_i", "s"), **settings):
-    """A source's file, sent to a sink; the file that the sink has kept."""
+    """Sends a source's file to a sink; returns the file that the sink has kept."""
     sends, receives = ports
     model.add("source", "source", **{sends: "out"}).add("sink", "sink", **{receives: "in"})
     model.join(source__out="sink.in").set(source__file=name, sink__file=name, **settings)
@@ -27,7 +27,7 @@ def test_an_array_keeps_type_and_order(model, dtype, order):
     assert kept.read_bytes() != b""
     back = np.load(kept)
     if dtype == "bfloat16":
-        # NumPy saves and loads what is not its own as bytes.
+        # NumPy saves and loads types of other packages as bytes.
         back = back.view(dtype)
     assert back.dtype == array.dtype and back.flags.f_contiguous == array.flags.f_contiguous
     np.testing.assert_array_equal(back, array)
@@ -142,7 +142,7 @@ def test_a_repeated_file_moves_on_in_time(model):
 
 
 def test_ports_are_sent_in_the_order_of_time(model):
-    """Two files with steps of their own; each port's settings come before those of the component."""
+    """Two files with steps of their own. The settings of a port go before those of the component."""
     (model.folder / "fast.csv").write_text("t,x\n0,1\n1,2\n2,3\n")
     (model.folder / "slow.csv").write_text("t;y\n0;10\n2;30\n")
     model.add("source", "source", o_i="fast slow").add("fast", "sink", s="in").add("slow", "sink", s="in")
@@ -210,7 +210,7 @@ def test_too_many_messages_for_one_use_are_refused(model):
 
 
 def test_a_use_takes_one_of_several_messages(model):
-    """The last of three is left, as there are two uses."""
+    """The last of three is left over, as there are two uses."""
     (model.folder / "a.csv").write_text("t,x\n0,1\n1,2\n2,3\n")
     (model.folder / "uses.csv").write_text("t,x\n0,0\n1,0\n")
     model.add("uses", "source", o_i="out").add("source", "source", f_init="in", o_f="out")

@@ -23,7 +23,7 @@ def lines_of(folder, name, messages):
 @pytest.mark.parametrize("ports", ["o_i s", "o_f f_init"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_what_was_split_is_merged_again(model, how, axis, ports, order):
-    """source -> splitter -> several -> merger -> sink gives the file back."""
+    """A file passes source -> splitter -> several conduits -> merger -> sink unchanged."""
     sends, receives = ports.split()
     steps = (5,) if sends == "o_i" else ()
     array = np.asarray(np.random.default_rng(7).normal(size=(*steps, 4, 4)), order=order)
@@ -100,7 +100,7 @@ def test_what_goes_together_has_the_latest_time_and_announces_the_next_one_right
     model.set(a__file="a.jsonl", b__file="b.jsonl", merger__how="list")
     kept = (model.run() / "sink/workdir/in.jsonl").read_text().splitlines()
     times = [(record["timestamp"], record["next_timestamp"]) for record in map(json.loads, kept)]
-    # What comes at 10 and at 3 goes together at 10; then what comes at 11 and at 30; then none follows.
+    # The messages at 10 and at 3 go together at 10, then those at 11 and at 30; no message follows.
     assert times == [(1.0, 10.0), (10.0, 30.0), (30.0, None)]
 
 
@@ -117,7 +117,7 @@ def test_streams_are_merged_as_they_come(model):
 
 
 def test_a_source_stands_in_for_a_submodel(model):
-    """Two sources play a macro and a micro model from what was recorded of them."""
+    """Two sources play a macro and a micro model from recorded messages."""
     lines_of(model.folder, "down.jsonl", [(n, n) for n in range(3)])
     lines_of(model.folder, "up.jsonl", [(n, 10 * n) for n in range(3)])
     model.add("macro", "source", o_i="down", s="up").add("micro", "source", f_init="down", o_f="up keep")
@@ -128,7 +128,7 @@ def test_a_source_stands_in_for_a_submodel(model):
 
 
 def test_a_coarse_value_is_repeated_in_every_fine_step(model):
-    """Next timestamps say which value holds when, so that the outcome does not depend on who is faster."""
+    """Next timestamps tell the interval of each value, so the outcome does not depend on which source is faster."""
     lines_of(model.folder, "coarse.jsonl", [(0, "a"), (10, "b"), (20, "c")])
     (model.folder / "fine.jsonl").write_text('{"data": 0}\n{"data": 1}\n{"data": 2}\n')
     model.add("coarse", "source", o_i="out").add("fine", "source", f_init="begin", o_i="out")

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-WATCHDOG = 120  # seconds; only a hang reaches it
+WATCHDOG = 120  # seconds; only a hang takes so long
 
 SENDER = """
 import titin

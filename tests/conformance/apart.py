@@ -1,6 +1,6 @@
 """Starts a program apart from the rest of its host, as containers do: ``python apart.py WHAT COMMAND...``.
 
-``network``: in a network namespace of its own, whose loopback leads to the run's manager and to nobody else.
+``network``: in a network namespace of its own, whose loopback leads to the run's manager alone.
 ``memory``: with a /dev/shm of its own.
 ``alone``: with a /dev/shm of its own, and without any network, not even a loopback.
 ``user``: as another user, who may read all files (the run's secret, this Python) and has no other power.
@@ -46,7 +46,7 @@ def main(what: str, *command: str) -> int:
 
 
 def leave(port: int, told: socket.socket) -> None:
-    """Moves to a network of its own; hands out a socket that listens there where the manager does here."""
+    """Moves to a network of its own. Hands out a socket that listens there, at the manager's port."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     listener = socket.socket()
@@ -61,7 +61,7 @@ def receive(told: socket.socket) -> array.array[int]:
 
 
 def forward(listener: socket.socket, port: int) -> None:
-    """Joins whoever comes with the manager."""
+    """Joins every connection with a connection to the manager."""
     while True:
         inner, _ = listener.accept()
         outer = socket.create_connection(("127.0.0.1", port))
@@ -75,7 +75,7 @@ def copy(source: socket.socket, target: socket.socket) -> None:
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        # One end is gone, and so is the run, or soon.
+        # One end is gone, so the run is over or soon will be.
         source.close()
         target.close()
 

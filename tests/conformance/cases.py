@@ -1,6 +1,6 @@
-"""What must hold on every medium: each case is a sender and a receiver, run as threads or as processes.
+"""The cases that must hold on every medium. Each case is a sender and a receiver, run as threads or as processes.
 
-As a program: ``python cases.py CASE ROLE`` is one of the two.
+As a program, ``python cases.py CASE ROLE`` plays one of the two roles.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def a_blocked_conduit_leaves_the_other_free_sender(instance: titin.Instance) -> 
     sent: list[int] = []
 
     def fill() -> None:
-        # One more than the buffer holds: the last waits until the receiver takes one.
+        # One message more than the buffer holds: the last one waits until the receiver takes a message.
         for step in range(MESSAGES + 1):
             instance.send("out", None, timestamp=step)
             sent.append(step)
@@ -93,7 +93,7 @@ def a_blocked_conduit_leaves_the_other_free_sender(instance: titin.Instance) -> 
     while len(sent) < MESSAGES or not asleep(thread):
         time.sleep(0.001)
     for step in range(10 * MESSAGES):
-        # Until it has the last of these the receiver takes none of the others.
+        # The receiver takes none of the other messages before the last of these has come.
         assert len(sent) == MESSAGES and thread.is_alive()
         instance.send("other", np.full(100, step), timestamp=step)
     thread.join()
@@ -133,7 +133,7 @@ def close_waits_for_what_is_unsent_sender(instance: titin.Instance) -> None:
     for step in range(MESSAGES):
         instance.send("out", np.full(BYTES // 64, step), timestamp=step)
     instance.send("other", None, timestamp=0.0)
-    # The buffer is full and nothing was taken; close() must not lose it.
+    # The buffer is full and no message was taken. close() must not lose the messages.
 
 
 def close_waits_for_what_is_unsent_receiver(instance: titin.Instance) -> None:
@@ -162,7 +162,7 @@ def everything_arrives_as_sent_receiver(instance: titin.Instance) -> None:
 
 
 def values() -> list[object]:
-    """One of each kind."""
+    """A value of each kind."""
     names = (
         "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
     )
@@ -188,7 +188,7 @@ def an_exit_without_close_is_a_failure_receiver(instance: titin.Instance) -> Non
 
 def a_view_outlives_its_sender_sender(instance: titin.Instance) -> None:
     instance.send("out", np.arange(1 << 18), timestamp=0.0)
-    # Work directories are neighbours.
+    # The work directories of the two instances are neighbours.
     while not Path("../../receiver/workdir/has_it").exists():
         time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -213,12 +213,12 @@ def a_burst_goes_behind_last_sender(instance: titin.Instance) -> None:
 
 
 def a_burst_goes_behind_last_receiver(instance: titin.Instance) -> None:
-    # The use began when `other` was there, which was sent behind the burst.
+    # The use began when `other` had come, which was sent after the burst.
     instance.receive("other")
     assert instance.receive("in").timestamp == 99_999.0
 
 
-#: Those that end well, with the filter on the conduit from out to in.
+#: The cases that end well, each with the filter on the conduit from out to in.
 CASES = {
     "the_caller_may_change_its_array": "",
     "ten_thousand_views_are_held": "",
@@ -231,12 +231,12 @@ CASES = {
     "a_burst_goes_behind_last": "last ",
 }
 
-#: Those in which the sender's process dies.
+#: The cases in which the sender's process dies.
 DEATHS = ["an_exit_without_close_is_a_failure", "a_view_outlives_its_sender"]
 
 
 def ports(case: str, role: str) -> dict[str, list[str]]:
-    """The ports of a role. Behind ``last`` there is one message for the whole of the sender's loop."""
+    """The ports of a role. With the filter ``last`` there is one message for the whole of the sender's loop."""
     if case == "a_burst_goes_behind_last":
         return {"o_i": ["out"], "o_f": ["other"]} if role == "sender" else {"f_init": ["in", "other"]}
     return {"o_i": ["out", "other"]} if role == "sender" else {"s": ["in", "other"]}

@@ -1,4 +1,4 @@
-"""Programs of one host that do not share all of it: another network, another /dev/shm, another user."""
+"""Programs of one host that do not share the whole host: another network, another /dev/shm, another user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not may_leave(), reason="namespaces are for root
 
 
 def run(folder: Path, who: str, what: str, more: str = "", case: str = CASE) -> subprocess.CompletedProcess[str]:
-    """Runs a case with one or both programs apart, and more in its description."""
+    """Runs a case with one or both programs apart, and with more lines in the description."""
     path = model(folder, case, cases.CASES.get(case, ""))
     text = path.read_text() + more
     for role in ("sender", "receiver"):
@@ -36,7 +36,7 @@ def run(folder: Path, who: str, what: str, more: str = "", case: str = CASE) -> 
 
 
 def play(folder: Path, who: str, what: str, case: str = CASE) -> dict[str, dict[str, Any]]:
-    """As :func:`run`; its conduits, by their receiving ends."""
+    """Runs a case like :func:`run`; returns its conduits, by the receiving ends."""
     done = run(folder, who, what, case=case)
     assert done.returncode == 0, done.stdout + done.stderr
     shown = subprocess.run([TITIN, "profile", folder / "run", "--json"], stdout=subprocess.PIPE, check=True)
@@ -45,7 +45,7 @@ def play(folder: Path, who: str, what: str, case: str = CASE) -> dict[str, dict[
 
 @pytest.mark.parametrize("who", ["sender", "receiver", "both"])
 def test_memory_is_shared_across_networks(tmp_path: Path, who: str) -> None:
-    # Their loopbacks are not connected, so nothing else could carry the messages.
+    # The two loopbacks are not connected, so no other medium could carry the messages.
     conduits = play(tmp_path, who, "network")
     assert {conduit["medium"] for conduit in conduits.values()} == {"shm"}
     assert all(conduit["detour"] is None for conduit in conduits.values())
@@ -53,7 +53,7 @@ def test_memory_is_shared_across_networks(tmp_path: Path, who: str) -> None:
 
 @pytest.mark.parametrize("who", ["sender", "receiver", "both"])
 def test_memory_is_shared_with_programs_of_another_user(tmp_path: Path, who: str) -> None:
-    # Large ones, so that slots are handed over too.
+    # Large messages, so that memory of segments is handed over, too.
     conduits = play(tmp_path, who, "user", "a_message_is_larger_than_the_buffer")
     assert {conduit["medium"] for conduit in conduits.values()} == {"shm"}
     assert all(conduit["detour"] is None for conduit in conduits.values())
@@ -85,7 +85,7 @@ def test_a_folder_for_messages_that_is_not_there_is_named(tmp_path: Path) -> Non
 def test_a_pin_to_shared_memory_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     done = run(tmp_path, "receiver", "memory", "  medium: {receiver.in: shm}\n")
     assert done.returncode == 1, done.stdout + done.stderr
-    # It is told on lines of the page's width.
+    # The report breaks lines at the width of a page.
     told = " ".join(done.stderr.split())
     assert "is pinned to shm in the description (titin: medium), but " in told, told
     why = "is reached by tcp, since they do not share /dev/shm: receiver did not find the run's meeting place there"

@@ -1,4 +1,5 @@
-"""Messages through a folder: without a network, in a folder of the description, in one that does not serve."""
+"""Messages through a folder: without a network, in a folder that the description names, in a folder that cannot be
+used."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(folder: Path) -> Iterator[Path]:
-    """The same, with room for 256 KiB."""
+    """A folder in a file system with room for 256 KiB."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "none", folder], check=True)
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
@@ -47,7 +48,7 @@ def small(folder: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("who", ["sender", "receiver", "both"])
 @pytest.mark.parametrize("pin", ["", "  medium: {receiver.in: file, receiver.other: file}\n"])
 def test_programs_without_a_network_share_a_folder(tmp_path: Path, folder: Path, who: str, pin: str) -> None:
-    # They find the manager and each other there, and nowhere else.
+    # The programs find the manager and each other in the folder, and nowhere else.
     done = run(tmp_path, who, "alone", f"  folder: {folder}\n{pin}", case="a_message_is_larger_than_the_buffer")
     assert done.returncode == 0, done.stdout + done.stderr
     assert media(tmp_path / "run") == {"file"}
@@ -70,7 +71,7 @@ def test_a_folder_of_the_description_is_empty_again(tmp_path: Path, folder: Path
     command = [TITIN, "run", path, "--run-dir", tmp_path / "run"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    # A folder alone pins nothing.
+    # A folder in the description pins no conduit.
     assert media(tmp_path / "run") == ({"file", "shm"} if pin else {"shm"})
     assert not any(folder.iterdir())
 
@@ -89,7 +90,7 @@ def test_nothing_is_left_when_all_is_killed_but_the_guard(tmp_path: Path, folder
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     until = time.monotonic() + 30
     while not what():
         assert time.monotonic() < until, "in vain"

@@ -68,7 +68,7 @@ def model(folder: Path, case: str, filter: str) -> Path:
 
 
 def roles(case: str) -> dict[str, Callable[[titin.Instance], None]]:
-    """The two of a case, to be run as threads."""
+    """The two roles of a case, as functions for threads."""
     return {role: partial(cases.play, case, role) for role in ("sender", "receiver")}
 
 
@@ -95,12 +95,12 @@ def test_processes(tmp_path: Path, case: str, medium: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-#: What goes along the pinned conduit.
+#: The case whose conduits are pinned.
 PINNED = "everything_arrives_as_sent"
 
 
 def pinned(folder: Path, medium: str, other: str = "") -> Path:
-    """Writes a model whose one conduit is pinned to a medium, or whose two are."""
+    """Writes the case's model with one of its conduits pinned to a medium, or both."""
     path = model(folder, PINNED, "")
     second = f", receiver.other: {other}" if other else ""
     path.write_text(path.read_text() + f"  medium: {{receiver.in: {medium}{second}}}\n")

@@ -1,4 +1,4 @@
-"""Every whole description in the documents is one that titin accepts."""
+"""titin accepts every whole description in the documents."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def blocks():
-    """The blocks of YAML that are descriptions with a model; those with a title are run elsewhere."""
+    """The blocks of YAML that are descriptions with a model. Blocks with a title are tested elsewhere."""
     for page in PAGES:
         found = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         whole = [text for text in found if "ymmsl_version:" in text and "models:" in text]

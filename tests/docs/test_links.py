@@ -1,4 +1,4 @@
-"""Links between documents lead to files, and to headings, that are there."""
+"""Links between documents lead to existing files and headings."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def pages():
-    """The documents in the tree, as git knows them; all that are there, without git."""
+    """The documents in the tree, as git lists them; without git, the files in docs."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True
     )
@@ -19,7 +19,7 @@ def pages():
 
 
 def anchors(page):
-    """The names of a page's headings, as they are linked to."""
+    """The names of a page's headings in links."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
     plain = [re.sub(r"[^\w\- ]", "", heading.strip().lower()) for heading in headings]

@@ -1,7 +1,8 @@
-"""README and tutorial, walked through: their files are written, their commands run, what comes out is what they show.
+"""README and tutorial, walked through: their files are written, their commands run, and the output is as shown.
 
-A block with a title is a file; one of an example must be what it says. In a `console` block, lines that begin with `$ `
-are commands, and what follows is their output, where `...` stands for anything. A `sh` block is not run.
+A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
+`console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
+for any text. A `sh` block is not run.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WATCHDOG = 120  # seconds; only a hang reaches it
+WATCHDOG = 120  # seconds; only a hang takes so long
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 
@@ -25,7 +26,8 @@ def blocks(page):
 
 
 def steps(text):
-    """The commands of a console block, each with its output. A line that ends with a backslash goes on."""
+    """The commands of a console block, each with its output. A command goes on after a backslash at the end of a
+    line."""
     found = []
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -38,7 +40,7 @@ def steps(text):
 
 
 def pattern(lines):
-    """What an output must look like: `...` alone stands for any lines, within a line for any text."""
+    """A pattern for an output: `...` on a line of its own stands for any lines, within a line for any text."""
     parts = []
     for line in lines:
         if line.strip() == "...":
@@ -49,7 +51,7 @@ def pattern(lines):
 
 
 class Walk:
-    """A shell's state from command to command: where it is, and its environment."""
+    """The state of a shell from command to command: the current folder and the environment."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""The examples, run as their READMEs say."""
+"""The examples, run by the commands of their READMEs."""
 
 import contextlib
 import importlib
@@ -10,10 +10,11 @@ from ..conftest import Copy, in_force, needs
 
 
 class Examples(Copy):
-    """All of them, since some use what is in another one."""
+    """A copy of all examples, since some use files of others."""
 
     def titin(self, *files, folder, run):
-        """`titin run` of some files, of which those behind the first choose a variant; the run directory."""
+        """Runs `titin run` with some files of an example; the files after the first choose a variant. Returns the run
+        directory."""
         run_dir = self.folder / folder / "build" / run
         self.call("titin", "run", *files, "--run-dir", run_dir, folder=folder)
         in_force(run_dir, *(self.folder / folder / file for file in files[1:]))

@@ -1,4 +1,5 @@
-// The cavity's solver alone, without titin: any division, exchanged in memory, gives the bits of the whole.
+// The cavity's solver alone, without titin. A domain that is divided into blocks must give exactly the same bits as the
+// undivided domain.
 
 #include "lattice.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 constexpr int cells = 48, steps = 300;
 constexpr int way_x[8] = {1, 0, -1, 0, 1, -1, -1, 1}, way_y[8] = {0, 1, 0, -1, 1, 1, -1, -1};
 
-// u, v and density of every cell, after some steps of across by up blocks.
+// Returns u, v, and the density of every cell after all steps, with `across` by `up` blocks.
 std::vector<double> divided(int across, int up) {
     std::vector<Lattice> blocks;
     for (int j = 0; j < up; ++j)

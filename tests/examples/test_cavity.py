@@ -1,4 +1,4 @@
-"""The lid-driven cavity: divided or whole the same to the bit, and right by Ghia, Ghia and Shin (1982)."""
+"""The lid-driven cavity: divided and whole runs are equal to the bit, and agree with Ghia, Ghia and Shin (1982)."""
 
 import os
 import re
@@ -23,5 +23,5 @@ def test_the_demo_agrees_with_itself_and_with_the_reference(examples):
         in_force(folder / "build" / division, folder / f"{division}.ymmsl", folder / "cavity.ymmsl")
     assert said.count("the same to the bit") == 2, said
     errors = [float(error) for error in re.findall(r"within ([\d.]+) of Ghia", said)]
-    assert len(errors) == 2 and max(errors) < 0.0075, said  # 0.0052 and 0.0060; at Re = 103 0.0075 and more
+    assert len(errors) == 2 and max(errors) < 0.0075, said  # 0.0052 and 0.0060; 0.0075 and more at Re = 103
     assert (examples.folder / "cavity/build/cavity.svg").read_text().startswith("<?xml")

@@ -1,4 +1,4 @@
-"""A thousand instances in one process conduct heat as the exact solution says."""
+"""A thousand instances in one process conduct heat, in agreement with the exact solution."""
 
 import re
 

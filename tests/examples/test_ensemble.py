@@ -1,4 +1,4 @@
-"""Ten members under settings overlays: mean and spread are those of the exact solution."""
+"""Ten members under settings overlays: mean and spread agree with the exact solution."""
 
 import re
 
@@ -9,7 +9,7 @@ FOLDER = "ensemble"
 
 
 def direct(members=10, steps=20, dt=0.5, micro_dt=0.01):
-    """The same members stepped in one program: mean and spread after each step."""
+    """Mean and spread after each step of the same members, stepped in one program."""
     places, weights = np.polynomial.hermite_e.hermegauss(members)
     weights /= weights.sum()
     rates = 1.0 + 0.2 * places

@@ -1,4 +1,4 @@
-"""A pair of submodels in frames of Python and C++: the same bits as with loops of their own."""
+"""A pair of submodels in frames of Python and C++ gives the same bits as with loops of their own."""
 
 import itertools
 

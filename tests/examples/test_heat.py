@@ -1,4 +1,4 @@
-"""A plate and the air around it, parallel programs in four languages: the same to the bit as one program."""
+"""A plate and the air around it, parallel programs in four languages, give the same bits as one program."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A serial search calls a parallel integral, in each language, and finds what the error function says."""
+"""A serial search calls a parallel integral, in each language, and finds the limit that the error function gives."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the steps that are coupled; each looks."""
+"""Coarrays arrive in coarrays, in a global array and in ranks of MPI, at the coupled steps. Each consumer checks its
+data."""
 
 import pytest
 
@@ -14,7 +15,7 @@ def built(examples, mpi):
 
 
 def said(run):
-    """The words of each consumer, up to where they lie."""
+    """The output of each consumer, without the place of its data."""
     files = ((name, run / "instances" / name / "stdout.txt") for name in ("arrays", "images", "ranks"))
     return {name: [line.split(", in ")[0] for line in file.read_text().splitlines()] for name, file in files}
 

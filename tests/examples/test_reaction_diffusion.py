@@ -1,4 +1,4 @@
-"""Macro and micro model each in four languages: all pairs give the solution computed directly, to the bit."""
+"""Macro and micro model, each in four languages: all pairs give the bits of the solution computed directly."""
 
 import itertools
 

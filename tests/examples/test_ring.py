@@ -1,4 +1,4 @@
-"""A topology written by a program: a hundred instances in a ring conduct heat as the exact solution says."""
+"""A topology written by a program: a hundred instances in a ring conduct heat, in agreement with the exact solution."""
 
 import re
 

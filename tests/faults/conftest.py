@@ -1,4 +1,4 @@
-"""Runs of real processes that go wrong, and what is left of them."""
+"""Runs of real processes that fail, and the search for processes and files left behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ programs:
 """
 
 
-#: As many as fit into a process: the culprit has a guest with it.
+#: As many instances as fit into a process: beside the culprit there is a guest.
 HOST = """\
 ymmsl_version: v0.2
 description: A culprit and a guest in one process, and a peer.
@@ -78,12 +78,12 @@ class Run:
         return self.folder / "run"
 
     def wait(self) -> int:
-        """Waits for the end; the exit code. What it has printed is in ``output``."""
+        """Waits for the end; returns the exit code. The printed text is in ``output``."""
         self.output = self.process.communicate()[0]
         return self.process.returncode
 
     def await_file(self, name: str) -> Path:
-        """Waits until a file of this name appears in the folder."""
+        """Waits until a file with this name appears in the folder."""
         path = self.folder / name
         while not path.exists():
             assert self.process.poll() is None, self.process.communicate()[0]
@@ -91,11 +91,11 @@ class Run:
         return path
 
     def error(self) -> str:
-        """The error that the peer was ended by."""
+        """The error that ended the peer."""
         return (self.folder / "error").read_text()
 
     def leftovers(self) -> list[str]:
-        """Processes whose environment shows that they came from this run, and files that go with it."""
+        """Processes that came from this run, as their environment shows, and files of the run that should be gone."""
         mark = f"{self.folder}/".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -117,13 +117,13 @@ class Run:
 
 
 def meeting_place(secret: str) -> Path:
-    """What the processes of a run with this secret have in the host's shared memory."""
+    """The folder in the host's shared memory by which processes of a run with this secret find each other."""
     return Path("/dev/shm/titin-" + hashlib.sha256(b"titin meeting place" + bytes.fromhex(secret)).hexdigest()[:16])
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Starts a run: of a culprit given as lines of a program's description, or of a whole model."""
+    """Starts a run. The culprit is given as lines of a program's description, or a whole model is given."""
     runs: list[Run] = []
 
     def begin(
@@ -154,7 +154,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """For each language, the description of the culprit's program up to its arguments."""
+    """For each language, the description of the culprit's program except its arguments."""
     folder = tmp_path_factory.mktemp("culprits")
 
     def built(source: str, compiler: list[str], *wanted: str) -> Path:

@@ -1,4 +1,4 @@
-"""However a program ends, the run ends, names it, and leaves nothing behind."""
+"""However a program ends, the run ends, names the program, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .conftest import Run
 
 LANGUAGES = ["python", "c", "cpp", "fortran"]
 
-#: Programs that run functions as instances: coroutines, on threads, as light steps.
+#: Programs that run functions as instances: coroutines, functions on threads, light steps.
 HOSTS = ["coroutine", "c-threads", "c-steps", "cpp-threads", "cpp-steps", "fortran-threads", "fortran-steps"]
 
-#: How it fails, and what the report has to say of it.
+#: The ways to fail, each with the words that the report must have.
 IN_THE_MIDDLE = {
     "exception": "the mesh is tangled",
     "exit": "exit code 3",
@@ -36,7 +36,7 @@ Start = Callable[..., Run]
 
 
 def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
-    """Every language with every way; C has no exceptions before it has an instance."""
+    """Every language with every way to fail. C has no exceptions before there is an instance."""
     pairs = [(language, how) for language in LANGUAGES + HOSTS for how in ways]
     return [
         (language, how) for language, how in pairs if (language.partition("-")[0], how) != ("c", "before-exception")
@@ -83,7 +83,7 @@ def test_a_panic_inside_the_library_is_an_error(start: Start, programs: dict[str
     run = start(programs[language] + "panic]")
     check_ended(run, "titin_test_panic returned 12: an error inside titin: the library panics, as a test has asked")
     assert "SIGABRT" not in run.output, run.output
-    # In C, which looks at no call, it sticks.
+    # A program in C that checks the result of no call learns of the error at close().
     if language == "c":
         assert "titin_close returned 12: an error inside titin: the library panics" in run.output
 

@@ -13,7 +13,7 @@ Start = Callable[..., Run]
 
 
 def test_a_python_without_titin(start: Start, tmp_path: Path) -> None:
-    """The report says which one has it, and the advice serves."""
+    """The report names the Python that has titin, and the advice helps."""
     program = tmp_path / "program.py"
     program.write_text("#!/usr/bin/env python3\nimport titin\nwith titin.Instance() as instance: instance.reuse()\n")
     program.chmod(0o755)

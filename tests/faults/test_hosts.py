@@ -1,4 +1,4 @@
-"""However a process ends that runs several instances, the run ends, names it, and leaves nothing behind."""
+"""However a process with several instances ends, the run ends, names the culprit, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .test_death import AFTER, BEFORE, HOSTS, IN_THE_MIDDLE, check_ended
 
 Start = Callable[..., Run]
 
-#: What a host that the description names runs: coroutines, functions of a library on threads, or steps of one.
+#: The kinds of guests that a host in the description runs: coroutines, functions of a library on threads, steps of a
+#: library.
 GUESTS = {
     "coroutines": '{{titin: {{host: crowd, function: "hosts:{name}"}}, env: {{HOW: {how}}}}}',
     "c-function": "{{titin: {{host: crowd, library: {c}, function: {name}}}, env: {{HOW: {how}}}}}",
@@ -27,9 +28,10 @@ GUESTS = {
 
 
 def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
-    """Every kind of guest with every way.
+    """Every kind of guest with every way to fail.
 
-    A host loads what it runs, and a library has no exceptions then; in Fortran nothing of it runs when it is loaded.
+    A host loads its guests, and a library has no exceptions then. In Fortran no code of a library runs when the library
+    is loaded.
     """
     pairs = [(kind, how) for kind in GUESTS for how in ways if how != "never"]
     pairs = [(kind, how) for kind, how in pairs if kind == "coroutines" or how != "before-exception"]
@@ -38,7 +40,7 @@ def cases(ways: dict[str, str]) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def crowd(start: Start, libraries: dict[str, Path], tmp_path: Path) -> Callable[[str, str], Run]:
-    """Starts a run in which the host process ``crowd`` has the culprit and a guest, which fails in this way."""
+    """Starts a run in which the host process ``crowd`` has the culprit and a guest. The culprit fails in this way."""
 
     def begin(kind: str, how: str) -> Run:
         shutil.copy(PROGRAMS / "hosts.py", tmp_path)
@@ -59,7 +61,7 @@ def test_a_host_in_the_middle(crowd: Crowd, kind: str, how: str) -> None:
     # A process that is gone has taken all of its instances along.
     first = "culprit reported an error" if how == "exception" else "host process crowd"
     assert f"First:    {first}" in run.output, run.output
-    # The guest has not failed as the process did in which it was.
+    # The guest has not failed in the way of its process.
     assert "guest: ended with exit code" not in run.output, run.output
     assert run.error().startswith("PeerLost"), run.error()
     assert "culprit" in run.error() or "crowd" in run.error(), run.error()
@@ -69,7 +71,7 @@ def test_a_host_in_the_middle(crowd: Crowd, kind: str, how: str) -> None:
 def test_a_host_before_it_joins(crowd: Crowd, kind: str, how: str) -> None:
     run = crowd(kind, how)
     check_ended(run, "the mesh is tangled" if how == "before-exception" else BEFORE[how])
-    # What an import has raised the host tells of itself.
+    # The host itself reports the exception of an import.
     first = "culprit reported an error" if how == "before-exception" else "host process crowd"
     assert f"First:    {first}" in run.output, run.output
 
@@ -93,7 +95,7 @@ def test_a_host_without_a_fault(crowd: Crowd, kind: str) -> None:
 def test_a_program_of_several_instances_that_was_started_by_hand(
     manage: Manage, programs: dict[str, str], host: str, how: str, tmp_path: Path
 ) -> None:
-    """No guard sees it end: that its links are gone is all there is to see."""
+    """No guard sees the end of the process. The loss of its links is the only sign."""
     model = HOST.format(
         culprit="{executable: host}", guest="{executable: host}", python="peer", programs=PROGRAMS, folder=tmp_path
     )

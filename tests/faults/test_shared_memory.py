@@ -1,4 +1,4 @@
-"""Nothing that processes of one host share is left behind, whoever is killed while messages are on their way."""
+"""Processes of one host leave nothing of their shared memory behind, whichever process is killed during messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def children(pid: int) -> list[int]:
 
 
 class Run:
-    """A pair that shares memory, under way."""
+    """Two instances that share memory and are in the middle of messages."""
 
     def __init__(self, folder: Path) -> None:
         program = folder / "program.py"
@@ -76,7 +76,7 @@ class Run:
         self.programs = {Path(f"/proc/{pid}/cmdline").read_text().split("\0")[-2]: pid for pid in pids}
 
     def wait(self) -> None:
-        """Until no program is left."""
+        """Waits until no program is left."""
         self.manager.wait()
         while any(Path(f"/proc/{pid}").exists() for pid in self.programs.values()):
             time.sleep(0.01)
@@ -105,7 +105,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def test_nothing_is_left_when_somebody_is_killed(start: Start, victim: str) -> None:
     run = start("run")
     os.kill({"manager": run.manager.pid, "guard": run.guard, **run.programs}[victim], signal.SIGKILL)
-    # Who is left ends by itself, with nobody to wait for it.
+    # The remaining processes end by themselves; no parent waits for them.
     run.wait()
     while run.place.exists():
         time.sleep(0.01)
@@ -113,12 +113,12 @@ def test_nothing_is_left_when_somebody_is_killed(start: Start, victim: str) -> N
 
 def test_what_manager_and_guard_leave_goes_with_the_next_run(start: Start) -> None:
     killed, going = start("killed"), start("going")
-    # Neither sees the other one go.
+    # Both are stopped first, so neither sees the other's end.
     for number in [signal.SIGSTOP, signal.SIGKILL]:
         for pid in [killed.manager.pid, killed.guard]:
             os.kill(pid, number)
     killed.wait()
-    # It is there still, unless the run of another test has begun meanwhile.
+    # The folder is there still, unless the run of another test has begun meanwhile.
     start("next")
     assert not killed.place.exists()
     assert going.place.exists(), "a living run keeps its own"
@@ -161,7 +161,7 @@ def test_a_receiver_with_too_many_open_files_is_told_so(tmp_path: Path) -> None:
         [TITIN, "run", "pair.ymmsl", "--run-dir", "run"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    # It is told on lines of the page's width.
+    # The report breaks lines at the width of a page.
     told = " ".join(done.stderr.split())
     assert "the memory of a message cannot be taken over from the program that shares it" in told, told
     assert "too many open files" in told and "`ulimit -n`" in told, told

@@ -1,4 +1,4 @@
-"""What goes wrong around the programs: the command itself, strangers, the disk, launchers, the order of starts."""
+"""Failures around the programs: the command itself, strangers, the disk, launchers, the order of starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .conftest import MODEL, PROGRAMS, Run
 
 Start = Callable[..., Run]
 
-#: A culprit that goes on for long, so that something can happen to it.
+#: A culprit that goes on for long, so that the test can act on the run.
 LONG = f"executable: {sys.executable}\n    args: [{PROGRAMS}/long.py]"
 
 
@@ -93,7 +93,7 @@ def listeners(run: Run) -> list[int]:
 def test_strangers_and_garbage_do_not_disturb(start: Start) -> None:
     run = start(f"executable: {sys.executable}\n    args: [{PROGRAMS}/long.py, until, stop]")
     run.await_file("connection.json")
-    # The manager's, and one of each program.
+    # One port of the manager, and one of each program.
     while len(ports := listeners(run)) < 3:
         assert run.process.poll() is None, run.wait()
         time.sleep(0.01)
@@ -163,7 +163,7 @@ class Pair(Manager):
 def test_programs_started_by_hand_in_any_order(tmp_path: Path, order: tuple[str, str]) -> None:
     manager = Pair(tmp_path)
     first = manager.begin(order[0])
-    # The first one has to be there, alone, before the second is started.
+    # The first program has to wait, alone, before the second is started.
     while not Path(f"/proc/{first.pid}/task").exists() or len(os.listdir(f"/proc/{first.pid}/task")) < 2:
         assert first.poll() is None
         time.sleep(0.01)
@@ -195,7 +195,7 @@ def test_a_wrong_secret_is_refused(tmp_path: Path) -> None:
     assert stranger.wait() != 0
     text = (tmp_path / "culprit.stderr").read_text()
     assert "secret" in text, text
-    # The run goes on for those who know it, without a shared file system too.
+    # The run goes on for processes that know the secret, without a shared file system, too.
     friends = [
         manager.begin(name, TITIN_MANAGER=address, TITIN_SECRET=connection["secret"]) for name in ["culprit"]
     ] + [manager.begin("peer")]

@@ -1,4 +1,4 @@
-"""Two users of one host: one without the secret of the other's run gets nowhere near it, and holds nothing up."""
+"""Two users of one host: without the secret, a user neither reaches nor holds up the other user's run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ programs: {solver: {executable: solver}}
 
 PROGRAM = "import titin\nwith titin.Instance() as instance:\n    while instance.reuse(): pass\n"
 
-#: What a stranger tries to do to the files of a run; one line for each that could be done.
+#: The attempts of a stranger on the files of a run. The program prints a line for each attempt that succeeds.
 TRIES = """
 import os, sys
 connection, place = sys.argv[1:]
@@ -49,7 +49,7 @@ for name, attempt in tries.items():
 
 
 def as_nobody(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs something as another user, without any power of this one's."""
+    """Runs Python code as another user, without any power of this user."""
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
     return subprocess.run(
         [*nobody, *map(str, command)],
@@ -67,7 +67,7 @@ def manager(manage: Manage) -> Manager:
 
 
 def ends_well(manager: Manager) -> None:
-    """The run goes on as if nobody had come."""
+    """The run goes on as without a stranger."""
     done = manager.run(sys.executable, "-c", PROGRAM, TITIN_INSTANCE="solver")
     assert done.returncode == 0, done.stderr
     code, output = manager.wait()
@@ -86,7 +86,7 @@ def test_files_of_a_run_are_nothing_for_another_user(manager: Manager) -> None:
 @pytest.mark.parametrize("secret", [{}, {"TITIN_SECRET": "0123456789abcdef" * 4}], ids=["none", "another"])
 def test_who_has_not_the_secret_of_a_run_does_not_join_it(manager: Manager, secret: dict[str, str]) -> None:
     (address,) = (a for a in json.loads(manager.connection.read_text())["addresses"] if a.startswith("tcp:127."))
-    # It may read the files of this Python, wherever that is.
+    # The stranger may read the files of this Python, wherever they are.
     command = [sys.executable, apart.__file__, "user", sys.executable, "-c", PROGRAM]
     environment = {"TITIN_MANAGER": address, "TITIN_INSTANCE": "solver"} | secret
     joined = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
@@ -98,7 +98,7 @@ def test_who_has_not_the_secret_of_a_run_does_not_join_it(manager: Manager, secr
 
 @pytest.fixture
 def left() -> Iterator[Path]:
-    """What a killed run of another user has left: a meeting place that nobody uses."""
+    """The remains of a killed run of another user: a meeting place that nobody uses."""
     place = Path(f"/dev/shm/titin-{os.urandom(8).hex()}")
     made = as_nobody("sh", "-c", f"mkdir -m 711 {place} && touch {place}/lock")
     assert made.returncode == 0, made.stderr
@@ -107,7 +107,7 @@ def left() -> Iterator[Path]:
 
 
 def test_what_another_user_has_left_is_left_to_that_user(left: Path, manage: Manage) -> None:
-    """This user's runs do not touch it, nor are they held up by it."""
+    """This user's runs neither touch the meeting place, nor does it hold them up."""
     ends_well(manage(MODEL))
     assert (left / "lock").exists()
     assert left.stat().st_uid == 65534

@@ -1,4 +1,5 @@
-"""The canal: whole or divided the same to the bit, on any ranks of either MPI, and right by the exact steady flow."""
+"""The canal: whole and divided runs are equal to the bit, on any ranks of either MPI, and agree with the exact steady
+flow."""
 
 import json
 import re
@@ -27,7 +28,7 @@ class Canal(Copy):
             self.call("make", f"MPI={mpi}", "CXXFLAGS=-O1 -Werror")
 
     def run(self, name, *files, more="", status=0):
-        """Runs a division of the small canal, with files that change it and `more`; what it printed."""
+        """Runs a division of the small canal, with files that change it, and `more`; returns the output."""
         division, *variants = files
         (self.folder / f"{name}.ymmsl").write_text(f"ymmsl_version: v0.2\n{more}")
         variants.append(f"{name}.ymmsl")
@@ -37,7 +38,7 @@ class Canal(Copy):
         return said
 
     def state(self, name):
-        """The flow that a run has ended with, and the fingerprint of its state."""
+        """The final flow of a run, and the fingerprint of its state."""
         parts = []
         for file in (self.folder / "build" / name).glob("instances/*_flow/workdir/report.json"):
             report = json.loads(file.read_text())
@@ -60,7 +61,7 @@ def reference(canal):
 
 
 def ranks(left, right):
-    """Settings and resources of the two sections: how many ranks along and across each has."""
+    """Settings and resources of the two sections: the number of ranks along and across each."""
     (left_along, left_across), (right_along, right_across) = left, right
     return (
         f"settings: {{left.across: {left_across}, right.across: {right_across}}}\n"

@@ -1,4 +1,4 @@
-"""ToySMP: every number that its components exchange, by several ranks of either MPI, and what is told of the time."""
+"""ToySMP: every number that its components exchange, by several ranks of either MPI, and the output about the time."""
 
 import shutil
 

@@ -1,4 +1,5 @@
-"""What the ``ymmsl`` package says about description files: from files to a checked model, as its manager goes."""
+"""The verdict of the ``ymmsl`` package about description files: from files to a checked model, in the steps of its
+manager."""
 
 import os
 import sys
@@ -24,7 +25,7 @@ def configuration(files: list[Path]) -> v0_2.Configuration:
 
 
 def resolved(files: list[Path], search: Path, packages: Path) -> v0_2.Configuration:
-    """The files with their imports, checked; raises what the package raises."""
+    """The files with their imports, checked. Raises the exception of the package."""
     os.environ["YMMSL_PATH"] = str(search)
     if str(packages) not in sys.path:
         sys.path.append(str(packages))
@@ -38,10 +39,10 @@ def resolved(files: list[Path], search: Path, packages: Path) -> v0_2.Configurat
 
 
 def verdict(files: list[Path], search: Path, packages: Path) -> str | None:
-    """Why the package refuses these files, or None if it accepts them."""
+    """The reason why the package refuses these files, or None if it accepts them."""
     try:
         resolved(files, search, packages)
-    except Exception as error:  # whatever it raises, the user gets no run
+    except Exception as error:  # whatever exception comes, the user gets no run
         return f"{type(error).__name__}: {error}"
     return None
 

@@ -1,8 +1,8 @@
 """titin's verdict about a description against that of the ``ymmsl`` package, over the corpus.
 
-``corpus/good`` is accepted by both, ``corpus/bad`` refused by both; for ``corpus/differ`` the verdicts are opposite,
-each difference is listed in ``differences.toml`` and told in words in ``docs/description.md``. What exactly titin says
-about each file, and in which line, is promised by comments in it and checked by ``crates/model/tests/corpus.rs``.
+Both accept ``corpus/good``, and both refuse ``corpus/bad``. For ``corpus/differ`` the verdicts are opposite; each
+difference is listed in ``differences.toml`` and explained in ``docs/description.md``. Comments in each file give
+titin's exact problems and their lines, which ``crates/model/tests/corpus.rs`` checks.
 """
 
 import json
@@ -21,7 +21,7 @@ from oracle import configuration, timelines, verdict  # noqa: E402
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CORPUS = HERE / "corpus"
-WATCHDOG = 300  # seconds; only against hangs
+WATCHDOG = 300  # seconds; only a hang takes so long
 
 with open(HERE / "differences.toml", "rb") as file:
     DIFFERENCES = tomllib.load(file)
@@ -37,9 +37,9 @@ def files_of(case: Path) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def example() -> list[str]:
-    """The example program of crates/model that checks, writes, and shows timelines."""
+    """The example program of crates/model, which checks descriptions, writes them, and shows timelines."""
     profile = ["--profile", os.environ.get("PROFILE", "dev")]
-    # With the flags of `make test`, which has built it: with those of its package alone all would be compiled anew.
+    # With the flags of `make test`, which has built the program already: other flags would compile everything anew.
     build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", "check", "--message-format=json", *profile]
     lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4).stdout.splitlines()
     built = [json.loads(line) for line in lines]
@@ -95,7 +95,7 @@ def test_the_corpus_is_large_enough():
 
 
 def outline(configuration) -> dict:
-    """What a configuration says, in plain types."""
+    """The contents of a configuration, in plain types."""
     ports = lambda ports: {str(p.name): (p.operator.name, str(p.timeline)) for p in ports.values()}
     models = {}
     for name, model in configuration.models.items():
@@ -127,16 +127,16 @@ def outline(configuration) -> dict:
 
 @pytest.mark.parametrize("case", cases("good"), ids=lambda case: case.stem)
 def test_what_titin_writes_says_the_same_to_ymmsl(example, case, tmp_path):
-    """Merged, converted to v0.2 where it was v0.1, and with imports taken in."""
+    """The files merged, converted from v0.1 to v0.2, and with imports taken in."""
     written = tmp_path / "written.ymmsl"
     done = run([*example, "--write"], files_of(case))
     assert done.returncode == 0, done.stdout
     if "ports:" not in done.stdout:
-        return  # not known before the run, so not written, and the package asks for them
+        return  # not known before the run, so not written; the package asks for them
     written.write_text(done.stdout)
     assert verdict([written], CORPUS / "path", CORPUS / "site") is None
     if "imports:" in "".join(file.read_text() for file in files_of(case)):
-        return  # the package resolves imports only on the way to a run, and under other names
+        return  # the package resolves imports only during the start of a run, and under other names
     assert outline(configuration([written])) == outline(configuration(files_of(case)))
 
 

@@ -1,4 +1,5 @@
-/* Adds 1 to a field of 17 by 12 numbers, each time that it is used. It has blocks of columns, in place, with a halo that must not change. */
+/* Adds 1 to a field of 17 by 12 numbers in each use. Each rank owns a block of columns, in place, with a halo that must not
+ * change. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Adds 1 to a field of 17 by 12 numbers: as adds.c.
+// Adds 1 to a field of 17 by 12 numbers, as adds.c.
 #include <iostream>
 
 #include <titin_mpi.hpp>

@@ -1,4 +1,5 @@
-! Adds 1 to a field of 17 by 12 numbers: as adds.c, in every second column of an array with a row more.
+! Adds 1 to a field of 17 by 12 numbers, as adds.c. The numbers lie in every second column of an array with one more
+! row.
 program adds
    use, intrinsic :: iso_fortran_env, only: real64
    use mpi

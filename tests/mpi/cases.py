@@ -1,4 +1,4 @@
-"""Fields for both ends of a conduit, and what a receiver has to get: worked out by NumPy, index by index."""
+"""Fields for both ends of a conduit, and the values that a receiver has to get: computed by NumPy, index by index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DTYPES = ["f8", "f4", "i4", "i2", "u1", "c16", "u8"]
 
 @dataclass
 class End:
-    """What one instance declares, with as many ranks as it has."""
+    """The declaration of one instance, with as many ranks as the instance has."""
 
     shape: tuple[int, ...]
     processes: tuple[int, ...]
@@ -46,7 +46,7 @@ class End:
         return declared
 
     def owned(self, rank: int) -> list[np.ndarray]:
-        """The indices that a rank has along each dimension, in their order."""
+        """The indices that a rank owns along each dimension, in their order."""
         if rank >= np.prod(self.processes):
             return [np.arange(0) for _ in self.shape]
         place = np.unravel_index(rank, self.processes, order=self.ranks)
@@ -67,7 +67,7 @@ class End:
         return [all_of_it[low:high] for low, high in pairwise(spread)]
 
     def memory(self, rank: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-        """The array of a rank, halo and all, and the part of it that it owns. All of it has a mark."""
+        """The array of a rank with its halo, and the view of the part that the rank owns. All elements have a mark."""
         halo = self.halo or ((0, 0),) * len(self.shape)
         extents = [len(owned) + below + above for owned, (below, above) in zip(self.owned(rank), halo, strict=True)]
         if self.strided:
@@ -86,7 +86,7 @@ class End:
 
 
 def values(indices: list[np.ndarray], shape: tuple[int, ...], step: int, number: int) -> np.ndarray:
-    """What the whole array of the sender has there: each element another, as far as small types go."""
+    """The elements of the sender's whole array at these indices: all different, as far as small types go."""
     total = np.zeros([len(each) for each in indices], np.int64)
     for each, extent in zip(np.ix_(*indices), shape, strict=True):
         total = total * extent + each
@@ -94,7 +94,7 @@ def values(indices: list[np.ndarray], shape: tuple[int, ...], step: int, number:
 
 
 def fill(end: End, rank: int, step: int) -> list[np.ndarray]:
-    """What a rank sends."""
+    """The arrays that a rank sends."""
     arrays = []
     for number, dtype in enumerate(end.dtypes):
         local, inside = end.memory(rank, dtype)
@@ -104,7 +104,7 @@ def fill(end: End, rank: int, step: int) -> list[np.ndarray]:
 
 
 def expected(sender: End, receiver: End, rank: int, step: int) -> list[np.ndarray]:
-    """What a rank has after it has received: elements outside the region, and the halo, keep the mark."""
+    """The arrays of a rank after it has received. Elements outside the region, and the halo, keep the mark."""
     (first, _), (lower, upper) = sender.bounds(), receiver.bounds()
     arrays = []
     for number, dtype in enumerate(receiver.dtypes):
@@ -118,17 +118,17 @@ def expected(sender: End, receiver: End, rank: int, step: int) -> list[np.ndarra
 
 
 def rows(ranks: int, shape: tuple[int, ...], **more: Any) -> End:
-    """The first dimension over all ranks."""
+    """An end whose first dimension is spread over all ranks."""
     return End(shape, (ranks, *[1] * (len(shape) - 1)), ["even"] * len(shape), **more)
 
 
 def columns(ranks: int, shape: tuple[int, ...], **more: Any) -> End:
-    """The last one."""
+    """An end whose last dimension is spread over all ranks."""
     return End(shape, (*[1] * (len(shape) - 1), ranks), ["even"] * len(shape), **more)
 
 
 def pairs(senders: int, receivers: int) -> list[tuple[End, End, End]]:
-    """Sender, receiver and a serial receiver of the same, for so many ranks at each."""
+    """Sender, receiver, and a serial receiver of the same array, for so many ranks at each end."""
     known: list[tuple[End, End]] = []
 
     def add(sender: End, receiver: End) -> None:
@@ -161,7 +161,7 @@ def pairs(senders: int, receivers: int) -> list[tuple[End, End, End]]:
 
 
 def chosen(chance: random.Random, senders: int, receivers: int, dims: int) -> tuple[End, End]:
-    """Any two ends that fit."""
+    """Two random ends that fit each other."""
     extents = [chance.randint(1, 9) for _ in range(dims)]
     dtypes = [chance.choice(DTYPES) for _ in range(chance.randint(1, 3))]
     both = []
@@ -186,7 +186,7 @@ def chosen(chance: random.Random, senders: int, receivers: int, dims: int) -> tu
 
 
 def part(chance: random.Random, sender: End) -> End:
-    """What is coupled is the whole array of a serial program, or a part of a larger one."""
+    """The serial end: its array is the coupled region, or a larger array with the region inside."""
     lower, upper = sender.bounds()
     extents = tuple(int(extent) for extent in upper - lower)
     dims = len(extents)

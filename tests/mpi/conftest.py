@@ -14,7 +14,7 @@ from ..conftest import TITIN, TOOLS, config, needs
 
 HERE = Path(__file__).resolve().parent
 
-#: Intel's is for its own kind of processors only.
+#: Intel MPI is for processors of Intel's kind only.
 MPIS = ["openmpi", "mpich", *(["intelmpi"] if platform.machine() == "x86_64" else [])]
 
 #: Where make test-packages puts Intel MPI, unless the user has one.
@@ -22,7 +22,7 @@ INTEL = Path(os.environ.get("I_MPI_ROOT", TOOLS.parent / "intelmpi"))
 if INTEL.is_dir():
     os.environ["I_MPI_ROOT"] = str(INTEL)
 
-#: The compiler of each language with its options, and the modules of titin that a program takes with it.
+#: For each language: the compiler with its options, and the options of `titin config` for titin's modules.
 COMPILERS = {
     "c": (["mpicc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror"], []),
     "cpp": (["mpicxx", "-std=c++17", "-Wall", "-Wextra"], []),
@@ -34,7 +34,7 @@ Build = Callable[[str, str, str], Path]
 
 
 def wrapper(compiler: str, mpi: str) -> list[str]:
-    """What compiles for an MPI: several may be installed, and each has an mpicc."""
+    """The compiler of an MPI: several MPIs may be installed, and each has an mpicc."""
     if mpi != "intelmpi":
         needs(f"{compiler}.{mpi}")
         return [f"{compiler}.{mpi}"]
@@ -42,7 +42,7 @@ def wrapper(compiler: str, mpi: str) -> list[str]:
     needs(compiler)
     if not compiler.endswith("mpif90"):
         return [compiler]
-    # The wrapper does not find the modules where pip puts them; those for gfortran have no mpi_f08.
+    # The wrapper does not find the modules where pip puts them. The modules for gfortran have no mpi_f08.
     needs("gfortran")
     version = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=True).stdout
     modules = sorted(INTEL.glob(f"include/mpi/gfortran/{version.split('.')[0].strip()}.*"))
@@ -51,7 +51,7 @@ def wrapper(compiler: str, mpi: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles ``NAME.LANGUAGE`` of this folder for an MPI; where the program lies."""
+    """Compiles ``NAME.LANGUAGE`` of this folder for an MPI; returns the program's path."""
     known: dict[tuple[str, str, str], Path] = {}
 
     def compiled(name: str, language: str, mpi: str) -> Path:
@@ -77,14 +77,15 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture
 def python() -> None:
-    """Programs in Python are started by Open MPI, which mpi4py takes."""
+    """Programs in Python are started by Open MPI, which this mpi4py is built for."""
     needs("mpirun.openmpi")
 
 
 def pair(
     ports: tuple[str, str], conduits: str, programs: Sequence[Sequence[object]], ranks: tuple[int, int] = (1, 1)
 ) -> str:
-    """A model of two programs, `a` and `b`, with their arguments, on so many ranks. One is a serial program."""
+    """A model of two programs, `a` and `b`, with their arguments, on so many ranks. A program with one rank is
+    serial."""
     started, resources = [], []
     for name, (executable, *args), count in zip("ab", programs, ranks, strict=True):
         mpi = ", execution_model: openmpi" if count > 1 else ""
@@ -106,7 +107,7 @@ resources: {{{", ".join(resources)}}}
 
 
 def run(folder: Path, model: str, *around: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs a model in this folder with ``titin run``, itself run by a command."""
+    """Runs a model in this folder with ``titin run``; ``around`` is a command that starts ``titin run``."""
     (folder / "model.ymmsl").write_text(model)
     return subprocess.run(
         [*around, TITIN, "run", "model.ymmsl", "--run-dir", "run"],

@@ -1,7 +1,7 @@
-"""One of three programs that exchange fields: `a SENDERS RECEIVERS`, `b ...` and `c ...`, which looks at what it gets.
+"""One of three programs that exchange fields: `a SENDERS RECEIVERS`, `b ...` and `c ...`. Receivers check all elements.
 
-`a` sends each field of `cases` to `b` and to `c`, which is serial; with `b` it exchanges one in both directions, and
-another with a program in C, which is used anew for each step.
+`a` sends each field of `cases` to `b` and to the serial `c`. `a` and `b` exchange another field in both directions. A
+last field goes to and from a program in C, which begins a new use for each step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ball(end: End, rank: int, turn: int) -> np.ndarray:
 
 
 def play(instance: titin.Instance, mine: End, starts: bool) -> None:
-    """There and back: the one adds 1, the other looks for it."""
+    """A field goes there and back: one side adds 1, the other side checks the result."""
     out, back = mine.declare(instance, "there"), mine.declare(instance, "back")
     for turn in range(TURNS):
         if starts:
@@ -48,7 +48,7 @@ def play(instance: titin.Instance, mine: End, starts: bool) -> None:
 
 
 def use(instance: titin.Instance, mine: End) -> None:
-    """The same with a program that is used anew each time."""
+    """The same with a program that begins a new use each time."""
     out, back = mine.declare(instance, "ask"), mine.declare(instance, "answer")
     for turn in range(USES):
         out.send(ball(mine, instance.rank, turn), timestamp=float(turn), next_timestamp=turn + 1.0)

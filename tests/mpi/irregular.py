@@ -1,6 +1,7 @@
-"""Two programs that exchange fields whose parts no rule gives: `irregular.py a|b [gap|overlap]`.
+"""Two programs that exchange fields with irregular parts: `irregular.py a|b [gap|overlap]`.
 
-Every element is its own number, plus that of the step; each rank looks at what it gets. Both send before they receive.
+Every element is its own number plus the number of the step, and each rank checks its elements. Both sides send before
+they receive.
 """
 
 import os
@@ -19,7 +20,7 @@ if "OMPI_COMM_WORLD_SIZE" in os.environ:
 SHAPE = (14, 10)
 NUMBERS = np.arange(np.prod(SHAPE)).reshape(SHAPE)
 
-#: By which kinds of parts a field goes; those of `a` first.
+#: The kinds of parts of each field, of `a` and of `b`.
 KINDS = [
     ("boxes", "boxes"),
     ("boxes", "indices"),
@@ -30,12 +31,12 @@ KINDS = [
     ("owner", "owner"),
 ]
 
-#: Of the flat arrays with owners, and of what those count through.
+#: The order of the flat arrays with owners, and of the numbers of their elements.
 ORDER = "F" if side == "a" else "C"
 
 
 def mine(kind, rank, ranks, factor):
-    """What a rank owns, and the numbers of its elements in the order of its flat array."""
+    """The part of a rank, and the numbers of its elements in the order of its flat array."""
     if kind == "grid":
         columns = np.array_split(np.arange(SHAPE[1]), ranks)[rank]
         return titin.Grid((1, ranks)), NUMBERS[:, columns]

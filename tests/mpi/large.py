@@ -1,7 +1,7 @@
-"""One of two programs whose ranks exchange pieces so large that they travel in parts.
+"""One of two programs whose ranks exchange pieces so large that the pieces travel in chunks.
 
-`a RANKS WAY` sends to `b RANKS WAY`. The sender has rows of three arrays of different elements, and runs ahead; the
-receiver has rows, too, or columns, block-cyclic, in the order of Fortran.
+`a RANKS WAY` sends to `b RANKS WAY`. The sender has rows of three arrays with different elements, and runs ahead. The
+receiver has rows, too, or block-cyclic columns in Fortran's order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=comm) as instance:
     for step in range(STEPS):
         expected = [(mine * (number + 3) + step).astype(dtype) for number, dtype in enumerate(DTYPES)]
         if sends:
-            # Every other row of twice as many.
+            # A view of every other row of an array with twice as many rows.
             arrays = [np.repeat(array, 2, axis=0)[::2] for array in expected]
             field.send(*arrays, timestamp=float(step))
             continue

@@ -1,4 +1,5 @@
-/* Is killed within MPI_Init, as it would remove the file that MPICH has its ranks meet in; the file's name goes to `left`. */
+/* Is killed within MPI_Init, just before MPICH removes the file through which its ranks meet. The name of the file is
+ * written to `left`. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include <mpi.h>
 
-/* In place of the system's, for MPICH too. */
+/* Takes the place of the system's function, also within MPICH. */
 int unlink(const char *path) {
     if (strstr(path, "mpich_shar_tmp")) {
         FILE *file = fopen("left", "w");

@@ -1,4 +1,4 @@
-"""Two ends of a field that do not fit each other, or that do not do what they should: `misfits.py a|b CASE`."""
+"""Two ends of a field that do not fit each other, or that make wrong calls: `misfits.py a|b CASE`."""
 
 import contextlib
 import os
@@ -46,7 +46,8 @@ def ordinary(instance, steps=3):
 
 
 def until_all_is_sent():
-    """Keeps the receiver from closing before the sender has sent everything: the count of what is left is told."""
+    """Keeps the receiver from closing before the sender has sent everything, since the error counts the messages left
+    over."""
     sign = Path("../../../all_sent")
     if first:
         sign.touch()

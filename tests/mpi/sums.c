@@ -1,5 +1,5 @@
-/* Sums what it is given over its ranks, each of which takes every so many-th number; by arguments a rank fails in the second
- * use: `RANK kill`, `RANK fail`, `RANK exit`, `RANK other` (makes another call than the rest). */
+/* Sums the received numbers. The ranks share the numbers in turn. With arguments a rank fails in the second use: `RANK
+ * kill`, `RANK fail`, `RANK exit`, or `RANK other`, which makes a call that the other ranks do not make. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
         double mine = 0, sum = 0;
         for (int64_t i = rank; i < count; i += ranks) mine += numbers[i];
         MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-        /* The others need not have the data. */
+        /* Only rank 0 needs the data. */
         titin_send(out, TITIN_NO_SLOT, TITIN_F64, 0, NULL, rank ? NULL : &sum, titin_message_timestamp(message), TITIN_NO_NEXT);
         titin_message_free(message);
         uses++;

@@ -1,4 +1,4 @@
-// Sums what it is given over its ranks.
+// Sums the received numbers over its ranks.
 #include <titin_mpi.hpp>
 
 int main(int argc, char **argv) {

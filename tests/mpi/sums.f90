@@ -1,4 +1,4 @@
-! Sums what it is given over its ranks.
+! Sums the received numbers over its ranks.
 program sums
    use, intrinsic :: iso_fortran_env, only: real64
    use mpi

@@ -1,4 +1,4 @@
-"""Sums what it is given over its ranks."""
+"""Sums the received numbers over its ranks."""
 
 import titin
 from mpi4py import MPI

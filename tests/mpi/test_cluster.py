@@ -24,20 +24,20 @@ def cluster() -> None:
         pytest.skip("namespaces are for root")
 
 
-#: Each task finds the others by what Slurm has for its MPI.
+#: The tasks find each other by the PMI that Slurm offers for each MPI.
 OPENMPI = "srunmpi, env: {SLURM_MPI_TYPE: pmix}"
 MPICH = "srunmpi, env: {SLURM_MPI_TYPE: pmi2}"
 
 
 def started_by(launcher: str, text: str, instead: str = "openmpi") -> str:
-    """The same model, with this launcher in place of the other one in its first program that has that."""
+    """The same model, in which the first program with the launcher `instead` gets this launcher."""
     before = f"execution_model: {instead}"
     assert before in text
     return text.replace(before, f"execution_model: {launcher}", 1)
 
 
 def on(nodes: int, ranks: int, text: str) -> str:
-    """The same model, whose first instance with so many ranks is on so many nodes."""
+    """The same model, in which the first instance with so many ranks is on so many nodes."""
     before = f"{{mpi_processes: {ranks}}}"
     assert before in text
     return text.replace(before, f"{{nodes: {nodes}, mpi_processes_per_node: {ranks // nodes}}}", 1)
@@ -68,7 +68,7 @@ def test_the_death_of_a_rank_on_another_host_ends_the_run(build: Build, tmp_path
     done = run(tmp_path, on(2, 4, text), CLUSTER)
     assert done.returncode == 1
     told = " ".join(done.stdout.split())
-    # Slurm ends the others at once, which may be faster than the news of the first one.
+    # Slurm ends the other ranks at once, which may be faster than the news of the first rank.
     assert re.search(r"First: +a .*rank \d \(process \d+", told), done.stdout
     assert "driver: the run has failed because of a" in told, done.stdout
 

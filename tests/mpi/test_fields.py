@@ -15,7 +15,7 @@ from ..conftest import TITIN
 from .cases import pairs
 from .conftest import HERE, Build, pair, run
 
-#: Ranks that send and that receive, and the language of the program that adds.
+#: Numbers of sending and of receiving ranks, and the language of the program that adds.
 TOGETHER = [
     (1, 1, "c"),
     (1, 4, "c"),
@@ -72,7 +72,7 @@ def test_receivers_get_what_gathering_and_scattering_gives(
     medium = "tcp" if (senders, receivers) == (3, 2) else ""
     done = run(tmp_path, model(senders, receivers, adds, max(1, 5 - senders), medium))
     assert done.returncode == 0, done.stdout
-    # What both ends have declared is kept with the run.
+    # The declarations of both ends are kept with the run.
     drawn = [TITIN, "plot", "--schedule", "run", "--field", "a.there", "--json"]
     (told,) = json.loads(subprocess.run(drawn, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
     assert (told["from"]["port"], told["to"]["port"]) == ("a.there", "b.back")
@@ -81,12 +81,12 @@ def test_receivers_get_what_gathering_and_scattering_gives(
 
 
 def misfits(case: str, ranks: tuple[int, int]) -> str:
-    """Both ends as `misfits.py` plays them."""
+    """The model whose two ends `misfits.py` plays."""
     programs = [(sys.executable, HERE / "misfits.py", side, case) for side in "ab"]
     return pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, ranks)
 
 
-#: What is told of each, whoever is first to see it.
+#: The text of the report for each case, whichever end notices first.
 SERIAL = {
     "shapes": "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 7 ([0:12, 0:7])",
     "dims": "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 6 × 1",
@@ -120,7 +120,7 @@ def test_ends_that_do_not_fit_are_told(tmp_path: Path, case: str) -> None:
     assert SERIAL[case] in " ".join(done.stdout.split()), done.stdout
 
 
-#: The same where several ranks take part: who is named, and what is told.
+#: The same with several ranks. The report names the instance and the rank.
 PARALLEL = [
     ("shapes", (2, 1), "the sender couples 12 × 6 elements ([0:12, 0:6]), the receiver 12 × 7 ([0:12, 0:7])"),
     ("receiver ordinary", (1, 2), "the sender of what comes to port 'x' sends a field: receive it by a field"),
@@ -234,7 +234,7 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}, comm=MPI.COMM_WORLD) as 
 """
 
 
-#: One rank of the sender closes at once, where the others couple both ways, or send more than buffers hold.
+#: One rank of the sender closes at once. The others couple both ways, or send more than buffers hold.
 DESERTER = """
 import sys
 
@@ -269,7 +269,7 @@ def test_a_rank_that_closes_early_is_named_where_all_wait_for_it(tmp_path: Path,
     done = run(tmp_path, pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, (2, 2)))
     assert done.returncode == 1, done.stdout
     first = " ".join(done.stdout[done.stdout.index("First:") :].split())
-    # The other way the rank itself sees what it has left out.
+    # In the other way the rank itself notices the calls that it has left out.
     texts = (
         "field on port 'x': rank 1 has sent it 0 times, and rank 0 ",
         "rank 1: rank 0 has made calls that this rank",
@@ -277,7 +277,8 @@ def test_a_rank_that_closes_early_is_named_where_all_wait_for_it(tmp_path: Path,
     assert any(text in first for text in texts), first
 
 
-#: The sender withdraws the field, or its rank 0 closes, or leaves out a send, where the receiver wants more of it.
+#: The sender withdraws the field, or its rank 0 closes, or leaves out a send, while the receiver wants more of the
+#: field.
 WITHOUT = """
 import os
 import sys
@@ -320,7 +321,7 @@ with titin.Instance(o_i=[o_i], s=[s], comm=comm) as instance:
 
 
 def first_without(tmp_path: Path, what: str, way: str, ranks: int) -> str:
-    """Who is named first, and what is told of that."""
+    """The first failure in the report."""
     (tmp_path / "without.py").write_text(WITHOUT)
     programs = [(sys.executable, tmp_path / "without.py", side, what, way) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, (ranks, ranks)))
@@ -346,8 +347,8 @@ def test_rank_0_that_sends_less_than_the_others_is_named(tmp_path: Path, what: s
     assert re.match(rf"First: a reported an error: rank \d: .*({'|'.join(texts)})", first), first
 
 
-#: A receiver that a signal interrupts, or whose time is over, when the part of one rank has come, and that of the other
-#: has not.
+#: A receiver's call is interrupted by a signal, or its time is over, when the part of one rank has come and the part of
+#: another rank has not.
 INTERRUPTED = """
 import pathlib
 import signal
@@ -414,7 +415,7 @@ def test_a_receive_that_was_broken_off_goes_on_with_the_same_arrays(tmp_path: Pa
     assert (text in " ".join(done.stdout.split())) == (then == "closes"), done.stdout
 
 
-#: Both sides send and receive in each step; one rank of one side leaves out a call, and then nobody closes.
+#: Both sides send and receive in each step. One rank of one side leaves out a call, and then no instance closes.
 LEFT_OUT = """
 import sys
 import numpy as np
@@ -458,7 +459,7 @@ def test_a_rank_that_leaves_out_a_call_is_named_while_all_wait(
     assert done.returncode == 1, done.stdout
     first = " ".join(done.stdout[done.stdout.index("First:") :].split())
     theirs, ours = (3, 2) if who == 0 else (2, 3)
-    # Of a receive that was left out several calls may tell.
+    # Any of several calls may report a receive that was left out.
     told = rf"rank {who or 1} has sent it {theirs} times, and rank 0 {ours} times" if call == "send" else ""
     assert re.match(rf"First: {side} reported an error: rank \d: .*{told}", first), first
 
@@ -474,7 +475,8 @@ def test_a_rank_in_another_call_is_named_while_all_wait(tmp_path: Path) -> None:
     assert re.match(r"First: a .*: rank 1 calls reuse, but rank 0 calls receive on port 'y'", first), first
 
 
-#: A receiver whose second rank leaves out a call at a step that is not coupled: what comes later comes a call late.
+#: A receiver's second rank leaves out a call at a step that is not coupled, so its later calls get the fields of later
+#: steps.
 OUT_OF_STEP = """
 import sys
 import numpy as np
@@ -505,7 +507,7 @@ def test_a_rank_that_leaves_out_a_receive_at_a_step_that_is_not_coupled_is_named
     assert "rank 1 has received it 3 times, and rank 0 4 times: all ranks receive as often as rank 0" in first, first
 
 
-#: One rank of the sender withdraws the field, and then nobody closes.
+#: One rank of the sender withdraws the field, and then no instance closes.
 WITHDRAWN = """
 import sys
 import numpy as np
@@ -551,9 +553,10 @@ def test_a_rank_that_withdraws_alone_is_named_while_all_wait(tmp_path: Path, who
 
 
 def told(mode: str, who: int, what: str) -> list[str]:
-    """What the report may say of a rank that sends otherwise than the others: either side may find it out first."""
+    """The possible texts of the report about a rank that sends otherwise than the others: either side may notice
+    first."""
     odd = {"caught": 5, "fewer": 5, "none": 0, "withdraws": 3}[what]
-    # Of a rank that has closed it is said as soon as rank 0 is ahead.
+    # A rank that has closed is reported as soon as rank 0 is ahead.
     texts = [
         f"rank 1 has sent it {odd} times, and rank 0 " if who else f"rank 1 has sent it 6 times, and rank 0 {odd} times"
     ]

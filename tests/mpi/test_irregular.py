@@ -1,4 +1,4 @@
-"""Fields whose parts no rule gives: ranks find out by themselves who sends what to whom."""
+"""Fields with irregular parts: ranks find out by themselves which rank sends which elements to which rank."""
 
 from __future__ import annotations
 

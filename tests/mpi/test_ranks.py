@@ -1,4 +1,4 @@
-"""Instances of many ranks: of several MPIs at once, in every language, and when one of them goes."""
+"""Instances of many ranks: of several MPIs at once, in every language, and with the death of a rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conftest import COMPILERS, HERE, MPIS, Build, pair, run
 
 
 def model(peers: dict[str, tuple[str, int]]) -> str:
-    """A serial driver and its peers: the program of each as yMMSL, and its number of ranks."""
+    """A serial driver and its peers: for each peer, the program as yMMSL and the number of ranks."""
     to_peers = ", ".join(f"to_{name}" for name in peers)
     from_peers = ", ".join(f"from_{name}" for name in peers)
     components = "\n".join(
@@ -82,7 +82,7 @@ def test_one_rank_is_a_serial_program(build: Build, tmp_path: Path) -> None:
 def test_the_death_of_a_rank_ends_the_run_and_names_one(build: Build, tmp_path: Path, mpi: str, rank: int) -> None:
     done = run(tmp_path, model({"a": (started(build("sums", "c", mpi), mpi, rank, "kill"), 3)}))
     assert done.returncode != 0
-    # MPICH ends the others at once, which may be faster than the news of the first one.
+    # MPICH ends the other ranks at once, which may be faster than the news of the first rank.
     told = r"rank \d \(process \d+" + (r"|ended with exit code 9" if mpi == "mpich" else "")
     assert re.search(rf"First: +a .*({told})", " ".join(done.stdout.split())), done.stdout
     assert "driver: the run has failed because of a" in done.stdout
@@ -126,7 +126,7 @@ def test_ranks_that_call_different_things_are_told(build: Build, tmp_path: Path)
 @pytest.mark.usefixtures("python")
 def test_ranks_without_a_communicator_are_told_to_give_one(tmp_path: Path) -> None:
     script = tmp_path / "alone.py"
-    # The one that is let in waits until MPI ends it with the other one.
+    # The process that is let in waits until MPI ends it together with the other process.
     script.write_text(
         "import os, traceback\n"
         "from mpi4py import MPI\n"

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import HERE, pair, run
 
-#: What stands under `titin: fields` for each case of `versions.py`.
+#: The text under `titin: fields` for each case of `versions.py`.
 CASES = {
     "latest": "versions: 2",
     "at": "versions: 3",
@@ -160,7 +160,7 @@ def test_a_pattern_of_a_port_without_a_field_is_told(tmp_path: Path) -> None:
 
 
 def serial(script: Path) -> str:
-    """Two serial programs in Python, of which the first sends on two ports."""
+    """Two serial programs in Python. The first sends on two ports."""
     programs = [(sys.executable, script, side) for side in "ab"]
     return pair(("o_i: [u, go]", "s: [u, go]"), "a.u: b.u, a.go: b.go", programs)
 
@@ -216,7 +216,7 @@ def test_who_waits_for_a_field_to_be_declared_is_part_of_a_deadlock(tmp_path: Pa
     assert "a waits on u, for b to declare the field at its end, b.u" in done.stdout, done.stdout
 
 
-#: The sender closes, and its receiver takes the last version only once it has got rid of what the sender never takes.
+#: The sender closes. Its receiver takes the last version only after other sends, which the sender never takes.
 CLOSING = """\
 import sys
 import numpy as np
@@ -256,8 +256,9 @@ def test_who_closes_while_its_receiver_waits_for_it_is_not_stuck_untold(tmp_path
     assert told in " ".join(done.stdout.split()), done.stdout
 
 
-#: Rank 1 of the sender takes in no connection until a signal has interrupted its withdrawal: rank 0 tells it by a
-#: connection to give up its versions. The receiver asks for none before, as the ranks would be connected by then.
+#: Rank 1 of the sender takes in no connection until a signal has interrupted its withdrawal: rank 0 makes a connection
+#: to rank 1 for the order to give up the versions. The receiver asks for no version before, since the ranks would be
+#: connected then.
 BROKEN_OFF = """
 import resource
 import signal

@@ -1,6 +1,6 @@
-"""Two programs, of which one takes versions of the other's field: `sender CASE` and `receiver CASE`.
+"""Two programs, one of which takes versions of the other's field: `sender CASE` and `receiver CASE`.
 
-Messages on `go` and `done` say that the other one has got so far.
+Messages on `go` and `done` say how far the other program has come.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sends = role == "sender"
 
 
 class Side:
-    """One of the two, with its part of the array: rows of the sender, columns of the receiver."""
+    """One of the two programs, with its part of the array: rows of the sender, columns of the receiver."""
 
     def __init__(self, instance: titin.Instance) -> None:
         self.instance = instance
@@ -32,13 +32,13 @@ class Side:
         self.field = instance.field("u", SHAPE, float, owned=titin.Grid(processes))
 
     def send(self, times: Iterable[int], step: float | None = None) -> None:
-        """A version of each time; ranks are not in step."""
+        """Sends a version for each time. The ranks are not in step."""
         for t in times:
             time.sleep(0.001 * ((7 * self.instance.rank + t) % 3))
             self.field.send(self.numbers + 1000 * t, timestamp=float(t), next_timestamp=step and t + step)
 
     def receive(self, at: float | None = None, timeout: float | None = None) -> float:
-        """The time of the version that came, which is whole."""
+        """Receives a version and checks that all its elements are of one version; returns its time."""
         got = np.full_like(self.numbers, -1.0)
         stamps = self.field.receive(got, at=at, timeout=timeout)
         assert stamps is not None
@@ -46,7 +46,7 @@ class Side:
         return stamps.timestamp
 
     def rest(self) -> list[float]:
-        """The times of what comes until the port is closed."""
+        """Receives until the port is closed; returns the times of the versions."""
         times = []
         while True:
             try:
@@ -68,7 +68,7 @@ class Side:
         raise AssertionError(f"there is a version at {at}")
 
     def late(self, at: float) -> None:
-        """Asks in vain for what is not there yet."""
+        """Asks for a version that is not known yet, and gets none in time."""
         try:
             self.receive(at=at, timeout=0.01)
         except titin.Timeout:
@@ -77,7 +77,8 @@ class Side:
 
 
 def latest(side: Side) -> None:
-    """The receiver gets the latest version, again if there is no other, and the last one for certain."""
+    """The receiver gets the latest version, the same version again if there is no other, and the last version for
+    certain."""
     if sends:
         for times in range(5), range(5, 7):
             side.send(times)
@@ -94,7 +95,7 @@ def latest(side: Side) -> None:
 
 
 def at(side: Side) -> None:
-    """It gets that of a time, as soon as that is sure, and hears if it is not kept."""
+    """The receiver gets the version of a time as soon as it is known, and an error if the version is not kept."""
     if sends:
         side.send(range(5), step=1.0)
         side.tell()
@@ -122,7 +123,7 @@ def apart(side: Side) -> None:
 
 
 def early(side: Side) -> None:
-    """There is none before the first."""
+    """There is no version before the first."""
     if sends:
         side.send(range(3, 5))
     else:
@@ -132,7 +133,7 @@ def early(side: Side) -> None:
 
 
 def wait(side: Side) -> None:
-    """The sender waits, so nothing is lost."""
+    """The sender waits for the receiver, so no version is lost."""
     if sends:
         side.send(range(20))
     else:
@@ -164,7 +165,7 @@ def withdrawn(side: Side) -> None:
 
 
 def leaves(side: Side) -> None:
-    """The receiver goes first, and holds nobody up."""
+    """The receiver leaves first, and holds up no rank of the sender."""
     if sends:
         side.send(range(40))
     else:
@@ -172,12 +173,12 @@ def leaves(side: Side) -> None:
 
 
 def waiting(side: Side) -> None:
-    """It goes while the sender waits for room."""
+    """The receiver leaves while the sender waits for room."""
     leaves(side)
 
 
 def raised(side: Side) -> None:
-    """It waits for room while the receiver waits for something else of it: it gets room."""
+    """The sender waits for room while the receiver waits for a message of the sender: the sender gets room."""
     if sends:
         side.send(range(5))
         side.tell()
@@ -197,7 +198,8 @@ def steps(side: Side) -> None:
 
 
 def last(side: Side) -> None:
-    """The description has no more, though the sender goes on: who asks for a later time hears that at once."""
+    """The description has no more versions, though the sender goes on. A receiver that asks for a later time gets an
+    error at once."""
     if sends:
         side.send(range(10), step=1.0)
         side.hear()
@@ -216,7 +218,7 @@ def last(side: Side) -> None:
 
 
 def plain(side: Side) -> None:
-    """Steps that are said of both ends are the sender's: the receiver takes versions as often as it likes."""
+    """A pattern of steps for both ends counts the sender's steps: the receiver takes versions as often as it likes."""
     if sends:
         side.send(range(10))
         side.hear()
@@ -228,7 +230,7 @@ def plain(side: Side) -> None:
 
 
 def patient(side: Side) -> None:
-    """A full sender does not wait for a receiver that waits for a later time."""
+    """A sender without room does not wait for a receiver that waits for a later time."""
     if sends:
         side.send(range(40))
     else:
@@ -236,7 +238,7 @@ def patient(side: Side) -> None:
 
 
 def ordinary(side: Side) -> None:
-    """An ordinary call on the port waits for nothing: no version comes that nobody asks for."""
+    """An ordinary call on the port does not wait: no version comes without a question."""
     if sends:
         side.send(range(3))
     else:
@@ -258,7 +260,7 @@ def nothing(side: Side) -> None:
 
 
 def alone(side: Side) -> None:
-    """The receiver has no field, so all that there is to do is to end."""
+    """The receiver declares no field, so the only thing left to do is to end."""
 
 
 comm = None

@@ -1,6 +1,6 @@
-"""One of the three programs of a workflow, none of which knows at which steps it is coupled: `app1`, `app2`, `app3`.
+"""One of the three programs of a workflow: `app1`, `app2`, `app3`. No program knows at which steps it is coupled.
 
-App1 produces temperature and velocity; app2 takes the one, app3 the other.
+app1 produces temperature and velocity. app2 takes the temperature, app3 the velocity.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* What can be called without a run: errors of all kinds, values, options. */
+/* Calls that need no run: errors of all kinds, values, and options. */
 #define TITIN_TESTING
 #include <string.h>
 
@@ -10,9 +10,9 @@ int main(void) {
     CHECK(titin_port_find(NULL, "x") == NULL && titin_error_kind() == TITIN_ERROR_USAGE);
     CHECK(titin_open("f_int: a", NULL, &instance) == TITIN_ERROR_USAGE && instance == NULL);
     CHECK(titin_open(NULL, NULL, &instance) == TITIN_ERROR_CONNECTION && strstr(titin_error(), "TITIN_INSTANCE"));
-    /* The error that led to the NULL is what later calls tell. */
+    /* Calls with the NULL report the error of the call that returned the NULL. */
     CHECK(titin_close(instance) == TITIN_ERROR_USAGE && strstr(titin_error(), "TITIN_INSTANCE"));
-    /* What a call would have written is there, whatever is wrong. */
+    /* A call writes its results also if it fails. */
     titin_port *const ports[1] = {NULL};
     titin_message *none = (titin_message *)&instance;
     int place = 7, slot = 7, again = 7;

@@ -1,5 +1,5 @@
-// An interrupt callback of a borrowed instance, which whoever closes the instance may still call when it is gone here.
-// Needs no run: the function of the library that takes the callback is the one below.
+// An interrupt callback of a borrowed instance. The owner of the instance may call the callback after the borrowed
+// instance is gone here. The test needs no run: the function below takes the place of the library's function.
 #include "check.hpp"
 
 static int (*ask)(void *);

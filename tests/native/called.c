@@ -1,5 +1,5 @@
-/* A micro model that is called with settings: by a map on muscle_settings_in, or beside a message. called.cpp and
- * called.f90 follow the same script. */
+/* A micro model whose caller sends settings: as a map on muscle_settings_in, or with a message. called.cpp and called.f90
+ * follow the same script. */
 #include <string.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// A micro model that is called with settings: the script of called.c.
+// A micro model whose caller sends settings: the script of called.c.
 #include <array>
 
 #include "check.hpp"

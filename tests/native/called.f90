@@ -1,4 +1,4 @@
-! A micro model that is called with settings: the script of called.c.
+! A micro model whose caller sends settings: the script of called.c.
 program called
    use, intrinsic :: iso_c_binding, only: c_associated, c_null_char
    use, intrinsic :: iso_fortran_env, only: real64

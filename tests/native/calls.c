@@ -1,5 +1,5 @@
-/* Notes which functions of titin a program calls, when the dynamic linker loads this with LD_AUDIT: it asks here at the
- * first call of each. */
+/* Notes the functions of titin that a program calls. LD_AUDIT makes the dynamic linker load this library, and the dynamic
+ * linker calls `la_symbind64` at the first call of each function. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <link.h>

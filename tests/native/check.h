@@ -1,4 +1,4 @@
-/* What the programs in C share: a check that says where it failed, and with which error of titin. */
+/* The common part of the programs in C: a check that prints the place of a failure and titin's error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <titin.h>

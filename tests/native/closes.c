@@ -1,4 +1,4 @@
-/* An instance that is closed while another thread waits in a call on it ("caller"), and its peer ("echo"). */
+/* An instance that is closed while another thread waits in a call on this instance ("caller"), and its peer ("echo"). */
 #include <pthread.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 static titin_instance *instance;
 static titin_port *in;
 
-/* Receives what never comes; what that has come to. */
+/* Receives a message that never comes, and notes the status of the call. */
 static void *receive(void *outcome) {
     titin_message *message;
     int status;
-    /* The main thread, which looks whether this one is in its call, may be in one on the port just now. */
+    /* The main thread tries the port until this thread waits, so the two calls may meet. */
     while ((status = titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message)) == TITIN_ERROR_USAGE)
         if (!strstr(titin_error(), "two calls at once")) break;
     *(int *)outcome = status;
@@ -22,12 +22,12 @@ int main(int argc, char **argv) {
     int again, outcome = 0;
     titin_message *message;
     pthread_t thread;
-    /* No error sticks: each says what its own call has met. */
+    /* With this option no error sticks, so each call reports its own error. */
     titin_options *options = titin_options_new();
     CHECK(argc == 2 && titin_options_exceptions(options) == 0);
     const int opened = titin_open(NULL, options, &instance);
     titin_options_free(options);
-    /* The run fails while the peer begins, or waits. */
+    /* The run fails while the peer begins or waits. */
     const int is_peer = !strcmp(argv[1], "echo");
     if (is_peer && (opened || titin_reuse(instance, &again))) return 1;
     CHECK(opened == 0);
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     CHECK(strstr(titin_error(), "two calls at once"));
     CHECK(titin_close(instance) == TITIN_ERROR_USAGE && strstr(titin_error(), "while another thread is in a call"));
     CHECK(pthread_join(thread, NULL) == 0 && outcome != 0);
-    /* What that thread had is there still. */
+    /* The instance still exists after the refused close. */
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_ERROR_CLOSED);
     return 7;
 }

@@ -13,7 +13,7 @@ from ..conftest import TITIN, config
 
 HERE = Path(__file__).resolve().parent
 
-#: The compiler of each language, with what a strict project would demand of it.
+#: The compiler of each language, with the options of a strict project.
 COMPILERS = {
     "c": ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wpedantic"],
     "cpp": ["c++", "-std=c++17", "-Wpedantic", "-Wshadow"],
@@ -21,7 +21,7 @@ COMPILERS = {
     "f90": ["gfortran", "-std=f2018", "-frecursive", "-Wno-compare-reals"],
 }
 
-#: Two programs that send each other what they have.
+#: Two programs that send their data to each other.
 EXCHANGE = """\
 ymmsl_version: v0.2
 models:
@@ -42,7 +42,7 @@ Build = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles ``NAME.LANGUAGE`` of this folder, or the library ``NAME.so`` of it; where it lies."""
+    """Compiles ``NAME.LANGUAGE`` of this folder, or the library ``NAME.so``; returns the path."""
     known: dict[tuple[str, str, bool], Path] = {}
 
     def compiled(name: str, language: str, *, shared: bool = False) -> Path:
@@ -51,14 +51,14 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             folder = tmp_path_factory.mktemp(f"{name}-{language}")
             program = folder / (f"{name}.so" if shared else name)
             compiler = [*COMPILERS[language], "-Wall", "-Wextra", "-Werror", "-g", *config("--cflags")]
-            # At fixed addresses pointers to functions of titin, too, lead to the table of calls, which test_calls
-            # watches.
+            # In a program at fixed addresses, pointers to functions of titin also lead to the table of calls, which
+            # test_calls watches.
             kind = ["-shared", "-fPIC"] if shared else ["-no-pie", "-fno-pie"]
             modules = config("--fortran") if language == "f90" else []
             source = HERE / f"{name}.{language.removesuffix('20')}"
             command = [*compiler, *kind, *modules, source, "-o", program, *config("--libs"), "-lm"]
             subprocess.run(command, check=True, cwd=folder)
-            # Not before: what did not compile is compiled again, and says so again.
+            # Set only now: if the compiler fails, the next test compiles again and fails with the same text.
             known[key] = program
         return known[key]
 

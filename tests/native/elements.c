@@ -29,7 +29,7 @@ static const struct {
 static const int64_t extents[] = {3};
 static titin_port *in, *out;
 
-/* The element at a place as a value, NULL if no value can be one. */
+/* Returns the element at a place as a value, or NULL if a value cannot have this type. */
 static titin_value *number(int dtype, const void *elements, int place) {
     titin_value *made = NULL;
     if (dtype != TITIN_C64 && dtype != TITIN_C128) {
@@ -71,7 +71,7 @@ static void left(void) {
     CHECK(titin_send_nil(out, TITIN_NO_SLOT, 0.0, TITIN_NO_NEXT, NULL) == 0);
 }
 
-/* Whether a number is the element at a place. */
+/* Returns whether a value equals the element at a place. */
 static int is(const titin_value *value, int dtype, const void *elements, int place) {
     titin_value *wanted = number(dtype, elements, place);
     double real, wanted_real;
@@ -121,7 +121,7 @@ static void right(void) {
             read_all(dtype, types[i].elements);
             ++known;
         }
-        /* float16, which C has not. */
+        /* C has no type for float16. */
         for (int i = 0; dtype == TITIN_F16 && i < 2; ++i) {
             CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
             titin_message_free(message);

@@ -1,5 +1,6 @@
-// "left" sends three elements of every type, "right" reads them by every getter: elements.c, elements.f90 and elements.py
-// follow the same script. Of each type there is an array, the same again, and a map with it, its first element and a list.
+// "left" sends three elements of every type, "right" reads them by every getter: elements.c, elements.f90 and
+// elements.py follow the same script. For each type "left" sends an array, the array again, and a map with the array,
+// the first element of the array, and a list of the elements.
 #include "check.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 using titin::Value;
 
-/// What is sent of a type: the same in all languages.
+/// The elements of a type, which are the same in all languages.
 template <class T>
 static std::array<T, 3> sample() {
     if constexpr (std::is_same_v<T, bool>) return {true, false, true};
@@ -63,7 +64,7 @@ static void receive(titin::Instance &instance, const titin::Message &first) {
         const auto list = map["list"].as<std::vector<T>>();
         CHECK(list.size() == 3 && std::equal(list.begin(), list.end(), elements.begin()));
     }
-    // What was built here is read as what was received.
+    // A value that was built here is read like a received value.
     check(Value::array(elements).template array<T>());
 }
 
@@ -97,7 +98,7 @@ int main(int argc, char **argv) {
                     receive<decltype(type)>(instance, first);
                     ++known;
                 });
-                // float16, which C++ has not.
+                // C++ has no type for float16.
                 if (dtype == TITIN_F16) instance.receive("in"), instance.receive("in");
             }
             CHECK(known >= 9);

@@ -83,7 +83,7 @@ contains
          case (titin_c128)
             call complex64s(sends=.false.)
          case default
-            ! Types that Fortran has not.
+            ! Types that Fortran does not have.
             known = known - 1
             call instance%receive("in", message)
             call instance%receive("in", message)
@@ -92,7 +92,7 @@ contains
       call check(known >= 9, "types")
    end subroutine
 
-   ! Logicals are compared by another operator, and are of two kinds.
+   ! Logicals are compared with another operator, and have two kinds.
    subroutine send_logical()
       type(titin_value) :: map, list
       integer :: i
@@ -201,7 +201,7 @@ contains
       include "elements.inc"
    end subroutine
 
-   ! The numbers in the list of the map, of which the first is in the map, too.
+   ! Checks the list in the map, and the number in the map, which is the first of the list.
    subroutine whole_numbers(expected)
       integer(int64), intent(in) :: expected(3)
       integer(int64) :: number

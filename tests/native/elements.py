@@ -9,7 +9,7 @@ import titin
 
 
 def sample(dtype: np.dtype) -> np.ndarray:
-    """What is sent of a type: the same in all languages."""
+    """Three elements of a type, the same in all languages."""
     if dtype.kind == "b":
         return np.array([True, False, True])
     if dtype.kind in "iu":
@@ -19,12 +19,12 @@ def sample(dtype: np.dtype) -> np.ndarray:
 
 
 def same(found: np.ndarray, wanted: np.ndarray) -> bool:
-    """Whether arrays are the same, types too."""
+    """Whether two arrays are equal in elements and type."""
     return found.dtype == wanted.dtype and found.tolist() == wanted.tolist()
 
 
 def left(instance: titin.Instance) -> None:
-    """Sends."""
+    """Sends elements of every type."""
     for code in [*"?bhiqBHIQefdFD", "bfloat16"]:
         elements = sample(np.dtype(code))
         instance.send("out", elements, timestamp=0)
@@ -37,7 +37,7 @@ def left(instance: titin.Instance) -> None:
 
 
 def right(instance: titin.Instance) -> None:
-    """Receives."""
+    """Receives elements of every type."""
     known = 0
     while (first := instance.receive("in").data) is not None:
         wanted = sample(first.dtype)

@@ -1,4 +1,4 @@
-// Errors that end a program, caught in main; the argument says which.
+// Errors that end a program, caught in main. The argument names the error.
 #include <iostream>
 #include <string>
 #include <titin.hpp>

@@ -1,4 +1,4 @@
-! Errors that end a program which does not ask for them; the argument says which.
+! Errors that end a program, because the program does not ask for `ierr`. The argument names the error.
 program ends
    use, intrinsic :: iso_fortran_env, only: real64
    use titin
@@ -36,7 +36,7 @@ program ends
 
 contains
 
-   ! By themselves, for a compiler that sees that the array is not allocated warns of it.
+   ! These calls are in subroutines of their own, because a compiler that sees an array that is not allocated warns.
    subroutine receive_array(u)
       real(real64), allocatable, intent(inout) :: u(:)
       call instance%receive("start", u)

@@ -15,7 +15,7 @@ static titin_message *next(double timestamp) {
     return message;
 }
 
-/* An array in memory of titin's, sent twice as it is. */
+/* Sends an array in titin's memory twice, without a copy. */
 static void lend(void) {
     titin_loan *loan, *again;
     CHECK(titin_loan_new(out, TITIN_NO_SLOT, TITIN_F64, 2, (int64_t[]){100, 200}, TITIN_ORDER_C,
@@ -25,7 +25,7 @@ static void lend(void) {
         for (int j = 0; j < 200; ++j) data[200 * i + j] = 1000 * i + j;
     CHECK(titin_loan_find(data, 160000) == loan && titin_loan_find(data, 8) == NULL && titin_loan_find(&loan, 8) == NULL);
     again = titin_loan_retain(loan);
-    /* Refused, it is the caller's still, and does not change any more. */
+    /* After a refused send the loan still belongs to the caller, and its memory cannot be changed any more. */
     CHECK(titin_send_loan(out, 3, &loan, 8.5, TITIN_NO_NEXT, NULL) == TITIN_ERROR_USAGE && loan == again);
     CHECK(titin_recover(instance) == 0 && titin_loan_data(loan) == NULL);
     CHECK(strstr(titin_error(), "was handed to a send"));
@@ -37,7 +37,7 @@ static void lend(void) {
     titin_loan_free(NULL);
 }
 
-/* Elements that Fortran has no kind for: the first and the last, and 2; each type of those without sign, and numbers of 16 bits. */
+/* Elements for which Fortran has no kind: unsigned integers (the smallest, the largest, and 2) and 16-bit real numbers. */
 static const uint8_t u8[] = {0, 255, 2};
 static const uint16_t u16[] = {0, UINT16_MAX, 2}, f16[] = {0, 0xc000, 0x3c00}, bf16[] = {0, 0xc000, 0x3f80};
 static const uint32_t u32[] = {0, UINT32_MAX, 2};
@@ -59,7 +59,7 @@ static void left(void) {
     CHECK(titin_send(out, TITIN_NO_SLOT, TITIN_F64, 1, (int64_t[]){10}, line, 0.0, 1.0) == 0);
     CHECK(titin_send_array(out, TITIN_NO_SLOT, TITIN_I32, 2, (int64_t[]){2, 3}, NULL, TITIN_ORDER_C,
                            (const char *const[]){"x", "y"}, table, 1.0, TITIN_NO_NEXT, NULL) == 0);
-    /* Every other row and column, the columns backwards. */
+    /* Every second row and column, the columns backwards. */
     CHECK(titin_send_array(out, TITIN_NO_SLOT, TITIN_F64, 2, (int64_t[]){2, 2}, (int64_t[]){64, -16}, TITIN_ORDER_C,
                            NULL, &grid[0][3], 2.0, TITIN_NO_NEXT, NULL) == 0);
     const double complex waves[2] = {1.0 - 2.0 * I, 3.0 * I};

@@ -7,7 +7,7 @@
 
 using titin::Value;
 
-/// Elements that Fortran has no kind for; C++17 has none for numbers of 16 bits, which go as their bits.
+/// Elements for which Fortran has no kind. C++17 has no type for float16, which is sent as bits.
 static const std::uint16_t f16[] = {0, 0xc000, 0x3c00};
 static const std::vector<titin::bfloat16> brains = {titin::bfloat16(0.0F), titin::bfloat16(-2.0F), titin::bfloat16(1.0F)};
 
@@ -23,7 +23,7 @@ static void receive_unusual(titin::Instance &instance) {
     refused<titin::TypeMismatch>("with a sign", [&] { message.array<std::make_signed_t<T>>(); });
 }
 
-/// Arrays in memory of titin's.
+/// Sends arrays in titin's memory.
 static void lend(titin::Instance &instance) {
     for (const titin::Order order : {titin::Order::C, titin::Order::Fortran}) {
         auto loan = instance.loan<double>("out", {100, 200}, order);
@@ -41,7 +41,7 @@ static void lend(titin::Instance &instance) {
     CHECK(unsent.size() == 1);
 }
 
-/// A std::vector<bool> in a value, which has no memory of elements to be described.
+/// A std::vector<bool> in a value. A std::vector<bool> has no memory with one element after the other.
 static void flags_in_values() {
     const std::vector<bool> bits = {true, false, true, true};
     const Value value = Value::map({{"array", Value::array(bits)}, {"item", bits}, {"list", Value::list({bits})}});

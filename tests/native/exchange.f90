@@ -33,7 +33,7 @@ contains
       if (.not. holds) error stop "exchange.f90: "//what
    end subroutine
 
-   ! An array in memory of titin's, sent twice as it is.
+   ! Sends an array in titin's memory twice, without a copy.
    subroutine lend()
       real(real64), pointer :: a(:, :)
       complex(real64), pointer :: waves(:)
@@ -68,7 +68,7 @@ contains
       call check(ierr == titin_error_usage .and. index(titin_error_text(), "a part of a loan") == 1, "a part")
    end subroutine
 
-   ! Elements that Fortran has no kind for, as their bits: 0, the largest or -2, and 2 or 1.
+   ! Sends elements for which Fortran has no kind, as bits: 0, the largest number or -2, and 2 or 1.
    subroutine send_unusual()
       type(titin_value) :: map
       integer(int8), parameter :: u8(3) = [0_int8, -1_int8, 2_int8]

@@ -19,7 +19,7 @@ static int give(void *context, const void *mine, void *all, int64_t count) {
     return 0;
 }
 
-/* What is wrong is said, and does not stick if the program says so. */
+/* Checks that a call was refused with these words, and takes the error back. */
 static void refused(int status, const char *words) {
     CHECK(status == TITIN_ERROR_USAGE && strstr(titin_error(), words) && titin_recover(instance) == 0);
 }
@@ -33,7 +33,7 @@ static void errors(void) {
     refused(titin_decomposition_spread(two, 0, TITIN_CYCLIC, 0), "at least 1");
     refused(titin_decomposition_box(two, (int64_t[]){-1}, (int64_t[]){3}), "-1");
     refused(titin_decomposition_indices(two, 2, (int64_t[]){3, -1}), "-1 is among the indices");
-    /* Who has not looked hears of the first of them now. */
+    /* The program has ignored these errors, so the next call reports the first of them. */
     refused(titin_field_new(out, two, 1, (int[]){TITIN_F64}, &field), "a call on its decomposition has failed: there is no dimension 1");
     CHECK(!field);
     titin_decomposition_free(two);
@@ -103,7 +103,7 @@ static void right(void) {
     CHECK(titin_decomposition_order(whole, TITIN_ORDER_FORTRAN) == 0);
     CHECK(titin_field_new(in, whole, 2, (int[]){TITIN_F64, TITIN_I32}, &receive) == 0);
     titin_decomposition_free(whole);
-    /* The first with its first dimension backwards. */
+    /* The first array, with its first dimension backwards. */
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){-16, 96}) == 0 && titin_field_bytes(receive, 0) == 376);
     CHECK(titin_field_layout(receive, 0, NULL, NULL) == 0 && titin_field_bytes(receive, 0) == 192);
     CHECK(titin_field_layout(receive, 0, (int64_t[]){6, 4}, (int64_t[]){8, 40}) == 0);

@@ -58,7 +58,7 @@ static void left(titin::Instance &instance) {
     refused<titin::UsageError>("another shape", [&] { send.send(1.0, titin::Span(&a[0][0], {6, 6}), b); });
     refused_saying<titin::UsageError>("has 2 dimensions, but one of 3 was given",
                                       [&] { send.send(1.0, titin::Span(&a[0][0], {2, 4, 6}), b); });
-    // What an array said of itself in a call that failed is not true of the pointer in the next one.
+    // The Fortran order of the array in this failed call must not be used for the pointer in the next call.
     refused<titin::UsageError>("a next time before this one", [&] {
         send.send(1.0, 0.5, a, titin::Span(b.data(), {8, 6}, Order::Fortran));
     });
@@ -74,7 +74,7 @@ static void right(titin::Instance &instance) {
     auto whole = Decomposition({6, 4}).order(Order::Fortran);
     whole.box({0, 0}, {6, 4});
     auto receive = instance.field("in", whole, {TITIN_F64, TITIN_I32});
-    // The first with its first dimension backwards.
+    // The first array, with its first dimension backwards.
     double a[4][6], *first = &a[0][5];
     std::vector<std::int32_t> b(24);
     receive.layout(0, {6, 4}, {-1, 6});

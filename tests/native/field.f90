@@ -64,7 +64,7 @@ contains
       if (.not. holds) error stop "field.f90: "//what
    end subroutine
 
-   ! Checks that a wrong call has been told in these words, and not in those of the library's functions.
+   ! Checks that the error of a wrong call has these words, and does not name functions of the C library.
    subroutine told(words, ierr)
       character(len=*), intent(in) :: words
       integer, intent(in) :: ierr
@@ -185,7 +185,7 @@ contains
       call c_f_pointer(c_loc(a(6, 3)), within_a, [6, 4])
       call receive%receive(a(8:3:-1, 2:5), within_a, ierr=ierr)
       call told("share memory", ierr)
-      ! The first into a part of an array, backwards.
+      ! Receives the first array into a part of an array, backwards.
       call receive%receive(a(8:3:-1, 2:5), b, timestamp=time, next_timestamp=next)
       call check(time == 1.0_real64 .and. next == 2.0_real64, "timestamps")
       do j = 1, 4

@@ -1,4 +1,4 @@
-/* Filters of one's own, in a shared library: one doubles real numbers, one puts messages off. */
+/* Own filters in a shared library: one doubles real numbers, and one delays messages. */
 #include "titin.h"
 
 int twice(const titin_message *in, titin_output *out) {
@@ -10,7 +10,7 @@ int twice(const titin_message *in, titin_output *out) {
     return 0;
 }
 
-/* Takes it for granted that real numbers come. */
+/* A filter that does not check that real numbers come. */
 int trusting(const titin_message *in, titin_output *out) {
     int64_t count = TITIN_ANY;
     const double *from = titin_message_array(in, TITIN_F64, 1, &count, TITIN_ORDER_C);
@@ -19,7 +19,7 @@ int trusting(const titin_message *in, titin_output *out) {
     return 0;
 }
 
-/* Does not look at what it is told. */
+/* A filter that ignores the errors of its calls. */
 int careless(const titin_message *in, titin_output *out) {
     (void)in;
     titin_output_array(out, 99, 0, NULL, TITIN_ORDER_C);

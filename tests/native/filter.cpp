@@ -1,9 +1,9 @@
-// Filters of one's own, in a shared library: those of filter.c.
+// Own filters in a shared library: the filters of filter.c.
 #include <titin.hpp>
 
 extern "C" int twice(const titin_message *in, titin_output *out) {
     return titin::filter(in, out, [](const titin::Message &message, titin::Output &output) {
-        // A type that is tried in vain fails no filter.
+        // A filter may try a wrong type, and goes on.
         try {
             message.array<float>();
             message.array<float>({titin::any});

@@ -1,4 +1,4 @@
-! Filters of one's own, in a shared library: those of filter.c.
+! Own filters in a shared library: the filters of filter.c.
 module filters
    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int, c_int64_t, c_null_char, c_ptr
    use, intrinsic :: iso_fortran_env, only: real64

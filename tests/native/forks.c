@@ -1,4 +1,5 @@
-/* Forks while it holds a message: "parent" goes on, its child reads the message and touches nothing else; "echo" answers. */
+/* A program that forks while it holds a message. "parent" goes on, and its child reads the message and touches nothing
+ * else; "echo" answers. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +35,8 @@ static int sockets(void) {
     return count;
 }
 
-/* All that it may do is read and let go. It ends when its parent says so, long after the run. */
+/* The code of the child. The child may only read the message and free it. The child ends when the parent tells it to, long
+ * after the run. */
 static int child(titin_message *view, int from_parent, int to_parent) {
     titin_message *message;
     titin_instance *another;

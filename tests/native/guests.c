@@ -1,10 +1,10 @@
-/* Functions that a host runs as instances, named in the description. */
+/* Functions that a host runs as instances. The description names these functions. */
 #include <malloc.h>
 #include <string.h>
 
 #include "check.h"
 
-/* Says how many arenas the allocator has. */
+/* Prints the number of arenas of the allocator. */
 static void tell_arenas(void) {
     char *text = NULL;
     size_t size;
@@ -30,7 +30,7 @@ int source(titin_instance *instance, void *data) {
     return 0;
 }
 
-/* Adds up what comes, whenever it can go on; what it has so far stands in a place of its own. */
+/* A light instance that adds up the received numbers. The sum so far outlives a pending call, in memory of its own. */
 int sum(titin_instance *instance, void *data) {
     double **place = data, value;
     titin_message *message;

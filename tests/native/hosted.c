@@ -1,5 +1,5 @@
-/* Two instances on threads of one process, with vector ports, filters of our own, and what else a host can do.
- * hosted.cpp and hosted.f90 follow the same script. */
+/* Two instances on threads of one process, with vector ports, own filters, and other features of a host. hosted.cpp and
+ * hosted.f90 follow the same script. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { SLOTS = 3 };
 
-/* How the receiver is to fail: "return" or "say", or "misspelt" and not be there, or "whole" numbers come; NULL: not at all. */
+/* How the receiver fails: "return" or "say" an error; "misspelt", a name that the description does not have; "whole", whole
+ * numbers come in place of real numbers. NULL: the receiver does not fail. */
 static const char *how;
 
 static int sender(titin_instance *instance, void *data) {
@@ -20,7 +21,7 @@ static int sender(titin_instance *instance, void *data) {
     CHECK(titin_reuse(instance, &again) == 0 && again == 1);
     CHECK(titin_setting_quantity(instance, "dt", "ms", &dt) == 0 && fabs(dt - 500.0) < 1e-12);
     CHECK(titin_setting_type(instance, "nothing") == TITIN_TYPE_NONE);
-    /* An unknown slot is an error that sticks until we say that we have dealt with it. */
+    /* The error of an unknown slot sticks until titin_recover() is called. */
     CHECK(titin_port_is_vector(wide) && titin_port_is_resizable(wide));
     CHECK(titin_port_set_slots(wide, SLOTS) == 0 && titin_port_slots(wide) == SLOTS);
     CHECK(titin_send_nil(wide, SLOTS, 0.0, TITIN_NO_NEXT, NULL) == TITIN_ERROR_USAGE);
@@ -53,17 +54,17 @@ static int receiver(titin_instance *instance, void *data) {
     }
     for (int expected = SLOTS - 1; expected >= 0; expected--) {
         CHECK(titin_receive(wide, expected, TITIN_WAIT, &message) == 0);
-        /* A filter has put the time off by 10, and a text in the place of nil. */
+        /* A filter has added 10 to the time, and has replaced nil by a text. */
         CHECK(titin_message_timestamp(message) == 10.0 + expected && titin_message_has_next(message) == 0);
         CHECK(!strcmp(titin_value_text(titin_message_value(message), NULL), "late"));
         titin_message_free(message);
     }
     CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 1, extents, NULL, TITIN_ORDER_C, values,
                              &message) == 0);
-    /* The filter has doubled them on the way. */
+    /* The filter has doubled the numbers on the way. */
     CHECK(values[0] == 3.0 && values[1] == 5.0);
     titin_message_free(message);
-    /* The sender lives until we are done with it, so nothing ends this wait but ourselves. */
+    /* No further message comes, so the wait ends by its timeout, or because the sender has closed. */
     CHECK(titin_receive(in, TITIN_NO_SLOT, 0.01, &message) != 0);
     CHECK(titin_error_kind() == TITIN_ERROR_TIMEOUT || titin_error_kind() == TITIN_ERROR_PORT_CLOSED);
     titin_port *ports[2] = {in, wide};
@@ -71,8 +72,7 @@ static int receiver(titin_instance *instance, void *data) {
     return 0;
 }
 
-/* Filters that the description names by a function of the language, which this program looks up in a table of its own.
- * The one that there is does nothing but count. */
+/* The description names these filters, and this program looks up their names. There is one filter, which only counts. */
 static int found, used, dropped;
 
 static int count(const titin_message *in, titin_output *out) {

@@ -6,7 +6,7 @@
 
 constexpr int slots = 3;
 
-// How the receiver is to fail: "return" (by an exception) or "say"; empty: not at all.
+// How the receiver fails: "return" (by an exception) or "say" an error. Empty: the receiver does not fail.
 static std::string how;
 
 static void sender(titin::Instance &instance) {
@@ -55,7 +55,7 @@ static void receiver(titin::Instance &instance) {
 int main(int argc, char **argv) {
     if (argc > 1) how = argv[1];
     return guarded([&] {
-        // The options hold for both: nothing else says which run this is.
+        // The options are used for both instances, and only the options name the run.
         titin::Options options;
         options.manager(std::getenv("TITIN_MANAGER")).on_interrupt([] { return false; });
         unsetenv("TITIN_MANAGER");

@@ -51,7 +51,7 @@ contains
          call instance%fail("the ice is too thin")
          return
       end if
-      ! An error that nobody asks for ends the program.
+      ! A call without `ierr` ends the program if there is an error.
       if (how == "return") call instance%setting("the ice is too thin", values(1))
       do slot = slots, 1, -1
          call instance%receive("wide", message, slot=slot)

@@ -1,5 +1,5 @@
-/* A signal while a receive waits: "caller" is interrupted, deals with it, and goes on; "echo" answers it. "newcomer" is
- * interrupted while it waits to be let in. interrupted.cpp and interrupted.f90 follow the same script. */
+/* A signal while a receive waits: "caller" is interrupted, handles the interruption, and goes on; "echo" answers "caller".
+ * "newcomer" is interrupted while it waits to join the run. interrupted.cpp and interrupted.f90 follow the same script. */
 #include <signal.h>
 #include <string.h>
 
@@ -25,11 +25,11 @@ static void caller(titin_instance *instance, titin_port *out, titin_port *in) {
     CHECK(titin_on_interrupt(instance, asked, &questions) == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
     CHECK(signal(SIGUSR1, note) != SIG_ERR);
     fclose(fopen("waiting", "w"));
-    /* Nothing is under way, so without the signal this would never end. */
+    /* No message is under way, so without the signal the call would never return. */
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == TITIN_ERROR_INTERRUPTED && !message);
     CHECK(came && questions > 0);
     came = 0;
-    /* It has not stuck. */
+    /* The interruption does not stick. */
     CHECK(titin_send_nil(out, TITIN_NO_SLOT, 0.0, TITIN_NO_NEXT, NULL) == 0);
     CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
     titin_message_free(message);

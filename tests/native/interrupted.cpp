@@ -40,7 +40,7 @@ static void newcomer() {
     try {
         titin::Instance instance(nullptr, titin::Options().on_interrupt([&questions] {
             ++questions;
-            // No exception goes through the library; it is taken for a yes.
+            // An exception does not pass through the library. It counts as an interruption.
             return came ? throw std::runtime_error("a signal") : false;
         }));
         CHECK(!"a manager that answers");

@@ -1,5 +1,5 @@
-/* Many instances on a few threads: a ring of cells, each of which sends to the next one, to two ports at once, and
- * receives from the one before. light.cpp and light.f90 follow the same script. */
+/* Many instances on a few threads: a ring of cells. Each cell sends to two ports of the next cell at once, and receives
+ * from the cell before. light.cpp and light.f90 follow the same script. */
 #include <string.h>
 
 #include "check.h"
@@ -14,7 +14,7 @@ struct cell {
     double value;
 };
 
-/* How it is to end: "fail", or NULL: well. */
+/* How the run ends: "fail", or NULL for a good end. */
 static const char *how;
 
 static int step(titin_instance *instance, void *data) {
@@ -37,7 +37,7 @@ static int step(titin_instance *instance, void *data) {
         cell->next = SEND;
         break;
     case SEND:
-        /* Two conduits leave this port, and hold one message each: it waits now and then. */
+        /* Two conduits leave this port, and each holds one message, so the send is pending now and then. */
         cell->value = cell->number + cell->lap;
         failed = titin_send(cell->out, TITIN_NO_SLOT, TITIN_F64, 1, &one, &cell->value, cell->lap, TITIN_NO_NEXT);
         if (failed) return failed;
@@ -50,7 +50,7 @@ static int step(titin_instance *instance, void *data) {
     case RECEIVE:
         failed = titin_receive(cell->in, TITIN_NO_SLOT, cell->gave_up ? TITIN_WAIT : 3600.0, &message);
         if (failed == TITIN_PENDING && !cell->gave_up) {
-            /* Another call takes its place. */
+            /* The call is given up. Another call takes its place. */
             CHECK(titin_cancel(instance, cell->in, TITIN_NO_SLOT) == 0);
             CHECK(titin_cancel(instance, NULL, TITIN_NO_SLOT) == 0);
             cell->gave_up = 1;
@@ -67,7 +67,7 @@ static int step(titin_instance *instance, void *data) {
         if (failed) return failed;
         titin_message_free(message);
         cell->next = ++cell->lap < LAPS ? SEND : REUSE;
-        /* Others have their turn. */
+        /* Lets other instances have their turn. */
         if (cell->next == SEND && cell->lap == 3) return TITIN_PENDING;
         break;
     }

@@ -18,7 +18,7 @@ struct Cell {
     double value = 0.0;
 };
 
-// How it is to end: "fail", or empty: well.
+// How the run ends: "fail", or empty for a good end.
 static std::string how;
 
 static void step(Cell &cell, titin::Instance &instance) {
@@ -32,7 +32,7 @@ static void step(Cell &cell, titin::Instance &instance) {
         break;
     case Stage::send:
         if (cell.lap == 3 && !cell.gave_way) {
-            // Others have their turn.
+            // Lets other instances have their turn.
             cell.gave_way = true;
             throw titin::Pending();
         }
@@ -47,7 +47,7 @@ static void step(Cell &cell, titin::Instance &instance) {
                 cell.gave_up = true;
                 first = instance.receive("in", std::chrono::hours(1));
             } catch (const titin::Pending &) {
-                // Another call takes its place.
+                // The call is given up. Another call takes its place.
                 instance.cancel("in");
                 instance.cancel();
             }

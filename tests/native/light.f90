@@ -34,7 +34,7 @@ contains
             me%next = to_send
          case (to_send)
             if (me%lap == 3 .and. .not. me%gave_way) then
-               ! Others have their turn.
+               ! Lets other instances have their turn.
                me%gave_way = .true.
                ierr = titin_pending
                return
@@ -54,7 +54,7 @@ contains
                me%gave_up = .true.
                call instance%receive("in", message, timeout=3600.0_real64, ierr=ierr)
                if (ierr == titin_pending) then
-                  ! Another call takes its place.
+                  ! The call is given up. Another call takes its place.
                   call instance%cancel("in")
                   call instance%cancel()
                end if

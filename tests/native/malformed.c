@@ -1,4 +1,4 @@
-/* Receives messages of which all but the last are malformed, by each call in turn; says the error of each. */
+/* Receives messages with each receiving call in turn, and prints each error. All messages but the last are malformed. */
 #include <string.h>
 
 #include "check.h"

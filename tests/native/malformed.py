@@ -1,4 +1,4 @@
-"""Receives messages of which all but the last are malformed, by each call in turn; says the error of each."""
+"""Receives messages of which all but the last are malformed, by each call in turn; prints the error of each."""
 
 import sys
 
@@ -19,7 +19,7 @@ def receive(instance: titin.Instance, turn: int) -> None:
 
 
 def passes(message: titin.Message) -> titin.Message:
-    """A filter that is not called."""
+    """A filter that no message passes."""
     raise AssertionError(message)
 
 

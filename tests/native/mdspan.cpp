@@ -1,4 +1,4 @@
-// C++23: std::mdspan goes in and out, in every layout, and std::span too. One side of a pair, "left" or "right".
+// C++23: std::mdspan is sent and received, in every layout, and std::span too. One side of a pair, "left" or "right".
 #include <mdspan>
 #include <numeric>
 #include <span>
@@ -12,7 +12,7 @@ static void left(titin::Instance &instance) {
     std::iota(u.begin(), u.end(), 0.0);
     instance.send("out", std::mdspan(u.data(), 4, 6), 0.0);
     instance.send("out", std::mdspan<double, Extents2, std::layout_left>(u.data(), 4, 6), 1.0);
-    // Every other column of the first.
+    // Every second column of the first array.
     const std::array<std::size_t, 2> strides{6, 2};
     const std::layout_stride::mapping<Extents2> mapping(Extents2(4, 3), strides);
     instance.send("out", std::mdspan<const double, Extents2, std::layout_stride>(u.data(), mapping), 2.0);
@@ -32,7 +32,7 @@ static void right(titin::Instance &instance) {
             CHECK((first[i, j] == 6 * i + j && second[i, j] == i + 4 * j));
             CHECK((rows.array<double>()(i, j) == first[i, j] && columns.array<double>()(i, j) == second[i, j]));
         }
-    // Into memory of one's own in another layout: the element at an index stays at that index.
+    // Receives into own memory in another layout. Each element keeps its index.
     std::vector<double> own(12);
     const std::mdspan<double, Extents2, std::layout_left> turned(own.data(), 4, 3);
     instance.receive_into("in", turned);

@@ -1,4 +1,4 @@
-/* Light instances in an event loop of one's own: polled by descriptor, as such loops do. */
+/* Light instances in the program's own event loop, which polls titin's descriptor. */
 #include <poll.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@ struct half {
     titin_opening *opening;
     titin_instance *instance;
     int begun, sends, done;
-    /* The one that the receiver waits for. */
+    /* The other half. The sender waits until the receiver has begun. */
     struct half *other;
 };
 
-/* A call that is given up leaves nothing to the next one, which would wait for as long as that one otherwise. */
+/* A call that was given up does not change the next call: the next call has its own timeout. */
 static void give_up(titin_instance *instance) {
     titin_port *port = titin_port_find(instance, "in");
     titin_message *message;
@@ -50,7 +50,8 @@ static int go_on(struct half *half) {
     return titin_close(half->instance);
 }
 
-/* Goes on with an instance; whether it has ended, at the first call already if its peers are fast. */
+/* Goes on with an instance. Returns whether the instance has ended, which may be at the first call if its peers are fast.
+ */
 static int has_ended(struct half *half) {
     const int failed = go_on(half);
     CHECK(failed == 0 || failed == TITIN_PENDING);
@@ -58,7 +59,7 @@ static int has_ended(struct half *half) {
     return failed == 0;
 }
 
-/* An opening of which the manager has heard fails the run when it is given up. */
+/* Gives up an opening after the manager has heard of it. This fails the run. */
 static int give_up_opening(void) {
     titin_ready *ready = titin_ready_new();
     titin_options *options = titin_options_new();
@@ -72,7 +73,7 @@ static int give_up_opening(void) {
         CHECK(titin_ready_next(ready, TITIN_WAIT, &next) == 0);
         titin_open_cancel(opening);
     } else {
-        /* The manager was faster, so that there is nothing to give up but the instance. */
+        /* The manager was faster, so the opening has ended and only the instance can be given up. */
         CHECK(failed == 0);
         CHECK(titin_fail(instance, "let go of the instance before it had joined the run") == 0);
         CHECK(titin_close(instance) != 0);
@@ -80,7 +81,7 @@ static int give_up_opening(void) {
     CHECK(titin_ready_next(ready, 0.0, &next) == TITIN_ERROR_TIMEOUT);
     titin_options_free(options);
     titin_ready_free(ready);
-    /* Until the manager is gone. */
+    /* Waits until the manager is gone. */
     CHECK(getchar() == EOF);
     return 0;
 }

@@ -1,4 +1,4 @@
-! Light instances in a loop of one's own, by the bare calls: the script of polled.c, without poll().
+! Light instances in the program's own loop, with the bare calls: the script of polled.c, without poll().
 program polled
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_loc, c_null_char, c_null_ptr, c_ptr
    use titin_c

@@ -1,4 +1,4 @@
-/* Sends 1 and 2, or receives what a filter makes of them: 10 and 20. */
+/* Sends 1 and 2, or receives 10 and 20, which a filter makes of these numbers. */
 #include <string.h>
 
 #include "check.h"

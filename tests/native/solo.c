@@ -1,5 +1,5 @@
-/* One instance by itself: how it is opened, what it knows, ports that nothing is connected to, values that are built and
- * read. solo.cpp and solo.f90 follow the same script. */
+/* One instance alone: how it is opened, what it knows, unconnected ports, and values that are built and read. solo.cpp and
+ * solo.f90 follow the same script. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,7 +80,7 @@ static void ports(void) {
     CHECK(titin_port_set_slots(wide, 7) == 0 && titin_port_slots(wide) == 7);
 }
 
-/* A default for a port that nothing is connected to; what is sent there is gone. */
+/* An unconnected port has a default. Messages to an unconnected port are dropped. */
 static void unconnected(void) {
     titin_port *start = titin_port_find(instance, "start"), *end = titin_port_find(instance, "end");
     titin_value *value = titin_new_f64(1.5);

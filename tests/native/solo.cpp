@@ -1,4 +1,4 @@
-// One instance by itself: the script of solo.c.
+// One instance alone: the script of solo.c.
 #include <cmath>
 #include <filesystem>
 
@@ -158,7 +158,7 @@ static void moved() {
     CHECK(kept.value()[0].as<int>() == 1 && taken.size() == 1);
 }
 
-// Every second column of a flat container, and what would lead out of it.
+// Every second column of a flat container, and strides that would lead out of the container.
 static void strides() {
     std::vector<double> flat{0, 1, 2, 10, 11, 12};
     const Value part = Value::array(titin::Span(flat, {2, 2}, {3, 2}));
@@ -195,7 +195,7 @@ int main() {
             text();
             late.emplace(instance.region("late"));
         });
-        // It ends after its instance.
+        // The region ends after its instance.
         late.reset();
         refused<titin::UsageError>("a setting of a closed instance", [&] { instance.setting<double>("plain", 1.0); });
         refused<titin::UsageError>("ports of a closed instance", [&] { instance.ports(); });

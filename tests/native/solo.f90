@@ -1,4 +1,4 @@
-! One instance by itself: the script of solo.c.
+! One instance alone: the script of solo.c.
 module filters_of_ours
    use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
    implicit none
@@ -176,7 +176,7 @@ contains
       call instance%receive("stort", message, default=default, ierr=ierr)
       call check(ierr == titin_error_usage, "a port that is not there")
       call instance%send("end", number, timestamp=2.0_real64)
-      ! Some arrays of no elements have extents of -1 for gfortran.
+      ! gfortran gives some arrays without elements an extent of -1.
       call instance%send("end", pack(numbers, numbers > 2), timestamp=2.0_real64)
       call instance%send("end", pack([.true.], [.false.]), timestamp=2.0_real64)
       call instance%send("end", char(255), timestamp=2.0_real64, ierr=ierr)
@@ -208,7 +208,7 @@ contains
       call check(map%kind() == titin_kind_nil, "nil")
    end subroutine
 
-   ! Whatever a value can be by itself.
+   ! Values of every kind, without an instance.
    subroutine new_values()
       type(titin_value) :: value, list
       type(titin_message) :: message
@@ -245,7 +245,7 @@ contains
       call check(len(words) == 13 .and. all(bytes == [7]), "text and bytes in a list")
       call check(all(flags .eqv. reshape([.true., .false., .true., .true.], [2, 2])), "logicals in a list")
       call check(all(shape(deep) == [2, 1, 1, 1, 1, 1, 1, 3]) .and. deep(2, 1, 1, 1, 1, 1, 1, 3) == 6, "rank 8")
-      ! A message that is built like a value is one, and can be a message again.
+      ! A titin_message that is built like a value is a value, and can hold a message again.
       call message%new_map()
       call message%add(3, name="three")
       call check(message%kind() == titin_kind_map .and. message%has("three"), "a value in a message")
@@ -256,7 +256,7 @@ contains
       call check(message%size() == 4 .and. message%timestamp() == 4.0_real64, "a message again")
    end subroutine
 
-   ! What is wrong in the program says so, and leaves no pointer to what is gone.
+   ! Wrong calls return errors, and leave no pointer to freed memory.
    subroutine misused()
       type(titin_value) :: map, words
       real(real64), pointer :: view(:)
@@ -278,7 +278,7 @@ contains
       call check(map%name(1, ierr=ierr) == "" .and. ierr /= titin_ok, "a name of nothing")
    end subroutine
 
-   ! The smallest and the largest numbers that fit, and those next to them.
+   ! The smallest and the largest numbers that fit, and the numbers next to them.
    subroutine limits()
       integer(int64), parameter :: highest = huge(0_int32), wide(4) = [highest, -highest - 1, highest + 1, -highest - 2], &
          least = -huge(0_int64) - 1
@@ -339,7 +339,7 @@ contains
       call check(index(titin_error_text(), "setting 'beyond': -2147483649 does not fit") == 1, "the one beyond them is told")
    end subroutine
 
-   ! Each call on an instance that is closed gives its error.
+   ! Each call on a closed instance returns an error.
    subroutine closed()
       type(titin_value) :: value
       type(titin_region) :: region
@@ -373,7 +373,7 @@ contains
       write (words, "(*(i0, 1x))") list
    end function
 
-   ! What only the bare module has.
+   ! Calls that only the bare module has.
    subroutine bare()
       integer(int32), target :: bytes(2) = [7, 8]
       integer(c_int64_t) :: number, length, extents(1)

@@ -1,7 +1,7 @@
-// The frame for submodels: what is called, and when.
+// The frame for submodels: the functions that it calls, and their order.
 #include "check.hpp"
 
-/// Notes what is called.
+/// Notes the called functions.
 struct Frame : titin::Submodel {
     using Submodel::Submodel;
     std::string called;

@@ -14,7 +14,7 @@ from .conftest import HERE, run
 
 
 def test_cmake_builds_cpp_and_fortran(tmp_path: Path) -> None:
-    """With the lists that docs/building.md has."""
+    """With the source lists of docs/building.md."""
     lists = re.search(r"```cmake\n(.*?)```", (ROOT / "docs/building.md").read_text(), re.DOTALL)
     assert lists
     (tmp_path / "CMakeLists.txt").write_text(lists[1])

@@ -1,4 +1,4 @@
-"""Header, library and bindings have the same functions, and each is called by some program of each language here."""
+"""Header, library and bindings have the same functions, and some program in each language here calls each function."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from ..conftest import Manage
 from . import test_exchange, test_hosted, test_light, test_process, test_solo, test_versions
 from .conftest import EXCHANGE, HERE, Build, config, run
 
-#: For tests alone, behind TITIN_TESTING; and for titin-host alone.
+#: Functions for tests alone, behind TITIN_TESTING, and for titin-host alone.
 HIDDEN = {"titin_test_panic", "titin_host_file"}
 
-#: What titin.hpp does without, and by what.
+#: Functions that titin.hpp does not call, with the functions that take their place.
 LEFT_TO_C = {
-    # errors are exceptions, which print and stick in no way of their own
+    # Errors are exceptions: C++ needs no names of errors, no printing, and no recovery from errors that stick.
     "titin_error_name", "titin_explain", "titin_recover",
-    # ports are given as text
+    # Ports are given as text.
     "titin_options_port",
-    # std::function filters have no use here: C++ functions have C linkage if they want
+    # The description names a filter in C++ by library and symbol, like a filter in C.
     "titin_options_filters",
-    # an event loop of one's own calls C
+    # A program with its own event loop calls C.
     "titin_open_begin", "titin_open_cancel", "titin_open_end",
     "titin_options_ready", "titin_ready_descriptor", "titin_ready_free", "titin_ready_new", "titin_ready_next",
     "titin_skip_deadlocks",
-    # a Loan is moved, and knows its memory
+    # A Loan is moved, and knows its memory.
     "titin_loan_find", "titin_loan_retain",
-    # titin_send_array does more
+    # titin_send_array does more.
     "titin_send",
-    # titin_setting_value does more
+    # titin_setting_value does more.
     "titin_setting_f64s", "titin_setting_i64s", "titin_setting_table",
-    # the array of a message of any shape is that of its value
+    # The array of a message of any shape is read from the message's value.
     "titin_message_dtype", "titin_message_extent", "titin_message_index_name",
     "titin_message_order", "titin_message_rank", "titin_message_raw_data",
-    # errors say where a message came from
+    # Errors say where a message came from.
     "titin_message_origin",
-    # an array is asked for by its type
+    # An array is received by its type.
     "titin_value_dtype", "titin_value_raw_data",
-    # a Field knows its types
+    # A Field knows its types.
     "titin_field_dtype",
-    # a View knows its elements and how they lie, and its type knows the rest
+    # A View knows its elements and their layout, and its type gives the rest.
     "titin_dtype_find",
     "titin_message_elements", "titin_message_nbytes", "titin_message_stride",
     "titin_value_elements", "titin_value_nbytes", "titin_value_stride",
@@ -92,7 +92,7 @@ def test_cpp_has_all_of_the_header_but_what_it_does_otherwise() -> None:
 
 @pytest.fixture(scope="session")
 def auditor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that has the dynamic linker tell which functions a program calls."""
+    """A library by which the dynamic linker reports the functions that a program calls."""
     library = tmp_path_factory.mktemp("calls") / "calls.so"
     subprocess.run(
         ["cc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", HERE / "calls.c", "-o", library], check=True

@@ -1,4 +1,4 @@
-"""What titin.hpp takes, and what it refuses when it is compiled."""
+"""Programs that compile with titin.hpp, and programs that the compiler must refuse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ void program(titin::Instance &instance, titin::Field &field, const titin::Messag
 }
 """
 
-#: What is taken, where char has no sign of its own too.
+#: Types of elements that are accepted, on machines with signed and with unsigned char.
 TAKEN = [
     'instance.receive_into("in", writable);',
     'instance.receive_into("in", titin::Span(writable, {2, 2}));',
@@ -41,7 +41,7 @@ TAKEN = [
     'instance.receive_any({"in", "other"}); instance.receive_any(std::vector<titin::Port>());',
 ]
 
-#: What is refused, and the words for it.
+#: Wrong programs, and the words of the compiler's error for each.
 REFUSED = {
     'instance.receive_into("in", constant);': "are const",
     'instance.receive_into("in", message.array<double>());': "are const",
@@ -68,7 +68,7 @@ REFUSED = {
 
 
 def compiled(body: str, folder: Path, *flags: str) -> str:
-    """Errors of the compiler for this program; with the extensions of GNU, which have integers of 128 bits."""
+    """The compiler's errors for this program, with GNU extensions, which have integers of 128 bits."""
     (folder / "program.cpp").write_text(HEAD % body)
     command = ["c++", "-std=gnu++17", "-Wall", "-fsyntax-only", *flags, *config("--cflags"), "program.cpp"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stderr

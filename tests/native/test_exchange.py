@@ -1,4 +1,4 @@
-"""C, C++ and Fortran exchange every kind of data; any two of them fit."""
+"""C, C++ and Fortran exchange every kind of data, in every pair of languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import COMPILERS, EXCHANGE, HERE, Build, run
 
-#: What the programs ask for.
+#: The settings of the programs.
 SETTINGS = """\
 settings:
   k: 0.5

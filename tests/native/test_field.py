@@ -1,4 +1,4 @@
-"""C, C++ and Fortran exchange fields; any two of them fit."""
+"""C, C++ and Fortran exchange fields, in every pair of languages."""
 
 from __future__ import annotations
 

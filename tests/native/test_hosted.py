@@ -1,4 +1,4 @@
-"""Instances on threads of one program, with vector ports, and filters of one's own in a shared library."""
+"""Instances on threads of one program, with vector ports, and user filters in a shared library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ titin:
 def model(build: Build, language: str, symbol: str = "twice") -> tuple[Path, str]:
     """The host in this language, and the model with filters in the same language."""
     host, library = build("hosted", language), build("filter", language, shared=True)
-    # C has the calls by which a program finds filters of its own.
+    # C has the calls by which a program finds its own filters.
     chain = "twice counted" if language == "c" else "twice"
     return host, MODEL.format(host=host, library=library, symbol=symbol, chain=chain)
 
@@ -62,7 +62,7 @@ def test_a_host_runs_its_instances_on_threads(build: Build, manage: Manage, lang
 
 
 def test_a_host_may_know_the_run_by_its_secret(build: Build, manage: Manage) -> None:
-    """It leaves the environment when the first instance is opened, and serves the others too."""
+    """The secret leaves the environment when the first instance is opened, and serves the other instances too."""
     host, text = model(build, "c")
     manager = manage(text)
     connection = json.loads(manager.connection.read_text())

@@ -10,7 +10,7 @@ import pytest
 from ..conftest import Manage
 from .conftest import Build
 
-#: Few enough that what `titin manager` prints for each fits into a pipe.
+#: The number of instances is such that the output of `titin manager` for all fits into a pipe.
 COUNT = 40
 
 

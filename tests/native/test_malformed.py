@@ -1,4 +1,5 @@
-"""Malformed data: every language gets an error that names port, sender and fault, and never nil in their place."""
+"""Malformed data: every language gets an error that names port, sender and fault, and never nil in place of the
+data."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ models:
 
 
 def framed(tree: bytes) -> bytes:
-    """A payload whose tree is this."""
+    """A payload with this tree."""
     return struct.pack("<Q", len(tree)) + tree
 
 
@@ -36,10 +37,10 @@ def segment(kind: int, data: bytes) -> bytes:
     return struct.pack(">BBb", 0xC7, len(data), kind) + data
 
 
-#: A text, as the structure of a message.
+#: A text, encoded as the structure of a message.
 WELL = framed(b"\xa4well")
 
-#: What is wrong with a payload, and the payload.
+#: Malformed payloads, each with a description of the fault.
 FORGED = {
     "no length of the tree": b"",
     "tree beyond the payload": struct.pack("<Q", 100) + b"\xc0",

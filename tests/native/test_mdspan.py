@@ -12,7 +12,8 @@ from ..conftest import config
 from . import test_exchange
 from .conftest import HERE, run
 
-#: The last one, Zig, comes with what builds the wheel; it is a clang with a standard library of its own.
+#: The last compiler, Zig, is installed with the tools that build the wheel; Zig is a clang with its own standard
+#: library.
 CANDIDATES = [
     ["c++", "-std=c++23"],
     ["clang++", "-std=c++23", "-stdlib=libc++"],

@@ -1,4 +1,4 @@
-"""Settings that travel with messages, or come on muscle_settings_in, in each language; the driver is in Python."""
+"""Settings that travel with messages, or come on muscle_settings_in, in each language. The driver is in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANGUAGES = pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 
 
 def play(folder: Path, program: Path, send: Callable[[titin.Instance, int], None]) -> list[list[float]]:
-    """What the called program knew in each of three uses: the setting k, and the size of the overlay."""
+    """The settings of the called program in each of three uses: the setting k, and the size of the overlay."""
     model = Model("overlaid")
     model.component("driver", "driver", o_i="settings out", s="back")
     model.component("called", "called", f_init="in", o_f="out")

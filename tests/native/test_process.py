@@ -1,4 +1,4 @@
-"""What a process may do besides: it gets signals, and forks, while it takes part in a run."""
+"""Signals and forks in a process that takes part in a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ settings: {{muscle_deadlock_receive_timeout: -1}}
 
 
 def interrupt(folder: Path, program: Path, env: str = "") -> None:
-    """Runs the pair, and sends the caller a signal while it waits for a message that does not come."""
+    """Runs the pair, and sends the caller a signal while the caller waits for a message that does not come."""
     (folder / "model.ymmsl").write_text(MODEL.format(program=program, role="caller", env=env))
     command = [TITIN, "run", "model.ymmsl", "--run-dir", "run"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
@@ -57,7 +57,7 @@ def test_a_signal_interrupts_a_receive(build: Build, tmp_path: Path, language: s
 
 
 def interrupt_opening(folder: Path, program: Path, **environment: str) -> None:
-    """Starts a program whose manager is there but does not answer, and sends it a signal."""
+    """Starts a program whose manager accepts but does not answer, and sends the program a signal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         manager = f"tcp:127.0.0.1:{silent.getsockname()[1]}"
         environment |= {"TITIN_MANAGER": manager, "TITIN_INSTANCE": "newcomer", "TITIN_SECRET": "00" * 32}

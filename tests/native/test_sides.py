@@ -1,4 +1,4 @@
-"""A filter in Python runs at the end of its conduit that is in Python, whichever that is: it serves programs in C."""
+"""A filter in Python runs at the Python end of its conduit, whether sender or receiver: so it serves programs in C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ programs:
 titin: {{filters: {{tenfold: {{python: "own:tenfold"}}}}}}
 """
 
-#: What sided.c does.
+#: The program of sided.c in Python.
 PROGRAM = """\
 import sys
 import numpy as np
@@ -42,7 +42,7 @@ with titin.Instance(**({"o_f": "out"} if sys.argv[1] == "sender" else {"f_init":
 
 
 def model(folder: Path, native: Path, sender: str, receiver: str, filters: str = "tenfold") -> str:
-    """Both ends, each in C or in Python."""
+    """The model with a sender and a receiver, each in C or in Python."""
     (folder / "own.py").write_text("def tenfold(data):\n    return 10 * data\n")
     (folder / "both.py").write_text(PROGRAM)
     ends = {"c": (native, ""), "python": (sys.executable, f"{folder}/both.py, ")}
@@ -53,7 +53,7 @@ def model(folder: Path, native: Path, sender: str, receiver: str, filters: str =
 
 
 def check(folder: Path, text: str) -> list[str]:
-    """What `titin check` has to say."""
+    """The problems that `titin check` finds."""
     (folder / "checked.ymmsl").write_text(text)
     done = subprocess.run(
         [TITIN, "check", "--json", "checked.ymmsl"], cwd=folder, capture_output=True, text=True, check=False
@@ -68,7 +68,8 @@ def check(folder: Path, text: str) -> list[str]:
         ("python", "c", "scale(1.0) tenfold zstd"),
         ("c", "python", "tenfold"),
         ("c", "python", "zstd tenfold"),
-        # Without the filter before it, which it takes along, the conversion would be made before the wire.
+        # The conversion runs after the filter in Python, at the receiver. Alone, the conversion would run before the
+        # wire.
         ("c", "python", "tenfold astype(float32)"),
     ],
 )

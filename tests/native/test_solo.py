@@ -1,4 +1,4 @@
-"""One instance by itself, in each language: scales, units, settings, and ports that nothing is connected to."""
+"""One instance by itself, in each language: scales, units, settings, and ports without a conduit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ titin:
 
 
 def model(program: Path, env: str = "") -> str:
-    """The model with this program, which is told the release that the command has."""
+    """The model with this program. An argument gives the program the release of the command."""
     done = subprocess.run([TITIN, "--version"], capture_output=True, text=True, check=True)
     return MODEL.format(solo=program, env=f"RELEASE: '{done.stdout.split()[-1]}', {env}")
 

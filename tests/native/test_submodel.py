@@ -1,4 +1,4 @@
-"""The frame for submodels in C++: what is called, and when."""
+"""The frame for submodels in C++: the calls and their order."""
 
 from __future__ import annotations
 

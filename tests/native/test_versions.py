@@ -1,4 +1,4 @@
-"""C, C++ and Fortran take versions of a field; any two of them fit."""
+"""C, C++ and Fortran take versions of a field, in every pair of languages."""
 
 from __future__ import annotations
 

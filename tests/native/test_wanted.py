@@ -1,4 +1,4 @@
-"""What a program in C asks for is checked: element type, rank, extents and order; nothing else is read for it."""
+"""A program in C declares the data it wants: element type, rank, extents and order. Other data are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ programs:
   receiver: {{executable: {receiver}}}
 """
 
-#: Sends these one after the other.
+#: A program that sends these data one after the other.
 SENDER = """\
 import ml_dtypes
 import numpy as np
@@ -44,7 +44,7 @@ with titin.Instance(o_f=["out"], unchecked="sends many messages in O_F") as inst
 
 
 def couple(folder: Path, receiver: Path, data: str, port: str = "in") -> str:
-    """What a run says that fails with these data."""
+    """The output of a run that fails with these data."""
     (folder / "sender.py").write_text(SENDER.replace("DATA", data))
     (folder / "model.ymmsl").write_text(
         MODEL.format(python=sys.executable, folder=folder, receiver=receiver, port=port)

@@ -1,5 +1,6 @@
-/* The right program takes versions of the left one's field, which keeps two; versions.cpp and versions.f90 follow the same script, so
- * any two fit. What goes back is coupled from the second step on, and says that the versions may be given up. */
+/* The right program takes versions of the left program's field. The left program keeps two versions. versions.cpp and
+ * versions.f90 follow the same script, so any two fit. The field back is coupled from the second step on. Its messages say
+ * that versions may be given up. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-! One of two programs, "left" or "right", of which one takes versions of the other's field: the script of versions.c.
+! One of two programs, "left" or "right". The right program takes versions of the left program's field: the script of
+! versions.c.
 program versions
    use, intrinsic :: iso_fortran_env, only: error_unit, real64
    use titin

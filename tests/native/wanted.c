@@ -1,4 +1,4 @@
-/* Receives what test_wanted.py sends, and asks for each message as what it is and as all that it is not. */
+/* Receives the messages of test_wanted.py, and asks for each message as its own type and as every other type. */
 #include <string.h>
 
 #include "check.h"
@@ -6,13 +6,13 @@
 static titin_instance *instance;
 static titin_port *in;
 
-/* The error that the last call is to have left, with these words and where the message is from; the instance goes on. */
+/* Checks the error of the last call: these words, and the sender of the message. The instance goes on. */
 static void refused(const char *expected, const char *found) {
     int again;
     CHECK(titin_error_kind() == TITIN_ERROR_TYPE_MISMATCH);
     CHECK(strstr(titin_error(), "port 'in', message from sender.out: expected an array of ") == titin_error());
     CHECK(strstr(titin_error(), expected) && strstr(titin_error(), found));
-    /* It has stuck. */
+    /* The error has stuck. */
     CHECK(titin_reuse(instance, &again) == TITIN_ERROR_TYPE_MISMATCH && !again);
     CHECK(titin_recover(instance) == 0);
 }
@@ -35,7 +35,7 @@ static titin_message *next(void) {
     return message;
 }
 
-/* Two elements of each type: asked for as each type. */
+/* Two elements of each type, which are asked for as each type. */
 static void types(void) {
     const int64_t any = TITIN_ANY, two = 2;
     char expected[64], found[64], room[2 * 16];
@@ -73,7 +73,7 @@ static void shapes(int order, const char *found) {
     refused("float64 of shape [6], ", "found float64 of shape [2, 3]");
     CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 0, NULL, NULL, order, room, NULL));
     refused("float64, a single value, ", "found float64 of shape [2, 3]");
-    /* Into memory each element finds its place. */
+    /* titin_receive_into() puts each element in its place. */
     CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, TITIN_F64, 2, (int64_t[]){2, 3}, NULL, TITIN_ORDER_C, room,
                              &message) == 0);
     CHECK(room[1] == 1.0 && room[3] == 3.0);
@@ -94,7 +94,7 @@ static void shapes(int order, const char *found) {
     titin_message_free(message);
 }
 
-/* What is no array, with what reads it. */
+/* Messages that are not arrays. The error names the call that reads them. */
 static void others(void) {
     const char *const found[] = {"nil", "the real number 1.5: read it with titin_value_f64", "text", "a map of 1"};
     const int64_t any = TITIN_ANY;
@@ -111,7 +111,7 @@ static void others(void) {
     }
 }
 
-/* Calls that are wrong themselves. */
+/* Calls with wrong arguments. */
 static void wrong(void) {
     titin_message *message = next();
     int64_t extent = TITIN_ANY;
@@ -143,7 +143,7 @@ int main(void) {
     titin_message *message = next();
     CHECK(titin_message_order(message) == TITIN_ORDER_C);
     CHECK(titin_message_array(message, TITIN_F64, 2, (int64_t[]){1, 3}, TITIN_ORDER_FORTRAN));
-    /* The last error, which nobody looks at, fails the run. */
+    /* The program ignores the last error, so the error fails the run. */
     CHECK(!titin_message_array(message, TITIN_F32, 2, (int64_t[]){1, 3}, TITIN_ORDER_C));
     titin_message_free(message);
     return titin_close(instance) == TITIN_ERROR_TYPE_MISMATCH ? 3 : 0;

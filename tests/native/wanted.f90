@@ -1,4 +1,5 @@
-! Receives what test_wanted.py sends, and asks for each message as what it is and as all that it is not: the script of wanted.c.
+! Receives the messages of test_wanted.py, and asks for each message as its own type and as every other type: the script
+! of wanted.c.
 program wanted
    use, intrinsic :: iso_c_binding, only: c_bool, c_int
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -20,7 +21,7 @@ program wanted
    call shapes("(2, 3), as C lies", turned=.true.)
    call shapes("(2, 3), as Fortran lies", turned=.false.)
    call others()
-   ! The last error, which nobody looks at, ends the program and fails the run.
+   ! The program ignores the last error, so the error ends the program and fails the run.
    call last()
 
 contains
@@ -31,7 +32,7 @@ contains
       if (.not. holds) error stop "wanted.f90: "//what//": "//titin_error_text()
    end subroutine
 
-   ! The error that the last call has left, with these words.
+   ! Checks the error of the last call, which must have these words.
    subroutine refused(expected, found)
       character(len=*), intent(in) :: expected, found
       call check(ierr == titin_error_type_mismatch, "no mismatch of types")
@@ -40,7 +41,7 @@ contains
       call check(index(titin_error_text(), "found "//found) > 0, "found "//found)
    end subroutine
 
-   ! Two elements of each type: asked for as each kind.
+   ! Two elements of each type, which are asked for as each kind.
    subroutine types()
       integer :: sent, i
       character(len=:), allocatable :: found
@@ -152,7 +153,7 @@ contains
       call refused("float64 of shape [6], ", found)
       call instance%receive("in", one, ierr=ierr)
       call refused("float64, a single value, ", found)
-      ! Into memory each element finds its place.
+      ! A receive into memory puts each element in its place.
       call instance%receive("in", into, message=message)
       call check(all(into == reshape([0, 3, 1, 4, 2, 5], [2, 3])), "into, "//lies)
       call message%view(line, ierr=ierr)
@@ -171,7 +172,7 @@ contains
       end if
    end subroutine
 
-   ! What is no array.
+   ! Messages that are not arrays.
    subroutine others()
       character(len=19), parameter :: found(4) = [character(len=19) :: "nil", "the real number 1.5", "text", "a map of 1"]
       real(real64), pointer :: line(:)

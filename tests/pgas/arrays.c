@@ -1,4 +1,4 @@
-/* Adds 1 to the numbers of global arrays of every kind, four processes, each time that it is used. */
+/* Adds 1 to the numbers of global arrays of every kind in each use. Runs on four processes. */
 #include <string.h>
 #include <titin_ga.h>
 
@@ -21,7 +21,7 @@ static int made(const char *name) {
     return g_a;
 }
 
-/* Of "half" only this is coupled: rows 2 to 8, columns 1 to 5. */
+/* Of the array "half" only rows 2 to 8 and columns 1 to 5 are coupled. */
 static int declared(titin_port *port, const char *name, int g_a, titin_field **field) {
     if (strcmp(name, "half")) return titin_ga_field(port, g_a, field);
     titin_decomposition *part = titin_ga_decomposition(g_a, TITIN_ORDER_C);
@@ -44,7 +44,7 @@ static void add(int g_a) {
     }
 }
 
-/* What lies around the elements of this process. */
+/* Writes or checks the ghosts, which lie around the elements of this process. */
 static void ghosts(int g_a, titin_instance *instance, int write) {
     int extents[2], leading[1], rows, columns, first[2], last[2];
     float *all;
@@ -61,7 +61,7 @@ static void ghosts(int g_a, titin_instance *instance, int write) {
     NGA_Release_ghosts(g_a);
 }
 
-/* Beside the half that is coupled. */
+/* Checks that nothing was written beside the coupled half. */
 static void rest(int g_a, titin_instance *instance) {
     double all[13][7];
     NGA_Get(g_a, (int[]){0, 0}, (int[]){12, 6}, all, (int[]){7});

@@ -1,4 +1,4 @@
-// Adds 1 to the numbers of global arrays, four processes, each time that it is used.
+// Adds 1 to the numbers of global arrays in each use. Runs on four processes.
 #include <iostream>
 #include <titin_ga.hpp>
 #include <vector>

@@ -1,4 +1,5 @@
-! Adds 1 to the numbers of global arrays, four processes, each time that it is used. Compiled with integers as Global Arrays has them.
+! Adds 1 to the numbers of global arrays in each use. Runs on four processes. Is compiled with the integers of Global
+! Arrays.
 program arrays
    use, intrinsic :: iso_c_binding, only: c_int, c_loc, c_ptr
    use, intrinsic :: iso_fortran_env, only: int32, real64
@@ -15,7 +16,7 @@ program arrays
    real(real64), target :: one = 1
    integer(int32), target :: whole = 1
    interface
-      ! Of C, since in Fortran the compiler wants all numbers of a call to be of one type.
+      ! The function in C, because a Fortran compiler wants the same type of number in all calls.
       subroutine add_constant(g_a, number) bind(C, name="GA_Add_constant")
          import :: c_int, c_ptr
          integer(c_int), value :: g_a

@@ -1,6 +1,6 @@
 """The arrays that `peer.py` sends and gets back, each greater by 1: port, shape and type of element."""
 
-#: What `arrays.c` has in global arrays, and which others have some of.
+#: The arrays of `arrays.c`, which are global arrays. Other programs have some of them.
 ARRAYS = {
     "even": ((13, 7), "f8"),
     "few": ((13, 7), "i4"),
@@ -13,7 +13,7 @@ ARRAYS = {
     "half": ((7, 5), "f8"),
 }
 
-#: What `images.f90` has in coarrays.
+#: The arrays of `images.f90`, which are coarrays.
 IMAGES = {
     "even": ((12, 8), "f8"),
     "uneven": ((13, 7), "i4"),
@@ -21,7 +21,7 @@ IMAGES = {
     "few": ((5,), "i8"),
 }
 
-#: Which of them a program has.
+#: The arrays of a program.
 PROGRAMS = {
     ("arrays", "c"): ARRAYS,
     ("arrays", "cpp"): {name: ARRAYS[name] for name in ("even", "few", "cyclic")},

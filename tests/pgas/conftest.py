@@ -1,4 +1,4 @@
-"""Programs with coarrays and with Global Arrays: compiled for each MPI that Debian has them for, and run."""
+"""Programs with coarrays and with Global Arrays: compiled for each MPI for which Debian has them, and run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MPIS = {"openmpi": {}, "mpich": {"ARMCI_USE_WIN_ALLOCATE": "0"}}
 
 WARN = ["-Wall", "-Wextra"]
 
-#: The compiler of each language, and what titin has for it. Fortran has integers as Global Arrays has them.
+#: The compiler of each language with titin's options. Fortran uses the size of integers that Global Arrays uses.
 COMPILERS = {
     ("arrays", "c"): (["mpicc.{mpi}", "-std=c11", "-Werror", *WARN], ["--cflags"]),
     ("arrays", "cpp"): (["mpicxx.{mpi}", "-std=c++17", "-DOMPI_SKIP_MPICXX", "-Werror", *WARN], ["--cflags"]),
@@ -32,14 +32,14 @@ Build = Callable[[str, str, str], Path]
 
 
 def arrays(mpi: str) -> Path:
-    """What Global Arrays say of themselves, for this MPI."""
+    """The program ga-config of this MPI, which prints the flags of Global Arrays."""
     where = f"*/ga/{mpi}/bin/ga-config"
     return next(Path("/usr/lib").glob(where), Path("/usr/lib") / where)
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles ``NAME.LANGUAGE`` of this folder for an MPI; where the program lies."""
+    """Compiles ``NAME.LANGUAGE`` of this folder for an MPI; returns the program's path."""
     known: dict[tuple[str, str, str], Path] = {}
 
     def compiled(name: str, language: str, mpi: str) -> Path:

@@ -1,4 +1,4 @@
-! Adds 1 to the numbers of coarrays, each time that it is used.
+! Adds 1 to the numbers of coarrays in each use.
 program images
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    use titin
@@ -51,7 +51,7 @@ program images
       uneven = uneven + 1
       halo = halo + 1
       few = few + 1
-      ! What another image has got can be had from it.
+      ! An image can read the elements that another image has received.
       sync all
       if (few(1)[1] <= 0) call instance%fail("the first image has nothing")
       sync all

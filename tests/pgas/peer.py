@@ -1,4 +1,4 @@
-"""The other end, serial: `peer.py PROGRAM LANGUAGE` sends each array whole, and looks at what comes back."""
+"""The serial peer: `peer.py PROGRAM LANGUAGE` sends each array whole, and checks the arrays that come back."""
 
 import sys
 

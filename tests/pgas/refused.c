@@ -1,4 +1,4 @@
-/* Global arrays that cannot be coupled, and those that do not fit: `refused CASE` */
+/* Declares global arrays that cannot be coupled or do not fit: `refused CASE`. */
 #include <string.h>
 #include <titin_ga.h>
 

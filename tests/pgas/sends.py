@@ -1,4 +1,5 @@
-"""Sends 13 by 7 numbers; `sends.py versions` six times on two ports, and gets a field back that is withdrawn."""
+"""Sends 13 by 7 numbers. `sends.py versions` sends them six times on two ports, and gets a field back that is
+withdrawn."""
 
 import sys
 

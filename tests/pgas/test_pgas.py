@@ -33,7 +33,7 @@ resources:
 """
 
 
-#: The program, its language, how many processes, and their MPI.
+#: The program, its language, the number of processes, and their MPI.
 TOGETHER = [
     ("arrays", "c", 4, "openmpi"),
     ("arrays", "c", 4, "mpich"),
@@ -67,7 +67,7 @@ def test_a_global_array_takes_versions_and_follows_steps(build: Build, tmp_path:
     assert done.returncode == 0, done.stdout
 
 
-#: What cannot be coupled, and what is told of it.
+#: Arrays that cannot be coupled, and the text of the error for each.
 REFUSED = {
     "type": "global array 'particles': its elements are of type 1017 of Global Arrays, which titin has not",
     "grid": "global array 'odd': it has a grid of processes of its own; couple one that is made by GA_Set_block_cyclic",

@@ -1,4 +1,4 @@
-// Takes versions of a field into a global array, and follows the steps of another one.
+// Takes versions of a field into a global array, and follows the steps of another field.
 #include <iostream>
 #include <stdexcept>
 #include <titin_ga.hpp>

@@ -1,4 +1,4 @@
-! Takes versions of a field into a global array, and follows the steps of another one.
+! Takes versions of a field into a global array, and follows the steps of another field.
 program versions
    use, intrinsic :: iso_fortran_env, only: real64
    use titin

@@ -36,26 +36,27 @@ class Stage:
         self.folder = folder
 
     def play(self, sender: Role, receiver: Role, model: Model | None = None) -> dict[str, Any]:
-        """Runs a sender and a receiver to the end; what they returned."""
+        """Runs a sender and a receiver to the end; returns the values that they returned."""
         functions = {"sender": sender, "receiver": receiver}
         return titin.run(model or pair(), functions, run_dir=self.folder / "run").returned
 
     def fails(self, sender: Role, receiver: Role, model: Model | None = None) -> tuple[BaseException, str]:
-        """Runs a sender and a receiver of which one fails; what was raised, and the log of the run."""
+        """Runs a sender and a receiver, one of which fails; returns the exception, and the log of the run."""
         with pytest.raises(BaseException) as raised:  # noqa: PT011
             self.play(sender, receiver, model)
         return raised.value, (self.folder / "run/titin_manager.log").read_text()
 
     def program(self, name: str, text: str) -> Path:
-        """Writes a Python program."""
+        """Writes a Python program; returns its path."""
         path = self.folder / f"{name}.py"
         path.write_text(text)
         return path
 
     def launch(self, model: Model, *extras: str, **programs: str) -> subprocess.Popen[str]:
-        """Starts `titin run` as a shell does, with a Python program for each component named; all output in one.
+        """Starts `titin run` as a shell does, with a Python program for each component named; all output goes to one
+        pipe.
 
-        ``extras`` stand in the description under `titin:`.
+        ``extras`` is put under `titin:` in the description.
         """
         for name, text in programs.items():
             model.program(name, sys.executable, [str(self.program(name, text))])
@@ -68,14 +69,14 @@ class Stage:
         return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, start_new_session=True, **streams)
 
     def run(self, model: Model, **programs: str) -> str:
-        """`titin run` with a Python program for each component named, which must end well; its output."""
+        """Runs `titin run` with a Python program for each component named, which must end well; returns the output."""
         process = self.launch(model, **programs)
         output = process.communicate()[0]
         assert process.returncode == 0, output + self.output()
         return output
 
     def output(self) -> str:
-        """All that programs have written."""
+        """The output of all programs."""
         files = sorted((self.folder / "run/instances").glob("*/std*.txt"))
         return "".join(f"{file.relative_to(self.folder)}:\n{file.read_text()}" for file in files)
 
@@ -97,12 +98,12 @@ class Echo:
         self._going = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(folder,))
         self._thread.start()
-        # The command inherits where our output goes, which pytest catches within a test but not between two: started
-        # later, it would write on the terminal.
+        # The command has to start within this test: it inherits the standard output, which pytest captures within a
+        # test but not between two tests.
         self._going.wait()
 
     def __call__(self, data: Any, settings: dict[str, Any] | None = None) -> titin.Message:
-        """The message that comes out at the other end; raises what sending raised."""
+        """Sends data, and returns the received message. Raises the exception of the send."""
         self._orders.put((data, settings))
         raised = self._sent.get()
         if raised is not None:

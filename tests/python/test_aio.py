@@ -1,4 +1,4 @@
-"""Instances of asyncio: the outcomes of those that wait, on one thread."""
+"""Instances of asyncio: the same results as with waiting instances, on one thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .conftest import pair
 
 
 async def sends(instance):
-    """Far more than the conduit holds."""
+    """Sends far more than the conduit holds."""
     assert await instance.reuse()
     for number in range(200):
         await instance.send("out", np.full(3, number), timestamp=number)
@@ -284,7 +284,7 @@ async def sends_when(go, instance):
 
 
 async def cancelled(awaited):
-    """Cancels a call that is pending."""
+    """Cancels a pending call."""
     task = asyncio.create_task(awaited)
     await asyncio.sleep(0)
     await cancelled_task(task)
@@ -331,7 +331,7 @@ def test_a_cancelled_call_does_not_unbound_the_next_one(stage):
 
 
 def test_a_cancelled_call_is_of_no_cycle(stage):
-    """The manager has heard of it, and is told that it is over."""
+    """The manager has heard of the call, and hears that the call is over."""
     model = Model("cycle")
     model.component("sender", "sender", o_i="out", s="in")
     model.component("receiver", "receiver", o_i="out", s="in")
@@ -344,7 +344,7 @@ def test_a_cancelled_call_is_of_no_cycle(stage):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(instance.receive("in"), 0.5)
         cut.set()
-        # By then the manager has heard of the other one's wait, and has asked both how things stand.
+        # By then the manager has heard of the other instance's wait, and has probed both.
         await asyncio.sleep(1)
         await instance.send("out", 1, timestamp=0)
         return (await instance.receive("in")).data
@@ -384,7 +384,7 @@ def test_a_cancelled_opening_fails_the_run(stage):
     async def gives_up():
         instance = titin.aio.Instance()
         await cancelled(instance.open())
-        # Nobody waits for the end of what holds it.
+        # No other task awaits the task that holds the instance.
         await over.wait()
 
     async def loses(instance):
@@ -416,7 +416,7 @@ def test_a_cycle_of_awaited_calls_is_a_deadlock(stage):
 
 
 def looped():
-    """Whatever the sender sends comes back to it."""
+    """A model in which all data return to the sender."""
     model = Model("loop")
     model.component("sender", "sender", o_i="out", s="in")
     model.component("receiver", "receiver", s="in", o_i="out")
@@ -426,7 +426,7 @@ def looped():
 
 
 async def returns(instance):
-    """What comes, until there is no more."""
+    """Returns every received message to the sender."""
     await instance.reuse()
     instance.skip_checks("it answers")
     for _ in range(3):
@@ -443,7 +443,7 @@ async def gets_while_another_works(instance):
 
     getting = asyncio.create_task(gets())
     for number in range(3):
-        # Work, which lasts longer than a wait of which the manager hears.
+        # Work that lasts longer than a wait that the manager hears of.
         await asyncio.sleep(0.3)
         await instance.send("out", number, timestamp=number)
     return await getting
@@ -501,7 +501,7 @@ with titin.Instance(s=["in"], o_i=["out"], unchecked="it answers") as instance:
 
 
 def test_a_cycle_is_found_beside_a_function_that_works(stage):
-    """The host's own tasks are each for one instance alone."""
+    """Each task that the host has made is for one instance alone."""
     model = looped()
     model.component("third", "third")
     go_on = asyncio.Event()
@@ -562,7 +562,7 @@ def test_a_message_that_nobody_takes_is_told_at_the_end(stage):
 
 
 def test_a_program_of_coroutines(stage):
-    """As `titin run` starts it: the environment says which instance it is."""
+    """As under `titin run`: the environment names the instance."""
     program = """
 import asyncio, titin.aio
 

@@ -36,7 +36,7 @@ DTYPES = [
 
 
 def numbers(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Numbers that are all different, where the type has so many."""
+    """Numbers that are all different, if the type has so many values."""
     size = int(np.prod(shape))
     return (np.arange(size) % 100).astype(dtype).reshape(shape)
 
@@ -94,7 +94,8 @@ def test_transposed_and_broadcast(echo):
 @pytest.mark.parametrize("code", "bBhHiIlLqQefdFD?")
 @pytest.mark.parametrize("dims", [1, 4, 5])
 def test_every_code_of_numpy_aligned_or_not(echo, code, dims):
-    """C's types: several of them are one type of titin. Up to four dimensions go another way than more."""
+    """Covers C's types, several of which are one type of titin. Up to four dimensions take another way than more
+    dimensions."""
     sent = numbers(code, (2, 3, 1, 2, 1)[:dims])
     memory = bytearray(b"x" + sent.tobytes())
     shifted = np.frombuffer(memory, code, offset=1).reshape(sent.shape)
@@ -147,7 +148,7 @@ def test_other_dtypes_are_refused_with_a_hint(echo, data, hint):
         echo(data)
     with pytest.raises(TypeError, match=hint):
         echo({"nested": [data]})
-    # The port is as good as before.
+    # The port works as before.
     assert echo(1).data == 1
 
 
@@ -190,7 +191,7 @@ def test_objects_with_a_buffer(echo):
 
 
 class Tensor:
-    """As torch's or cupy's tensors appear to others."""
+    """An array with DLPack only, like the tensors of torch or cupy."""
 
     def __init__(self, data: np.ndarray[Any, Any], device: int) -> None:
         self.data, self.device = data, device
@@ -214,7 +215,7 @@ def test_dlpack_on_a_device_is_refused(echo):
 
 
 class Interface:
-    """As older libraries' arrays appear."""
+    """An array with the array interface only, like the arrays of older libraries."""
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
         self.data = data
@@ -222,7 +223,7 @@ class Interface:
 
 
 class Convertible:
-    """As a column of pandas appears."""
+    """An array like a column of pandas."""
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
         self.data = data
@@ -315,9 +316,10 @@ with titin.Instance(s=["in", "other"]) as instance:
 
 @pytest.mark.parametrize("left", [0, 20_000_000], ids=["nothing", "a part"])
 def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
-    """As a mapped file whose disk fails: the system refuses it, before or after a part of it is on its way.
+    """Plays a mapped file on a failing disk: the system refuses the memory before or after a part of it has been sent.
 
-    Over tcp, where the system reads it; shared memory is written by the sender itself, which such a file kills.
+    The messages go over tcp, where the system reads the memory. With shared memory the sender itself would read the
+    file, and be killed.
     """
     process = stage.launch(
         pair(), "medium: {receiver.in: tcp}", sender=SENDS_A_FILE.format(left=left), receiver=RECEIVES
@@ -330,7 +332,8 @@ def test_memory_that_cannot_be_read_fails_its_sender(stage, left):
 
 
 def test_index_names_are_sent_by_who_has_sent_plain_arrays_before(stage):
-    """Whether an array has names is asked where somebody has loaded the class for it, which may come late."""
+    """titin checks for names only once the program has loaded the class `Array`. The class may be loaded after the
+    first send."""
     sender = """
 import sys
 import numpy as np

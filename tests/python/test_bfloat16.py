@@ -1,4 +1,4 @@
-"""bfloat16: filters and programs convert it as ml_dtypes does; without ml_dtypes an error says what to install."""
+"""bfloat16: filters and programs convert it as ml_dtypes does. Without ml_dtypes an error says what to install."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cas
 
 
 def converted(stage, array, dtype):
-    """What the filter `astype` makes of an array."""
+    """The result of the filter `astype` for an array."""
 
     def sender(instance):
         while instance.reuse():
@@ -46,12 +46,12 @@ def test_every_pattern_is_the_float32_that_it_stands_for(stage):
 def test_float32_is_rounded_to_the_nearest_and_to_even(stage):
     random = np.random.default_rng(5)
     bits = [random.integers(0, 1 << 32, 1 << 18, dtype=np.uint32)]
-    # Between two neighbours: just below the middle, the middle and just above.
+    # Between two neighbours: just below the middle, the middle, and just above.
     upper = random.integers(0, 0x7F00, 1 << 14, dtype=np.uint32) << 16
     bits += [upper | low for low in (0x7FFF, 0x8000, 0x8001, 0xFFFF)]
     wide = np.concatenate(bits).view(np.float32)
     narrow = wide.astype(bfloat16)
-    # What is finite and beyond bfloat16 is refused by the filter, and infinite with ml_dtypes.
+    # The filter refuses finite numbers beyond bfloat16's range; ml_dtypes makes them infinite.
     fits = np.isfinite(narrow.astype(np.float32)) | ~np.isfinite(wide)
     assert fits.sum() > 300_000
     same(converted(stage, wide[fits], "bfloat16"), narrow[fits])

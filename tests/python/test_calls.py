@@ -1,4 +1,4 @@
-"""How many arguments a function of the user's must be given."""
+"""How many arguments a user's function needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def two(a, b, c=3, *rest, d, e=5, **others): ...
 
 
 class Foreign:
-    """Says nothing about its arguments, as some functions of foreign code."""
+    """A function without a signature, like some functions of foreign code."""
 
     __signature__ = "unknown"
 

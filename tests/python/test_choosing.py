@@ -1,4 +1,4 @@
-"""`last`, `repeat` and `pad` choose by the steps in which messages were sent, whoever is faster, whatever the times."""
+"""`last`, `repeat` and `pad` choose by the steps of sends, whichever program is faster, and whatever the timestamps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def driver(instance: titin.Instance) -> None:
 
 
 def coarse(*sends: int) -> Role:
-    """Sends its state in those steps, and calls the other models in all of them. Its time stands still."""
+    """The coarse model sends its state in these steps, and calls the other models in all steps. Its simulated time
+    stands still."""
 
     def function(instance: titin.Instance) -> None:
         while instance.reuse():
@@ -31,7 +32,7 @@ def coarse(*sends: int) -> Role:
                 if step in sends:
                     instance.send("state", 10 * use + step, timestamp=0.0)
                 for call, answer in [("first", "then"), ("go", "done")]:
-                    # Nobody receives that, so it makes no steps.
+                    # No conduit is connected to this port, so the send counts no step.
                     instance.send("spare", timestamp=0.0)
                     instance.send(call, timestamp=0.0)
                     instance.receive(answer)
@@ -47,7 +48,7 @@ def other(instance: titin.Instance) -> None:
 
 
 def fine(instance: titin.Instance) -> None:
-    """Asks twice in each use."""
+    """The fine model asks twice in each use."""
     while instance.reuse():
         instance.receive("go")
         for _ in range(2):
@@ -57,7 +58,7 @@ def fine(instance: titin.Instance) -> None:
 
 
 def asked(instance: titin.Instance) -> list[int | None]:
-    """What it got of the coarse model's state in each of its uses."""
+    """The states of the coarse model that the asked model got, one for each of its uses."""
     got = []
     while instance.reuse():
         instance.receive("ask")
@@ -67,7 +68,8 @@ def asked(instance: titin.Instance) -> list[int | None]:
 
 
 def nested(*filters: str) -> Model:
-    """The driver calls the coarse model, that two others in turn; whom the second of them asks has the state too."""
+    """The driver calls the coarse model, which calls two models in turn. The second of them calls a model that also
+    gets the state."""
     model = Model("nested")
     model.component("driver", "driver", o_i="call", s="back")
     model.component("coarse", "coarse", f_init="call", o_i="first go state spare", s="then done", o_f="back")
@@ -120,7 +122,8 @@ def test_there_may_be_nothing_to_repeat(stage: Stage) -> None:
 
 
 def late_state(instance: titin.Instance) -> None:
-    """Sends its state in the second step alone, before it waits for what it has called in the first one."""
+    """The coarse model sends its state only in the second step, before it waits for the models that it called in the
+    first step."""
     while instance.reuse():
         instance.receive("call")
         instance.send("go", timestamp=0.0)
@@ -130,7 +133,8 @@ def late_state(instance: titin.Instance) -> None:
 
 
 def reduced(*filters: str) -> Model:
-    """The driver calls the coarse model, whose last state in each use goes to one that is used as often."""
+    """The driver calls the coarse model. The coarse model's last state in each use goes to a model with as many
+    uses."""
     model = Model("reduced")
     model.component("driver", "driver", o_i="call", s="back")
     model.component("coarse", "coarse", f_init="call", o_i="state", o_f="back")
@@ -175,7 +179,7 @@ def test_the_last_message_is_there_as_soon_as_the_steps_are_over(stage: Stage) -
             use = instance.receive("call").data
             instance.send("state", use, timestamp=0.0)
             instance.send("back", timestamp=0.0)
-            # This use is not over yet, but sends nothing more.
+            # This use is not over yet, but the program sends no more in it.
             seen.wait()
 
     def watcher(instance: titin.Instance) -> None:
@@ -223,7 +227,7 @@ def test_what_pad_never_gives_is_counted_in_the_log(stage: Stage) -> None:
             instance.send("back", timestamp=0.0)
 
     def patient(instance: titin.Instance) -> None:
-        """Asks in the last of its uses alone."""
+        """The fine model asks only in the last of its uses."""
         use = 0
         while instance.reuse():
             instance.receive("go")

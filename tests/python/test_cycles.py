@@ -1,4 +1,4 @@
-"""Cycles of waits in which somebody works, which are no deadlocks."""
+"""Cycles of waits in which one program works. Such cycles are no deadlocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def slow(data):
 
 
 def looped():
-    """Whatever the sender sends comes back to it, through a filter that takes its time."""
+    """A model in which all data return to the sender, through a slow filter."""
     model = Model("loop")
     model.component("sender", "sender", o_i="out", s="in")
     model.component("receiver", "receiver", s="in", o_i="out")
@@ -45,11 +45,11 @@ async def light(instance):
 
 @pytest.mark.parametrize("receiver", [answers, light])
 def test_a_filter_at_work_is_of_no_cycle(stage, monkeypatch, receiver):
-    """Its message counts as taken already, while the call that it is for waits still."""
+    """The message of the filter counts as taken already, while the call that receives the message still waits."""
 
     def sender(instance):
         instance.reuse()
-        # Until the manager has heard of the receiver's wait.
+        # Waits until the manager has heard of the receiver's wait.
         time.sleep(0.8)
         instance.send("out", 1, timestamp=0)
         return instance.receive("in").data
@@ -89,10 +89,10 @@ def test_a_message_behind_last_that_nobody_has_looked_at_is_of_no_cycle(stage):
 
     async def other(instance):
         await instance.reuse()
-        # Until the manager has heard of the receiver's wait.
+        # Waits until the manager has heard of the receiver's wait.
         await asyncio.sleep(0.8)
         busy.set()
-        # Work, during which no other task of this event loop looks at anything.
+        # Work that blocks all other tasks of this event loop.
         time.sleep(0.6)
 
     functions = {"driver": driver, "sender": sender, "receiver": receiver, "other": other}

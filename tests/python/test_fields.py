@@ -1,4 +1,4 @@
-"""What the arguments of a field mean: the numbers of titin.h, and NumPy's own answers, beside those of titin.fields."""
+"""The meaning of a field's arguments: titin.fields beside the numbers of titin.h and NumPy's own answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refused(owned, shape, text, kind=titin.UsageError):
         (["block", "even"], [(BLOCK, 0), (EVEN, 0)]),
         (["even", ("cyclic", 2)], [(EVEN, 0), (CYCLIC, 2)]),
         ([[0, 4, 9], "block"], [[0, 4, 9], (BLOCK, 0)]),
-        # Two bounds are those of one block.
+        # Two bounds are the bounds of one block.
         ([[0, 9], np.array([0, 2, 5])], [[0, 9], [0, 2, 5]]),
         ([np.array([0, 9]), np.array([0, 5])], [[0, 9], [0, 5]]),
         (np.array([[0, 4, 9], [0, 2, 5]]), [[0, 4, 9], [0, 2, 5]]),
@@ -128,7 +128,7 @@ def test_indices_are_a_flat_array_of_whole_numbers(numbers, text):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_an_owner_is_asked_for_each_element_and_numbers_are_those_of_memory(order):
-    """NumPy's own array in that order says which element has which number."""
+    """NumPy's own array in the same order gives the number of each element."""
     shape, ranks = (4, 3), 3
     numbers = np.arange(12).reshape(shape, order=order)
     asked = []

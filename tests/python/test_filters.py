@@ -1,4 +1,4 @@
-"""Filters that are Python functions, and those of titin's that change numbers."""
+"""Filters that are Python functions, and titin's filters that change numbers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def receiver(instance):
     return message.data, message.timestamp, message.next_timestamp
 
 
-#: A filter, and what becomes of what: a number that is sent by itself stays one, and arrays keep their rank.
+#: A filter, data, and the result: a single number stays a single number, and arrays keep their rank.
 CHANGES = {
     "scale(2.0, 0.5)": [
         (1, 2.5),
@@ -278,7 +278,7 @@ def test_a_module_that_is_not_there_was_looked_for(stage, monkeypatch):
 
 
 def library(stage, text):
-    """The pair with a filter in a shared library of this program of C, or in one that is not there."""
+    """The pair with a filter in a shared library, which this program in C makes, or which is missing."""
     if text:
         command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", stage.folder / "ours.so"]
         subprocess.run(command, input=text, text=True, check=True)

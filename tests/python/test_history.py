@@ -1,4 +1,4 @@
-"""A program that keeps every view that it was given works by shared memory as by tcp, also where that runs out."""
+"""A program that keeps every received view works with shared memory as with tcp, also when shared memory runs out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python functions as instances: many of one component, some beside programs, several runs in one process."""
+"""Python functions as instances: many instances of one component, some beside programs, several runs in one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import pair
 
 
 def driver(instance):
-    """Sends each member its number, and collects what they answer."""
+    """Sends each member its number, and collects the answers."""
     found = []
     while instance.reuse():
         out = instance.port("out")
@@ -111,7 +111,7 @@ def test_a_function_that_fails_before_it_opens_its_instance(stage, function):
 
 
 class Holder:
-    """Keeps its instance, as a frame of a user's own may."""
+    """Keeps its instance, as an object of a user may."""
 
     def __init__(self, raised=None):
         self.raised = raised
@@ -137,7 +137,7 @@ HOLDERS = [Holder, lambda raised: LaterHolder(raised).plays]
 
 @pytest.mark.parametrize("hold", HOLDERS, ids=["thread", "coroutine"])
 def test_a_function_that_leaves_its_instance_open(stage, hold):
-    """Whatever still holds it, the others do not wait for it."""
+    """Something still holds the instance, yet the other functions do not wait for it."""
     raised, log = stage.fails(hold(None), waits)
     assert isinstance(raised, titin.UsageError)
     assert "the function of sender returned without closing its instance" in str(raised)
@@ -152,7 +152,7 @@ def test_a_function_that_fails_and_leaves_its_instance_open(stage, hold):
 
 
 def test_a_coroutine_function_that_returns_before_its_task_is_done(stage):
-    """How far the task came would depend on when the other functions end."""
+    """The end of the other functions would decide how far the task comes, so an unfinished task is an error."""
     tasks = []
 
     async def sends(instance, sent):
@@ -300,7 +300,7 @@ def test_a_function_that_fails_beside_programs(stage):
 
 
 def test_many_that_do_not_end_are_waited_for_at_once(monkeypatch):
-    """The patience is for all of them together, whatever their number: it must not outlast the manager's."""
+    """The patience is for all threads together, whatever their number: it must not outlast the manager's patience."""
     clock = 0.0
 
     class Stuck:
@@ -315,7 +315,7 @@ def test_many_that_do_not_end_are_waited_for_at_once(monkeypatch):
 
 @pytest.mark.parametrize("echo", [titin.PortClosed, titin.PeerLost, titin.ConnectionFailed])
 def test_of_several_errors_the_one_behind_the_others_is_raised(stage, echo):
-    """Both are raised once the instances are closed, so the run itself has gone well."""
+    """Both functions raise after their instances are closed, so the run itself has gone well."""
 
     def sender():
         with titin.Instance() as instance:
@@ -334,7 +334,7 @@ def test_of_several_errors_the_one_behind_the_others_is_raised(stage, echo):
 
 
 def test_a_function_in_code_of_its_own_is_called_out(stage):
-    """It makes no call of titin's that could tell it that the run has failed."""
+    """The function makes no call of titin that could tell it about the failure of the run."""
     there, left = threading.Event(), []
 
     def sender(instance):
@@ -358,7 +358,8 @@ def test_a_function_in_code_of_its_own_is_called_out(stage):
 
 
 def test_an_instance_that_a_failed_function_holds_is_let_go(stage):
-    """The receiver waits for its messages, and nothing but its end ends the wait."""
+    """The receiver waits for messages of the failed function's instance. Only the end of that instance ends the
+    wait."""
 
     def sender():
         instance = titin.Instance()
@@ -371,7 +372,7 @@ def test_an_instance_that_a_failed_function_holds_is_let_go(stage):
 
 
 def test_a_task_that_would_end_the_process_fails_the_run(stage):
-    """It comes by the event loop, and not by the function that has made the task."""
+    """The event loop raises the SystemExit, and not the function that has made the task."""
 
     async def sender(instance):
         async def leaves():
@@ -386,7 +387,7 @@ def test_a_task_that_would_end_the_process_fails_the_run(stage):
 
 
 def refused(stage, model, functions) -> str:
-    """Why a run could not begin."""
+    """Reasons why a run could not begin."""
     with pytest.raises(titin.UsageError, match="could not begin") as raised:
         titin.run(model, functions, run_dir=stage.folder / "run")
     return str(raised.value)
@@ -442,7 +443,7 @@ def test_runs_after_and_beside_each_other(stage):
 
 
 def test_relative_paths_of_a_model_begin_in_the_current_directory(stage, monkeypatch):
-    """Of programs, filters, files that are staged, and files of sources."""
+    """Relative paths of programs, filters, staged files, and files of sources."""
     monkeypatch.chdir(stage.folder)
     (stage.folder / "bin").mkdir()
     program = stage.folder / "bin/doubles"
@@ -476,7 +477,7 @@ def test_relative_paths_of_a_model_begin_in_the_current_directory(stage, monkeyp
 
 
 def test_files_with_functions(stage):
-    """Several files, merged, and a path as text."""
+    """Runs several files, merged, and a path given as text."""
     model = ensemble(4)
     settings, model.settings = model.settings, {}
     model.write(stage.folder / "model.ymmsl")

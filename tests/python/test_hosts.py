@@ -80,7 +80,7 @@ def test_coroutines_on_one_thread(tmp_path):
 
 
 def test_what_titin_imports_is_there_before_any_function_begins(tmp_path):
-    """Two threads that import NumPy at once, by different modules of it, may get one that is not complete."""
+    """Two threads that import different modules of NumPy at once may get an incomplete NumPy."""
     begins = "def driver():\n    print(sorted({'numpy', 'numpy.typing', 'titin.aio'} & {*sys.modules}))"
     parts = PARTS.replace("import titin", "import sys, titin").replace("def driver():", begins)
     code, said = run(tmp_path, COROUTINES, parts=parts)
@@ -126,7 +126,7 @@ def test_what_cannot_be_run_is_told_first(tmp_path, member, why):
 
 
 def check(folder, model):
-    """What `titin check` says of a model."""
+    """The problems that `titin check` finds in a model."""
     (folder / "model.ymmsl").write_text(model)
     command = [TITIN, "check", "--json", "model.ymmsl"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
@@ -136,7 +136,7 @@ def check(folder, model):
 def test_functions_that_are_not_on_this_host_are_warned_of(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS.replace("MEMBER", THREADS))
     assert check(tmp_path, MODEL) == []
-    # Whatever it may get from elsewhere may be there.
+    # The function may come from the other module, so no problem is reported.
     (tmp_path / "stars.py").write_text("from numpy import *\nraise ValueError('nobody imports it to look')")
     assert check(tmp_path, MODEL.replace("parts:driver", "stars:driver")) == []
     for function, why in {

@@ -1,4 +1,4 @@
-"""What an instance knows, and how it ends."""
+"""The properties of an instance, and its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .conftest import pair
 
 
 def alone(function):
-    """A role for the sender while the receiver does nothing."""
+    """A role for the sender, while the receiver does nothing."""
 
     def sender(instance):
         while instance.reuse():
@@ -219,7 +219,8 @@ def test_what_is_left_when_nothing_is_checked_is_in_the_log(stage):
         with titin.Instance(s="in other", unchecked="only the first one counts") as instance:
             instance.reuse()
             assert instance.receive("in").data == 0
-            # Sent behind the others, which are there by now: within a process nothing is on its way.
+            # The message on `other` was sent after the others, so they have come by now: within a process no message is
+            # on its way.
             instance.receive("other")
 
     model = pair()
@@ -246,7 +247,7 @@ def test_who_exits_with_its_instance_open_is_told_so(stage, given, call):
         sys.exit(*given)
 
     raised, log = stage.fails(sender, idle)
-    # A SystemExit would end the caller, without a word and perhaps with 0.
+    # A SystemExit would end the caller without a word, perhaps with exit code 0.
     assert type(raised) is titin.Error
     assert str(raised) == f"the function of sender called sys.exit({call}), which ends no function: return from it"
     assert isinstance(raised.__cause__, SystemExit)
@@ -291,7 +292,8 @@ def test_the_check_can_be_switched_off_with_a_reason(stage):
 
 
 def test_times_may_differ_from_what_was_announced_where_nothing_is_checked(stage):
-    """The log warns of it (nothing is dropped for it), but not an instance that has said why it does as it does."""
+    """The log has a warning (no message is dropped), but not for an instance that has switched the checks off with a
+    reason."""
 
     def play(folder, *reasons):
         def sender(instance):
@@ -500,7 +502,7 @@ def test_waiting_lets_other_threads_run(stage):
         while instance.reuse():
             thread = threading.Thread(target=lambda: [beats.append(time.monotonic()) for _ in range(100)])
             thread.start()
-            # Without the GIL given back, neither the thread nor the sender could go on.
+            # If the call kept the GIL, neither the thread nor the sender could go on.
             instance.receive("in")
             thread.join()
 
@@ -520,7 +522,7 @@ def test_two_threads_at_one_port_are_detected(stage):
         found = []
 
         def receive():
-            """Receives; whoever of the two comes second is told so."""
+            """Receives. The second of the two threads gets an error."""
             while not found:
                 try:
                     found.append(instance.receive("in", timeout=0.001).data)
@@ -553,7 +555,7 @@ def test_closing_while_another_thread_waits_is_refused(stage):
 
     def receiver(instance):
         def receive():
-            # Whichever of the two threads comes second is refused; this one comes again.
+            # The second of the two threads is refused. This thread then calls again.
             while not found:
                 with contextlib.suppress(titin.UsageError):
                     found.append(instance.receive("in").data)
@@ -563,7 +565,7 @@ def test_closing_while_another_thread_waits_is_refused(stage):
         while instance.reuse():
             thread.start()
             while not refused.is_set():
-                # Until the thread is in its call nothing is at the port.
+                # No message has come before the thread is in its call.
                 try:
                     assert instance.try_receive("in") is None
                 except titin.UsageError:
@@ -651,7 +653,7 @@ def test_arguments_that_cannot_be_are_errors_of_titin(stage):
         for text, call in wrong.items():
             with pytest.raises(titin.Error, match=text):
                 call()
-        # What is for people is taken as it comes.
+        # Objects that are shown to people are taken in any form.
         instance.log("warning", "lone \ud800 and \0")
 
     stage.play(alone(odd), idle)

@@ -1,4 +1,4 @@
-"""Ctrl-C: wherever a program waits it ends, with KeyboardInterrupt, and nothing is left behind."""
+"""Ctrl-C: wherever a program waits, it ends with KeyboardInterrupt, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from titin.model import Model
 
-#: A partner that waits for what does not come; with a deadline, as two that wait for each other without are told so.
+#: A partner that waits for a message that does not come. It waits with a deadline, since two endless waits would be a
+#: deadlock.
 PATIENT = """
 import contextlib
 import pathlib
@@ -83,7 +84,7 @@ def programs_of(run: Path) -> dict[str, int]:
 
 
 def talkers() -> Model:
-    """A pair, each of whom may wait for the other, with room for one message."""
+    """A pair with room for one message, in which each side may wait for the other."""
     model = Model("pair")
     model.component("sender", "sender", o_i="out spare", s="back")
     model.component("receiver", "receiver", s="in other", o_i="reply")
@@ -94,7 +95,7 @@ def talkers() -> Model:
     return model
 
 
-#: The receiver declares its end only once the sender was interrupted, as that waits for it.
+#: The receiver declares its end only after the sender was interrupted, because the sender waits for the declaration.
 SENDS_FIELD = """
 import pathlib
 import threading
@@ -150,7 +151,7 @@ def test_a_field_that_was_interrupted_is_sent_again_before_another(stage):
 
 @pytest.mark.parametrize("where", ["receive", "send"])
 def test_a_program_of_a_run(stage, where):
-    """A signal to one program: it raises KeyboardInterrupt, and the run fails by it."""
+    """Sends a signal to one program: the program raises KeyboardInterrupt, and its failure ends the run."""
     role, text = ("sender", SENDS) if where == "send" else ("receiver", RECEIVES)
     other, port = ("receiver", "other") if where == "send" else ("sender", "back")
     process = stage.launch(talkers(), **{role: text, other: PATIENT.format(port=port)})
@@ -167,7 +168,7 @@ def test_a_program_of_a_run(stage, where):
 
 
 def test_a_run_at_a_terminal(stage):
-    """A signal to the command and all that share its terminal."""
+    """Sends a signal to the command and to all processes of its terminal."""
     process = stage.launch(talkers(), sender=PATIENT.format(port="back"), receiver=RECEIVES)
     await_file(stage.folder / "run/instances/receiver/workdir/waiting", process)
     os.killpg(process.pid, signal.SIGINT)
@@ -239,7 +240,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("to", ["one", "all"])
 @pytest.mark.parametrize("how", ["waits", "computes", "programs"])
 def test_a_run_from_python(stage, how, to):
-    """The main thread waits in titin.run; at a terminal the signal comes to the command that it has started too."""
+    """The main thread waits in titin.run. At a terminal, the command that titin.run has started gets the signal,
+    too."""
     model = talkers()
     for name, text in {"sender": PATIENT.format(port="back"), "receiver": RECEIVES}.items():
         model.program(name, sys.executable, [str(stage.program(name, text))])
@@ -299,13 +301,13 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a manager that answers nobody."""
+    """The address of a manager that gives no answer."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"tcp:127.0.0.1:{listener.getsockname()[1]}"
 
 
 def test_a_program_that_has_not_joined(stage, silent):
-    """The manager is there but does not answer."""
+    """The manager accepts the connection but does not answer."""
     variables = {"TITIN_MANAGER": silent, "TITIN_INSTANCE": "sender", "TITIN_SECRET": "00" * 32}
     process = subprocess.Popen(
         [sys.executable, stage.program("joins", JOINS)],

@@ -1,4 +1,4 @@
-"""How a program that is started by hand finds its run."""
+"""How a program that the user starts finds its run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ with titin.Instance() as instance:
 print(*known())
 """
 
-#: One that fails leaves the secret there for the next.
+#: A failed attempt leaves the secret in place for the next attempt.
 ATTEMPT = """
 try:
     titin.Instance(o_i=["1wrong"])
@@ -38,7 +38,7 @@ except titin.UsageError:
 
 @pytest.mark.parametrize("attempt", ["", ATTEMPT], ids=["once", "again"])
 def test_the_secret_leaves_the_environment(stage, manage, attempt):
-    """Of this process, of its ``os.environ``, and so of its children."""
+    """The secret leaves the environment of this process, its ``os.environ``, and so the environment of its children."""
     manager = manage(pair().text())
     connection = json.loads(manager.connection.read_text())
     program = stage.program("program", PROGRAM.format(attempt=attempt))
@@ -107,7 +107,7 @@ def test_two_instances_by_one_secret(stage, manage):
 
 @pytest.mark.parametrize("manager", [b"/tmp/\xff", b"/dev/zero"], ids=["bytes", "endless"])
 def test_what_cannot_be_a_connection_file_is_told(manager):
-    """By a process that may take 4 GB, which one without an end would fill."""
+    """A process that may use 4 GB opens the instance: reading an endless file would fill that memory."""
     program = "import resource, titin\nresource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\ntitin.Instance()"
     environment = os.environb | {b"TITIN_INSTANCE": b"alone", b"TITIN_MANAGER": manager}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Arrays in each layout in memory: each element finds its place, and arrays whose elements overlap are refused."""
+"""Arrays in each memory layout: each element finds its place, and arrays with overlapping elements are refused."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_elements_that_share_memory_are_sent_and_not_received_into(stage, stride
                 with pytest.raises(titin.UsageError, match="elements that share memory"):
                     receive(target)
                 np.testing.assert_array_equal(target, overlapping())
-                # It is still there.
+                # The message is there still.
                 got.append(np.zeros((3, 4)))
                 receive(got[-1])
         return got

@@ -1,4 +1,4 @@
-"""Loans: arrays in memory of titin's, sent from where they lie."""
+"""Loans: arrays in memory that titin lends, sent without a copy."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_a_loan_is_frozen_once_it_was_sent(stage):
                 array[0] = 2.0
             with pytest.raises(ValueError, match="WRITEABLE"):
                 array.flags.writeable = True
-            # As it is, whole, and a part of it, which is copied.
+            # The loan is sent unchanged, as a whole, and then a part of the loan, which is copied.
             instance.send("out", array, timestamp=1)
             instance.send("out", array[:50], timestamp=2)
-            # Its memory is not used again while it lives.
+            # The memory of a loan is not used again while the loan lives.
             others = [instance.loan("out", (100, 100), float) for _ in range(20)]
             for other in others:
                 other[:] = 3.0

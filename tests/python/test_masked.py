@@ -1,4 +1,4 @@
-"""Masked arrays are refused wherever the values under the mask would go along."""
+"""Masked arrays are refused wherever the values under the mask would be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions that are built in Python: both titin and the ymmsl package accept them."""
+"""Descriptions built in Python: both titin and the ymmsl package accept them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from oracle import resolved, timelines, verdict  # noqa: E402
 
 
 def check(model, folder, *, strict=True):
-    """The file as YAML, once `titin check` and the ymmsl package have accepted it."""
+    """The file as YAML, after `titin check` and the ymmsl package have accepted the file."""
     path = folder / "model.ymmsl"
     model.write(path)
-    # Strict is as the package is: components that step together have to be named.
+    # Strict mode is like the package: components that step together have to be named.
     command = [TITIN, "check", "--by-hand", *["--strict"] * strict, path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -157,7 +157,7 @@ def test_a_network_from_graphml(tmp_path, kind):
 
 
 def test_a_way_back_of_its_own(tmp_path):
-    """What a directed graph says of the way back counts."""
+    """The attributes of a directed graph's edge for the way back are used."""
     back = '<edge source="sea" target="weir"><data key="d2">90</data></edge>'
     (tmp_path / "canals.graphml").write_text(GRAPHML.format(kind="directed", more=back))
     model = Model("canals")
@@ -192,7 +192,7 @@ def test_networks_of_networkx(tmp_path):
 
 
 def test_a_network_of_any_graph(tmp_path):
-    """Of a graph of networkx two methods are needed, and no more."""
+    """A graph needs two methods of networkx, and no others."""
 
     class Two:
         def nodes(self, data):
@@ -215,7 +215,7 @@ def test_a_graph_without_networkx_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_a_network_is_run(tmp_path):
-    """Each node learns the largest number in the network, as many steps as it has nodes."""
+    """Each node learns the largest number in the network, in as many steps as there are nodes."""
     model = Model("net")
     nodes = {name: {"mine": number} for number, name in enumerate("abcde")}
     graph = networkx.Graph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "e")])
@@ -244,7 +244,7 @@ def test_two_names_alike_are_refused():
 
 
 def micro() -> Model:
-    """A model that is the implementation of a component: two that step together, and one that follows."""
+    """A model that implements a component: two components that step together, and one that follows."""
     inner = Model("micro", description="the small scale")
     inner.port("f_init", "start")
     inner.port("o_f", "end")
@@ -385,7 +385,7 @@ def test_multiplicity_settings_programs_and_resources(tmp_path):
     model.titin = {"scales": {"driver": {"dt": "1 h"}}, "grace": "2 s"}
     path = tmp_path / "model.ymmsl"
     model.write(path)
-    # The package does not know our own section.
+    # The package does not know titin's own section.
     del model.titin["scales"], model.titin["grace"]
     written = check(model, tmp_path)
     assert written["models"]["many"]["components"]["member"]["multiplicity"] == [2, 3]
@@ -413,7 +413,7 @@ def test_ports_that_only_the_program_lists(tmp_path):
 
 
 def test_ports_that_nothing_lists():
-    """What conduits use are ports of a program elsewhere; the key is there where none is used."""
+    """Components whose ports appear in conduits have no key `ports`; a component without conduits has the key."""
     model = Model("open")
     for name in ("macro", "micro", "alone"):
         model.component(name, "elsewhere")

@@ -25,7 +25,7 @@ def called(**conduits: str) -> Model:
 
 
 def micro(instance):
-    """Says what it knows."""
+    """A micro model that answers with the settings that it has."""
     inputs = [port for port in instance.ports.values() if port.operator == "f_init"]
     while instance.reuse():
         for port in inputs:
@@ -35,7 +35,7 @@ def micro(instance):
 
 
 def play(stage, model, driver):
-    """What the micro model has answered."""
+    """The answers of the micro model."""
     answers = []
 
     def calls(instance):
@@ -50,7 +50,7 @@ def play(stage, model, driver):
 
 
 def test_a_map_on_muscle_settings_in(stage):
-    """Each use has its own; what goes out carries it on."""
+    """Each use has an overlay of its own. Messages that the use sends carry the overlay on."""
 
     def driver(instance, step):
         settings = [{"k": 2.5}, {"micro.k": 3, "k": 7.0, "micro.label": "from the driver"}, {}][step]
@@ -146,7 +146,7 @@ def test_what_is_no_mapping_is_refused(stage):
 
 
 def test_settings_are_found_as_by_muscle3(stage):
-    """Name by name, from the most specific to the least, each in the overlay first."""
+    """Settings are looked up by name, from the most specific name to the least, each first in the overlay."""
     manager = pytest.importorskip("libmuscle.settings_manager", reason="the oracle, a package for tests only")
     from ymmsl.v0_2 import Reference, Settings
 
@@ -206,7 +206,7 @@ def test_settings_are_found_as_by_muscle3(stage):
 
 
 def test_a_name_that_leads_nowhere_is_warned_of_once(stage):
-    """One of another component of the run is right, since overlays travel on."""
+    """A setting of another component of the run is right in an overlay, because overlays travel on."""
 
     def driver(instance, step):
         instance.send("a", {"micr.k": step, "micro[0].k": 1, "driver.k": 2}, timestamp=float(step))

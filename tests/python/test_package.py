@@ -1,4 +1,4 @@
-"""The package serves other build systems, and says what it has."""
+"""The package serves other build systems, and shows its parts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_lists_are_in_the_order_of_the_header():
 
 
 def test_errors_have_the_same_numbers_everywhere():
-    """In the header, in Python, in C++ and in the table of the docs."""
+    """The errors in the header, in Python, in C++ and in the table of the docs."""
     header = {name: number for name, number in numbers().items() if name == "TITIN_OK" or "_ERROR_" in name}
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|([^|]*)\|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
     assert {name: int(number) for number, name, _ in rows} == header
@@ -170,7 +170,7 @@ def test_all_names_are_listed():
 
 
 def test_the_name_of_a_wheel_for_this_machine_says_so():
-    """The one of `make build`, which is linked with what this machine has; pip installs it all the same."""
+    """The wheel of `make build`, which is linked with this machine's libraries. pip installs it all the same."""
     spec = importlib.util.spec_from_file_location("wheel", ROOT / "tools" / "wheel.py")
     wheel = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(wheel)

@@ -1,4 +1,4 @@
-"""MUSCLE3's own tools read a profile of titin's: its ``ProfileDatabase``, and ``muscle3 profile``."""
+"""MUSCLE3's own tools read a profile of titin: its ``ProfileDatabase``, and ``muscle3 profile``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with titin.Instance(f_init="in", o_f="final") as instance:
         instance.send("final", message.data, timestamp=message.timestamp)
 """
 
-#: What MUSCLE3 keeps of every instance, in order, and of every message that is received, in order.
+#: The events that MUSCLE3 keeps of every instance, and of every received message, in order.
 LIFE = ["REGISTER", "CONNECT", "SHUTDOWN_WAIT", "DISCONNECT_WAIT", "SHUTDOWN", "DEREGISTER"]
 WITHIN = ["RECEIVE_WAIT", "RECEIVE_TRANSFER", "RECEIVE_DECODE"]
 
@@ -59,7 +59,7 @@ def profile(stage: Stage, trace: bool = False, micro: str = MICRO, status: int =
 
 
 def rows(path: Path, *types: str) -> list[tuple[str, str, int, int]]:
-    """Instance, type, start and stop of the events of these types, as they were written."""
+    """Instance, type, start and stop of the events of these types, in the order of writing."""
     with sqlite3.connect(path) as database:
         marks = ", ".join("?" * len(types))
         sql = f"SELECT instance, type, start_time, stop_time FROM all_events WHERE type IN ({marks})"
@@ -67,14 +67,14 @@ def rows(path: Path, *types: str) -> list[tuple[str, str, int, int]]:
 
 
 def plots(path: Path) -> None:
-    """``muscle3 profile`` draws all that it has."""
+    """Runs ``muscle3 profile`` with every kind of drawing."""
     command = [Path(sys.executable).with_name("muscle3"), "profile", "--instances", "--resources", "--timeline", path]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MPLBACKEND": "agg"})
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def stats(path: Path) -> dict[str, tuple[float, float, float]]:
-    """Seconds that each instance ran, communicated and waited, if ProfileDatabase finds nothing amiss."""
+    """Seconds that each instance ran, communicated and waited, if ProfileDatabase accepts the file."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with libmuscle.ProfileDatabase(path) as database:
@@ -83,7 +83,7 @@ def stats(path: Path) -> dict[str, tuple[float, float, float]]:
 
 
 def lives(path: Path) -> dict[str, list[str]]:
-    """What each instance did to join and leave; each begins where the one before it has ended, or later."""
+    """The events of each instance that joins and leaves. Each event begins where the previous event ended, or later."""
     found: dict[str, list[str]] = {}
     ends: dict[str, int] = {}
     for name, kind, start, stop in rows(path, *LIFE):
@@ -118,7 +118,7 @@ def test_a_trace_tells_waiting_and_decoding_within_each_receive(stage):
         for at in range(0, 20, 4):
             *within, (kind, start, stop) = received[name][at : at + 4]
             assert [row[0] for row in within] == WITHIN and kind == "RECEIVE"
-            # One begins where the other ends, and together they fill the receive.
+            # Each event begins where the previous one ends, and together they fill the receive.
             edges = [start, *(edge for row in within for edge in row[1:]), stop]
             assert edges == sorted(edges) and edges[::2] == edges[1::2]
     assert all(kinds[0] == "REGISTER" and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
@@ -135,7 +135,7 @@ def test_a_trace_tells_waiting_and_decoding_within_each_receive(stage):
 def test_a_run_that_failed_can_be_looked_at_too(stage, fault, trace):
     path = profile(stage, trace, micro=MICRO.replace("instance.send", f"{fault}; instance.send"), status=1)
     killed = "kill" in fault
-    # Nobody can tell when an instance has left that was killed.
+    # No event tells when a killed instance has left.
     assert set(lives(path)) == ({"macro"} if killed else {"macro", "micro"})
     assert all(kinds[:2] == LIFE[:2] and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The ways to receive: with patience, without, from several ports, into memory of one's own, by slot."""
+"""The ways to receive: with a time limit, without waiting, from several ports, into memory of the program, by slot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sends(*messages):
 
 
 def once(receive):
-    """A receiver that does this in each use."""
+    """A receiver that calls the function in each use."""
 
     def receiver(instance):
         found = None
@@ -160,7 +160,7 @@ def test_memory_that_does_not_fit_is_refused(stage, room, text):
             instance.receive_into("in", room)
         assert text in str(raised.value)
         assert not room.any()
-        # It is still there, for whichever call comes next.
+        # The message is there still, for the next call.
         with pytest.raises(titin.TypeMismatch):
             instance.receive_into("in", room)
         if room.dtype == np.float32:
@@ -227,10 +227,10 @@ def test_what_helps_where_the_bytes_of_an_array_are_in_another_order(stage, way)
         def fill(room):
             return field.receive(room) if field else instance.receive_into("in", room)
 
-        # A copy would be filled, and thrown away.
+        # titin would fill a copy of the object, and the copy would be thrown away.
         with pytest.raises(titin.TypeMismatch, match=r"cannot receive into .*; receive into another one") as raised:
             fill(array)
-        # What it says is done to the letter.
+        # The test runs the code that the text of the error advises.
         code = str(raised.value).partition("another one, ")[2].removesuffix(" swaps them")
         make, copy = code.split(", and ")
         names = {"numpy": np, "array": array}
@@ -243,7 +243,7 @@ def test_what_helps_where_the_bytes_of_an_array_are_in_another_order(stage, way)
 
 
 def fan(members: int) -> Model:
-    """A sender with vector ports, and members."""
+    """A model of a sender with vector ports, and members."""
     model = Model("fan")
     model.component("sender", "sender", o_i="out", s="back")
     model.component("receiver", "receiver", f_init="in", o_f="out", multiplicity=members)
@@ -297,7 +297,7 @@ def test_any_port_and_slot(stage):
 
 @pytest.mark.parametrize("together", [lambda *ports: ports, lambda *ports: [[*ports]], lambda *ports: [ports]])
 def test_any_of_several_ports_by_name_or_handle(stage, together):
-    """One by one, in a list, in a tuple."""
+    """Ports are given one by one, in a list, in a tuple."""
     model = pair()
     model.conduit("sender.spare", "receiver.other")
 

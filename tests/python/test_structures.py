@@ -149,7 +149,7 @@ def test_messages_show_what_they_are(echo):
 
 
 def test_data_that_there_is_no_memory_for_are_named_by_their_size(echo):
-    """More than any process can address, without any of it."""
+    """A size beyond any process's memory, without the data."""
     huge = np.broadcast_to(np.zeros(1), (2**45,))
     for data in (huge, {"huge": huge}):
         with pytest.raises(titin.OutOfMemory, match=f"no memory for a message of {8 * 2**45} bytes"):

@@ -1,4 +1,4 @@
-"""Submodels in a frame, and when their steps end."""
+"""Submodels in a frame, and the end of their steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from titin.model import Model
 
 
 class Frame(titin.Submodel):
-    """Notes what is called, and when."""
+    """Notes the calls, and their times."""
 
     o_i = "out"
 

@@ -20,9 +20,9 @@ from .test_instance import alone, idle
 pint = pytest.importorskip("pint", reason="the oracle, a package for tests only: make setup installs it")
 
 NUMBER = 3.7
-# What is as near as products of rounded factors come.
+# Products of rounded factors are accurate to this.
 NEAR = {"rel": 1e-14, "abs": 0}
-# Here a gigayear, the astronomical unit and ten years; in Pint a gray, an absorbance unit and a factor of ten.
+# In titin: a gigayear, the astronomical unit and ten years. In Pint: a gray, an absorbance unit and a factor of ten.
 ELSEWHERE = {"Gy", "AU", "decade", "decades"}
 
 
@@ -40,20 +40,20 @@ def table(*kinds: str) -> list[Row]:
 
 
 def units() -> dict[str, tuple[Row, str]]:
-    """Every unit as it may be written, with its row and Pint's name."""
+    """Every unit in every spelling, with its row and Pint's name."""
     units = {name: (row, row.pint) for row in table() for name in row.names}
     for prefix in table("prefix"):
         for row in table("with prefixes"):
             for name in (written + name for written in prefix.names for name in row.names):
-                # A name goes before what a prefix would make of another: ft is a foot.
+                # A name goes before a prefix with another name: ft is a foot.
                 units.setdefault(name, (row, prefix.pint + row.pint))
     return units
 
 
 def registry() -> Any:
-    """Pint's units, but for two: the parsec of the IAU, by the angle, and the international fathom.
+    """Pint's units, except two: the parsec of the IAU, by the angle, and the international fathom.
 
-    Pint takes the angle's tangent, and feet of the United States' survey.
+    Pint computes the parsec by the angle's tangent, and the fathom from feet of the United States' survey.
     """
     registry = pint.UnitRegistry(on_redefinition="ignore")
     registry.define("parsec = 648000 / π * astronomical_unit = pc")
@@ -128,7 +128,7 @@ def test_names_mean_in_pint_what_they_mean_here():
 
 
 def test_products_are_converted_as_by_pint(stage):
-    """Of each pair of neighbours in the table: one by the other, with powers."""
+    """Converts each pair of neighbours in the table into each other, with powers."""
     oracle = registry()
     products = [(one, other) for one, other in pairwise(table()) if one.si != other.si]
 

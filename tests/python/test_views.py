@@ -1,4 +1,5 @@
-"""Views of received data live as long as anybody holds one: past close(), past the sender's end, in forked workers."""
+"""Views of received data live as long as the program holds one: past close(), past the sender's end, in forked
+workers."""
 
 from __future__ import annotations
 
@@ -198,7 +199,7 @@ def test_children_of_multiprocessing(stage, method):
 
 
 def test_views_of_other_kinds_live_as_long(stage):
-    """What shares the memory of a view keeps it, past the message, the view and the instance."""
+    """Objects that share the memory of a view keep the memory, past the message, the view and the instance."""
 
     def sender(instance):
         while instance.reuse():
@@ -227,7 +228,7 @@ def test_views_of_other_kinds_live_as_long(stage):
 
     kept = stage.play(sender, receiver)["receiver"]
     gc.collect()
-    # Memory that had been let go would be overwritten by these.
+    # These arrays would overwrite memory that had been freed.
     crowd = [np.full(30_000, 99) for _ in range(20)]
     assert [int(np.asarray(one).max()) for one in kept[:5]] == [0, 1, 2, 3, 4]
     assert [int(np.asarray(one).min()) for one in kept[:5]] == [0, 1, 2, 3, 4]
@@ -239,7 +240,7 @@ def test_views_of_other_kinds_live_as_long(stage):
 
 
 def test_views_are_sent_on(stage):
-    """What was received may be sent again as it is, or through DLPack or a memoryview."""
+    """A received array may be sent again unchanged, or through DLPack or a memoryview."""
     model = pair()
     model.component("end", "end", s="in")
     model.conduit(model.components["receiver"].port("o_i", "on"), "end.in")
@@ -283,7 +284,7 @@ def test_ten_thousand_messages_held(stage):
 
 
 def test_memory_goes_back_when_the_last_view_does(stage):
-    """A hundred messages of 20 MB pass through far less memory, if none is held."""
+    """A hundred messages of 20 MB pass through far less memory, if the program holds none of them."""
 
     def sender(instance):
         data = np.zeros(20_000_000, "u1")
@@ -309,7 +310,7 @@ def test_memory_goes_back_when_the_last_view_does(stage):
 
 
 def resident() -> int:
-    """Memory of this process."""
+    """The memory of this process, in bytes."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -323,7 +324,7 @@ def test_messages_are_not_pickled_but_their_data_are(echo):
 
 
 def available() -> int:
-    """Memory that may be used without swapping."""
+    """Memory that may be used without swapping, in bytes."""
     with open("/proc/meminfo") as meminfo:
         sizes = dict(line.split(":") for line in meminfo)
     return int(sizes["MemAvailable"].split()[0]) * 1024

@@ -24,8 +24,8 @@ inline Options ranks(Options options = Options()) {
     return mpi::ranks(GA_MPI_Comm_pgroup_default(), std::move(options));
 }
 
-/// A global array that a port carries as a whole; each process sends or receives the part that it owns. All processes make these
-/// calls together. Sending and receiving begin and end with GA_Sync.
+/// A global array that a port carries as a whole. Each process sends or receives the part that the process owns. All
+/// processes make these calls together. Sending and receiving begin and end with GA_Sync.
 class Field {
 public:
     Field(const Port &port, int g_a) : array_(g_a), raw_(nullptr, titin_field_free) {
@@ -44,8 +44,8 @@ public:
     Stamps receive(std::chrono::duration<Rep, Period> timeout) {
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count());
     }
-    /// Receives the version at or before a simulated time of a field that is pulled. Throws Evicted if that version is not kept,
-    /// and PortClosed if none of that time will come.
+    /// Receives the version at or before a simulated time of a field that is pulled. Throws Evicted if the version is not
+    /// kept, and PortClosed if no version of that time will come.
     Stamps receive_at(double at) { return receive_within(at, TITIN_WAIT); }
     /// The same; throws Timeout after the time given.
     template <class Rep, class Period>

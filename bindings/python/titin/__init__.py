@@ -82,7 +82,8 @@ __all__ = [
     "run",
 ]
 
-# Modules that are imported at first use: `import titin` loads neither NumPy nor others that a program may never need.
+# Modules that are imported at first use: `import titin` loads neither NumPy nor any other module that a program may
+# never need.
 _LATER = {
     "Array": "data",
     "Boxes": "fields",

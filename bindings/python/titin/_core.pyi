@@ -14,13 +14,13 @@ _T = TypeVar("_T")
 _Value = str | int | float | bool | list[int] | list[float] | list[list[float]]
 
 class Field:
-    """Arrays that are spread over the ranks of an instance, and travel by one of its ports: :meth:`Instance.field`."""
+    """Arrays spread over the ranks of an instance, which travel by one of its ports: :meth:`Instance.field`."""
 
     @property
     def extents(self) -> tuple[int, ...]:
         """The shape of an array on this rank, with the halo.
 
-        Raises :class:`titin.UsageError` where arrays are flat, since the rank has several boxes, or indices of more
+        Raises :class:`titin.UsageError` where arrays are flat, because the rank has several boxes, or indices of more
         than one dimension.
         """
 
@@ -34,53 +34,55 @@ class Field:
     def send(self, *arrays: Any, timestamp: float, next_timestamp: float | None = None) -> None:
         """Sends this rank's part of each array to the receivers that the description couples at this step.
 
-        All ranks call this together. Returns when the arrays may be changed; waits until the other end has declared the
-        field, and while a buffer is full. For a receiver that pulls a version is kept. Raises as
-        :meth:`Instance.send`, and :class:`titin.TypeMismatch` if the two ends do not fit each other.
+        All ranks call this together. The call waits until the other end has declared the field, and while a buffer is
+        full. Once the call has returned, the arrays may be changed. For a receiver that pulls, titin keeps a version of
+        the field. Raises as :meth:`Instance.send`, and :class:`titin.TypeMismatch` if the two ends do not fit each
+        other.
         """
 
     def receive(self, *arrays: Any, at: float | None = None, timeout: float | None = None) -> Stamps | None:
-        """Receives this rank's part into each array, and writes no other element, the halo neither.
+        """Receives this rank's part into each array, and writes no other element, not even the halo.
 
-        A field that is pulled (``titin: fields`` in the description) comes in the version at or before the simulated
-        time ``at``, which is known once the sender has passed that time; without ``at`` in the latest version. If the
-        description couples nothing at this step, the call writes nothing and returns None.
+        Of a field that is pulled (``titin: fields`` in the description) the call receives the version at or before the
+        simulated time ``at``, or without ``at`` the latest version. The version for ``at`` is known once the sender has
+        passed that time. If the description couples nothing at this step, the call writes nothing and returns None.
 
         All ranks call this together. Raises as :meth:`Instance.receive`, :class:`titin.Evicted` for a version that the
         sender does not keep, :class:`titin.PortClosed` if no version of that time will come, and
         :class:`titin.UsageError` for arrays whose elements share memory.
 
-        Once ``timeout`` is over, a part of the field may have come: make the call again with the same arrays. In an
+        When ``timeout`` is over, a part of the field may have come: make the call again with the same arrays. In an
         instance of several ranks the timeout is for the announcement by rank 0 of the sender, so that all ranks get the
         same result.
         """
 
     def withdraw(self) -> None:
-        """For the sender: no more fields follow, and all versions are given up. For receivers the port is closed.
+        """For the sender: no more fields follow, and all versions are given up. The port of the receivers is closed.
 
         All ranks call this together. Raises as :meth:`Instance.send`.
         """
 
 class Instance:
-    """One running copy of a program, as it takes part in a run.
+    """One running copy of a program, as part of a run.
 
-    Opening joins the run that the environment names (``titin run`` sets it) and waits for the manager's answer. Ports
-    are named by operator; ``name[]`` is a vector port. Without names the ports are those of the description. The order
-    of calls is checked against the submodel execution loop where operators are declared; ``unchecked="why"`` switches
-    the check off, and the reason goes to the run's log. ``name`` and ``manager`` take the place of ``TITIN_INSTANCE``
-    and ``TITIN_MANAGER`` in the environment.
+    Opening joins the run that the environment names (``titin run`` sets the environment) and waits for the manager's
+    answer. Ports are given by operator; ``name[]`` is a vector port. Without given ports, the ports are those of the
+    description. Where operators are declared, the order of calls is checked against the submodel execution loop;
+    ``unchecked="why"`` switches the check off, and the reason goes to the run's log. ``name`` and ``manager`` take the
+    place of ``TITIN_INSTANCE`` and ``TITIN_MANAGER`` in the environment.
 
-    A parallel program gives its communicator as ``comm``, that of mpi4py for instance. All ranks open the instance, and
-    make its calls together and in the same order: rank 0 sends and receives, and passes the results on to all ranks.
-    The communicator is used only while the instance is opened. Waiting ranks use no core.
+    A parallel program gives its communicator as ``comm``, for instance a communicator of mpi4py. All ranks open the
+    instance, and make its calls together and in the same order: rank 0 sends and receives, and passes the results on to
+    all ranks. The communicator is used only while the instance is opened. Waiting ranks use no core.
 
-    Use it in a ``with`` block: its end closes the instance. An exception that leaves the block fails the run, and the
-    report shows the exception with its last lines. An instance that is freed without closing fails the run too.
+    Use the instance in a ``with`` block: the end of the block closes the instance. An exception that leaves the block
+    fails the run, and the report shows the last lines of the exception. An instance that is freed without closing fails
+    the run too.
 
-    Calls that wait (opening, ``reuse``, ``send``, receiving, ``close``) do so without the GIL, and answer Ctrl-C in the
-    main thread. Calls on different ports may run in different threads at once; two calls at once on one port, or two of
-    ``reuse``, are an error that is detected. Every call raises :class:`titin.Error` or a derived class, and raises
-    :class:`titin.PeerLost` or :class:`titin.Deadlock` as soon as the run fails.
+    Calls that wait (opening, ``reuse``, ``send``, receiving, ``close``) wait without the GIL, and answer Ctrl-C in the
+    main thread. Calls on different ports may run in different threads at once. Two calls at once on one port, or two
+    calls of ``reuse``, are an error that titin detects. Every call raises :class:`titin.Error` or a derived class. As
+    soon as the run fails, calls raise :class:`titin.PeerLost` or :class:`titin.Deadlock`.
     """
 
     def __new__(
@@ -98,9 +100,9 @@ class Instance:
     def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none.
 
-        Without connected F_INIT ports there is one use. With them the call waits for their messages, and returns False
-        once their senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if a message of
-        the last use was not taken, or if only some of the senders have finished.
+        Without connected F_INIT ports there is one use. With connected F_INIT ports the call waits for their messages,
+        and returns False once the senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if
+        a message of the last use was not taken, or if only some of the senders have finished.
         """
 
     def send(
@@ -116,13 +118,13 @@ class Instance:
         """Sends a message; does nothing on a port without a conduit.
 
         ``data``: an array of bool, integers, float16 to float64, bfloat16 (of ``ml_dtypes``), or complex, of any rank.
-        An array in C or Fortran order keeps it, others are packed in C order; bytes in foreign order are swapped. Also
-        any object with a buffer, DLPack in host memory, or the array interface; numbers, str, bytes, bool, None, and
-        dicts (with str keys), lists and tuples of all these.
-        Other dtypes are refused with a hint (:class:`titin.TypeMismatch`).
+        An array in C or Fortran order keeps the order; other arrays are packed in C order. Bytes in foreign order are
+        swapped. Also any object with a buffer, DLPack in host memory, or the array interface; numbers, str, bytes,
+        bool, None; and dicts (with str keys), lists and tuples of all these. Other dtypes are refused with a hint
+        (:class:`titin.TypeMismatch`).
 
-        ``timestamp``: simulated time of the data; ``next_timestamp``: that of the next message on this port, if known.
-        ``settings``: an overlay for the receiver's settings, in place of the one in force.
+        ``timestamp``: the simulated time of the data. ``next_timestamp``: the simulated time of the next message on
+        this port, if known. ``settings``: an overlay for the receiver's settings, in place of the overlay in force.
 
         The memory may be changed once the call has returned. The call waits only while the conduit's buffer is full, or
         until the receiver has joined. Raises :class:`titin.PortClosed` if the receiver has finished, and
@@ -138,42 +140,43 @@ class Instance:
         slot: int | None = None,
         order: Literal["C", "F"] = "C",
     ) -> NDArray[Any]:
-        """Memory for an array to be sent: fill it, ``send`` this very array, and nothing is copied.
+        """Memory for an array to be sent: fill the array, ``send`` this very array, and nothing is copied.
 
-        Receivers on this host read the memory itself. So the array is read-only once it was sent, and may be sent again
-        unchanged; older views of it must not be written to either. The memory is not used again while the array or a
-        view of it lives. The elements have any values at first. A part or a view of the array is copied like any array.
+        Receivers on this host read the memory itself. So the array is read-only once the array was sent, and may be
+        sent again unchanged. Older views of the array must not be written to either. The memory is not used again while
+        the array or a view of the array lives. The elements have any values at first. A part or a view of the array is
+        copied like any array.
         """
 
     def receive(
         self, port: str | Port, *, slot: int | None = None, timeout: float | None = None, default: Any = ...
     ) -> Message:
-        """Receives a message; waits at most ``timeout`` seconds for one.
+        """Receives a message; waits at most ``timeout`` seconds.
 
-        ``default``: the result if nothing is connected to the port: a :class:`titin.Message`, or data for one at
-        time 0. Raises :class:`titin.Timeout`, or :class:`titin.PortClosed` once the sender has finished.
+        ``default``: the result if nothing is connected to the port: a :class:`titin.Message`, or the data of a message
+        at time 0. Raises :class:`titin.Timeout`, or :class:`titin.PortClosed` once the sender has finished.
         """
 
     def try_receive(self, port: str | Port, *, slot: int | None = None) -> Message | None:
-        """Receives a message that is there already, else None; never waits."""
+        """Receives a message that has come already; None if no message has come. Never waits."""
 
     def receive_any(
         self, *ports: str | Port | list[str] | list[Port] | tuple[str | Port, ...], timeout: float | None = None
     ) -> tuple[str, int | None, Message]:
-        """Receives the next message of any of these ports: the port's name, the slot, the message.
+        """Receives the next message of any of these ports; gives the port's name, the slot, and the message.
 
         The ports are given one by one, or in a list or tuple, with all slots of vector ports. Ports take turns. Closed
-        ports are passed over; :class:`titin.PortClosed` when all are closed.
+        ports are passed over; raises :class:`titin.PortClosed` when all are closed.
         """
 
     def receive_into(
         self, port: str | Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
     ) -> Message:
-        """Receives an array into memory of the program, such as a NumPy array, also a strided one.
+        """Receives an array into memory of the program, such as a NumPy array, also a strided array.
 
-        Dtype and shape must be those of the message, else :class:`titin.TypeMismatch`; the next call gets the message
-        then. Each element keeps its index, whatever the order in memory. An array whose elements share memory raises
-        :class:`titin.UsageError`.
+        Dtype and shape must be those of the message. Otherwise the call raises :class:`titin.TypeMismatch`, and the
+        next call gets the message. Each element keeps its index, whatever the order in memory. An array whose elements
+        share memory raises :class:`titin.UsageError`.
         """
 
     @property
@@ -196,20 +199,20 @@ class Instance:
         """Declares that a port carries a field: an array of this shape that is spread over the ranks of the instance.
 
         ``owned`` is the part of this rank: a :class:`titin.Grid`, ``Boxes``, ``Indices`` or ``Owner``; by default rank
-        0 owns the whole, as in a serial program. A list for ``dtype`` declares several arrays that are spread alike and
-        travel together. The calls take the arrays of this rank, with a ``halo`` around the rank's part (a width, one
-        per dimension, or pairs of below and above), or flat and contiguous arrays of as many elements. Only ``region``,
-        a pair of lower and upper indices or a tuple of slices, is coupled; the region of the other end has the same
-        extents, and may lie elsewhere. ``order`` is the order of flat arrays in memory. All ranks call
-        this together. Does not wait for the other end.
+        0 owns the whole array, as in a serial program. A list for ``dtype`` declares several arrays that are spread
+        alike and travel together. The calls take the arrays of this rank, with a ``halo`` around the rank's part (a
+        width, one for each dimension, or pairs of below and above), or flat and contiguous arrays of as many elements.
+        Only ``region``, a pair of lower and upper indices or a tuple of slices, is coupled; the region of the other end
+        has the same extents, and may lie elsewhere. ``order`` is the order of flat arrays in memory. All ranks call
+        this together. The call does not wait for the other end.
         """
 
     def port(self, name: str | Port) -> Port:
-        """The port of this name. Calls take it in place of the name."""
+        """The port with this name. Calls take the port in place of the name."""
 
     @property
     def ports(self) -> dict[str, Port]:
-        """All ports by name, declared ones or those of the description."""
+        """All ports by name: the declared ports, or those of the description."""
 
     @overload
     def setting(self, name: str) -> _Value: ...
@@ -223,12 +226,12 @@ class Instance:
     def setting(self, name: str, kind: str, default: _T) -> float | _T: ...
     @overload
     def setting(self, name: str, kind: type[_T], default: Any) -> _T:
-        """The value of a setting, the most specific that the description has for this instance.
+        """The value of a setting: the most specific value that the description has for this instance.
 
-        ``kind``: a type (``str``, ``int``, ``float``, ``bool``, ``list[int]``, ``list[float]``,
-        ``list[list[float]]``), or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as
-        ``float`` too; a quantity like ``"10 ms"`` has to be asked for in a unit. Without a kind: the value unchanged.
-        ``default``: the result for a setting that is not set, which without a default raises
+        ``kind``: a type (``str``, ``int``, ``float``, ``bool``, ``list[int]``, ``list[float]``, ``list[list[float]]``),
+        or a unit: with ``"s"`` both ``"10 ms"`` and ``0.01`` are 0.01. Whole numbers serve as ``float`` too; for a
+        quantity like ``"10 ms"`` the kind has to be a unit. Without a kind the call gives the value unchanged.
+        ``default``: the result for a setting that is not set; without a default the call raises
         :class:`titin.SettingError`. An unknown unit raises :class:`titin.UsageError`.
         """
 
@@ -238,19 +241,20 @@ class Instance:
 
     @property
     def overlay(self) -> dict[str, _Value]:
-        """The settings overlay in force, which came with the messages of this use; ``reuse`` has fixed it."""
+        """The settings overlay in force. It came with the messages of this use, and ``reuse`` has fixed it."""
 
     def will_stop(self, timestamp: float) -> bool:
         """Whether the step that begins at this time would pass the end of the use: ``while not will_stop(t): ...``.
 
-        The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. It lasts for the setting
-        ``t_max``, else for the scale ``total``; a step takes the setting ``dt``, else the scale ``dt``, and no time if
-        there is neither. A step may pass the end by a millionth of its length, and by the rounding error of a sum of
-        timesteps, which is larger at late times.
+        The use begins at the latest timestamp of its F_INIT messages, or at 0 without F_INIT messages. The use lasts
+        for the setting ``t_max``, else for the scale ``total``. A step takes the setting ``dt``, else the scale ``dt``,
+        and no time if there is neither. A step may pass the end by a millionth of its length, and by the rounding error
+        of a sum of timesteps, which is larger at late times.
+
         Quantities with a unit, and scales, are converted to the unit of the timestamps (``titin: {time_unit: ...}``,
-        seconds unless told); a number alone is in that unit. Raises :class:`titin.SettingError` if the description has
-        no length of a use, or ``t_max`` or ``dt`` is negative or NaN; :class:`titin.UsageError` if a step is too
-        short to change the time; :class:`titin.CallOrderError` before the F_INIT messages were received.
+        seconds unless told). A number alone is in the unit of the timestamps. Raises :class:`titin.SettingError` if the
+        description has no length of a use, or ``t_max`` or ``dt`` is negative or NaN; :class:`titin.UsageError` if a
+        step is too short to change the time; :class:`titin.CallOrderError` before the F_INIT messages were received.
         """
 
     @property
@@ -272,10 +276,10 @@ class Instance:
         """Switches the check of the order of calls off from here on. The reason goes to the run's log."""
 
     def fail(self, text: str) -> None:
-        """Fails the run, with this instance as the culprit and ``text`` as the reason. Close it afterwards."""
+        """Fails the run: this instance is the culprit, ``text`` the reason. Close the instance afterwards."""
 
     def _cancel(self, port: str | Port | None = None, slot: int | None = None) -> None:
-        """Gives up pending calls, which will not be made again: those on a port or a slot of it, or all."""
+        """Gives up pending calls, which will not be made again: the calls on a port, on a slot of the port, or all."""
 
     def _skip_deadlocks(self) -> None:
         """Leaves the instance out of the search for deadlocks, since several tasks act on it independently."""
@@ -286,8 +290,8 @@ class Instance:
     def close(self) -> None:
         """Ends the instance's part in the run; waits until the receivers hold or have dropped every message sent.
 
-        Messages and views of their data live on. Raises an error of the end, such as messages that were never taken.
-        Closing again does nothing.
+        Messages and views of their data live on. Raises an error about the end, for instance if messages were never
+        taken. Closing again does nothing.
         """
 
     @property
@@ -306,7 +310,7 @@ class Message:
     """A message that a port has received, or a default that the program has made.
 
     The data of a received message are not copied: an array is a read-only NumPy view. The data live as long as any view
-    of them, past ``close()`` and the sender's end. Work on ``message.data.copy()``.
+    of the data, past ``close()`` and the sender's end. Work on ``message.data.copy()``.
     """
 
     def __new__(
@@ -318,7 +322,7 @@ class Message:
     ) -> Self: ...
     @property
     def port(self) -> str | None:
-        """Name of the port that received the message; None for one that the program has made."""
+        """Name of the port that received the message; None for a message that the program has made."""
 
     @property
     def timestamp(self) -> float:
@@ -334,7 +338,7 @@ class Message:
 
     @property
     def settings(self) -> dict[str, _Value]:
-        """The settings overlay that came with the message; empty without one."""
+        """The settings overlay that came with the message; empty if none came."""
 
 class Port:
     """A port of an instance, from :meth:`Instance.port`."""
@@ -361,7 +365,7 @@ class Port:
 
     @property
     def slots(self) -> int:
-        """Number of slots now, 1 for a port without slots. Can be set on a sending port that is resizable."""
+        """The present number of slots, 1 for a port without slots. Can be set on a sending port that is resizable."""
 
     @slots.setter
     def slots(self, slots: int) -> None: ...
@@ -378,7 +382,7 @@ class Region:
     ) -> None: ...
 
 class Pending(Exception):
-    """A light instance's call cannot go on yet, and is to be made again."""
+    """The call of a light instance cannot go on yet, and is to be made again."""
 
 class Ready:
     """The instances of an event loop that can go on, by their numbers."""
@@ -387,7 +391,7 @@ class Ready:
         """A descriptor that is readable while an instance can go on."""
 
     def next(self) -> int | None:
-        """The number of the next instance that can go on; None without one."""
+        """The number of the next instance that can go on; None if there is none."""
 
 class Opening:
     """An instance that has asked to join the run."""
@@ -408,7 +412,7 @@ class Opening:
     def end(self) -> Instance:
         """The instance; raises :class:`Pending` until the manager has answered."""
     def cancel(self) -> None:
-        """Gives the opening up, which fails the run. Does nothing once the instance is open, or could not be opened."""
+        """Gives up the opening, which fails the run. Does nothing if the instance is open, or could not be opened."""
 
 def place(name: str, manager: str) -> None:
     """Assigns an instance of a run to the calling thread."""

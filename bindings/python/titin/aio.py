@@ -1,4 +1,4 @@
-"""Instances for asyncio: thousands of them on the one thread of an event loop.
+"""Instances for asyncio: thousands of instances on the one thread of an event loop.
 
 The calls that wait are awaited; otherwise they are the calls of :class:`titin.Instance`::
 
@@ -35,7 +35,7 @@ from titin.errors import Error, UsageError
 __all__ = ["Instance"]
 
 _T = TypeVar("_T")
-#: In place of a default that the caller has not given.
+#: Stands for a default that the caller has not given.
 _MISSING = object()
 
 
@@ -60,8 +60,8 @@ _assignment: ContextVar[_Assignment | None] = ContextVar("titin.aio.assignment",
 #: Tasks that a host has made. A task of a host belongs to one instance alone, or to none.
 _hosts: WeakSet[asyncio.Task[Any]] = WeakSet()
 
-#: Seconds for which a call waits before the search for deadlocks looks at the call: the larger of the first and, for
-#: each open instance, the second. The core reports a call that has waited for 0.1 s.
+#: Seconds for which a call waits before the search for deadlocks looks at the call: the larger of `_PATIENCE` and
+#: `_PATIENCE_EACH` for each open instance. The core reports a call that has waited for 0.1 s.
 _PATIENCE = 0.1
 _PATIENCE_EACH = 0.001
 
@@ -117,13 +117,13 @@ class _LoopWaiters:
         return max(_PATIENCE, _PATIENCE_EACH * len(self.instances))
 
     def may_act(self, assignment: _Assignment | None) -> bool:
-        """Whether some task waits for no instance, and so may still act on this one."""
+        """Whether some task waits for no instance, and so may still act on the assigned instance."""
         host = assignment.task if assignment is not None else None
         if host is not None and host not in self.callers and not host.done():
             return True
         if self._free is None:
-            # Thousands of calls may ask in one turn of the loop, and an answer looks at thousands of tasks: keep it for
-            # the turn.
+            # Thousands of calls may ask in one turn of the loop, and each answer takes a look at thousands of tasks. So
+            # the answer is kept for the turn.
             loop = asyncio.get_running_loop()
             self._free = any(task not in _hosts for task in asyncio.all_tasks(loop) - self.callers)
             loop.call_soon(self._forget)
@@ -140,10 +140,10 @@ class _LoopWaiters:
 
 
 class Instance:
-    """One running copy of a program, as it takes part in a run; for use in ``async with``, on one event loop.
+    """One running copy of a program, as part of a run; for use in ``async with``, on one event loop.
 
     Arguments, calls and errors are those of :class:`titin.Instance`. Several tasks may call at once, on different ports
-    or slots. Two calls at once on one port or slot are a mistake (:class:`titin.UsageError`), and so are two calls of
+    or slots. Two calls at once on one port or slot are a mistake (:class:`titin.UsageError`). So are two calls of
     ``reuse``, or ``reuse`` beside a call on an F_INIT port. A call that is cancelled has not happened, except ``send``:
     the message may have gone to some receivers already, so the port cannot be used any more. Cancelling ``open`` fails
     the run, if the manager has heard of the instance.
@@ -178,7 +178,7 @@ class Instance:
         self._initial: list[str] | None = None
         """Names of the F_INIT ports, from the first ``reuse`` on."""
         self._busy: dict[str, set[int | None]] = {}
-        """Slots with a pending call, by port; None is the whole port."""
+        """Slots with a pending call, by port; None stands for the whole port."""
 
     async def open(self) -> Self:
         """Joins the run. ``async with`` does so."""
@@ -271,7 +271,7 @@ class Instance:
         *ports: str | _core.Port | list[str] | list[_core.Port] | tuple[str | _core.Port, ...],
         timeout: float | None = None,
     ) -> tuple[str, int | None, _core.Message]:
-        """Receives the next message of any of these ports: the port's name, the slot, the message.
+        """Receives the next message of any of these ports; gives the port's name, the slot, and the message.
 
         The ports are given one by one, or in a list or tuple.
         """
@@ -294,7 +294,7 @@ class Instance:
         )
 
     def try_receive(self, port: str | _core.Port, *, slot: int | None = None) -> _core.Message | None:
-        """Receives a message that is there already; None without one."""
+        """Receives a message that has come already; None if no message has come."""
         self._free(_name(port), slot)
         return self._light.try_receive(port, slot=slot)
 
@@ -304,7 +304,7 @@ class Instance:
         await self._made(self._light.close, self._light._cancel)
 
     def port(self, name: str | _core.Port) -> _core.Port:
-        """The port of this name."""
+        """The port with this name."""
         return self._light.port(name)
 
     @property
@@ -360,11 +360,11 @@ class Instance:
         self._light.skip_checks(reason)
 
     def fail(self, text: str) -> None:
-        """Fails the run, with this instance as the culprit. Close it afterwards."""
+        """Fails the run, with this instance as the culprit. Close the instance afterwards."""
         self._light.fail(text)
 
     def region(self, name: str) -> _core.Region:
-        """A stretch of the program's own in the profile."""
+        """A region of the program in the profile."""
         return self._light.region(name)
 
     def __repr__(self) -> str:
@@ -379,9 +379,10 @@ class Instance:
     async def _made(
         self, call: Callable[[], _T], give_up: Callable[[], None], *ports: str, slot: int | None = None
     ) -> _T:
-        """Makes a call, and again each time that the instance can go on, until it has a result; else gives it up.
+        """Makes a call, and makes it again each time that the instance can go on, until the call has a result.
 
-        The call uses these ports, or this slot of them. Until it ends no other task may use them.
+        Calls ``give_up`` if the wait ends without a result. The call uses these ports, or this slot of the ports. Until
+        the call ends no other task may use them.
         """
         for port in ports:
             self._free(port, slot)

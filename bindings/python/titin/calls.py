@@ -8,7 +8,7 @@ from typing import Any
 
 
 def needed(function: Callable[..., Any]) -> int:
-    """How many arguments a function must be given by position; 1 for foreign code, which does not say."""
+    """How many arguments a function must be given by position; 1 for foreign code, which has no readable signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 class Array(np.ndarray[Any, Any]):
     """An array with a name for each index. The names go with the array in a message.
 
-    ``Array(data, names=("x", "y"))`` is a view of ``data``, here an array of rank 2, and can be used like an array. The
-    names belong to this very object: slices, copies and results of arithmetic have none (``names`` is None). The
-    ``data`` of a message is an ``Array`` if the sender gave names, else a plain ``numpy.ndarray``.
+    ``Array(data, names=("x", "y"))`` is a view of ``data``, here an array of rank 2, and can be used like an array.
+    Only this object has the names: slices, copies and results of arithmetic have none (``names`` is None). The ``data``
+    of a message is an ``Array`` if the sender gave names, else a plain ``numpy.ndarray``.
     """
 
     names: tuple[str, ...] | None

@@ -1,7 +1,7 @@
-"""The errors of titin, a class for each thing that a caller can do about them.
+"""The errors of titin: a class for each kind of error that a caller can act on.
 
-A class stands for an error number of the C interface, so every language has the same errors; ``docs/errors.md`` has the
-table.
+Each class stands for an error number of the C interface, so every language has the same errors; ``docs/errors.md`` has
+the table.
 """
 
 import os
@@ -9,7 +9,7 @@ import traceback
 
 # Most lines of a traceback in the run's report.
 LAST_LINES = 12
-# Frames that say nothing to the user: those of this package, and of Python's import.
+# Frames that tell the user nothing: frames of this package, and of Python's import.
 _NOT_THEIRS = (os.path.join(os.path.dirname(__file__), ""), "<frozen ")
 
 
@@ -26,11 +26,11 @@ class CallOrderError(Error):
 
 
 class SettingError(Error, ValueError):
-    """A setting is missing, or is not of the type or unit that was asked for."""
+    """A setting is missing, or does not have the type or unit that the program asked for."""
 
 
 class TypeMismatch(Error, TypeError):
-    """The data are not of a type or shape that can be sent, or that was asked for."""
+    """The data do not have a type or shape that can be sent, or that the program asked for."""
 
 
 class Timeout(Error, TimeoutError):
@@ -46,7 +46,7 @@ class PeerLost(Error):
 
 
 class Deadlock(Error):
-    """Instances wait for each other in a cycle, which the text shows."""
+    """Instances wait for each other in a cycle. The text shows the cycle."""
 
 
 class ConnectionFailed(Error, ConnectionError):
@@ -106,7 +106,7 @@ def is_echo(raised: BaseException) -> bool:
 
 def rank(raised: BaseException) -> tuple[bool, bool, bool]:
     """How likely an exception is only the consequence of another: the order of ``first_error`` in capi/host.rs."""
-    # An instance that comes late to a failed run finds the manager gone. That error says least.
+    # An instance that comes late to a failed run finds the manager gone. The error of this instance says least.
     return (isinstance(raised, ConnectionFailed), is_echo(raised), isinstance(raised, PortClosed))
 
 
@@ -120,7 +120,7 @@ def add_hint(raised: BaseException) -> None:
 
 
 def exits(raised: SystemExit) -> str:
-    """The call of ``sys.exit`` that has raised the exception, as the user wrote it."""
+    """The call of ``sys.exit`` that has raised the exception, as the user wrote the call."""
     return f"sys.exit({'' if raised.code is None else repr(raised.code)})"
 
 

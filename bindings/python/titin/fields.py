@@ -23,11 +23,11 @@ _CYCLIC = 3
 class Grid:
     """A grid of processes: ``Grid((4, 1))`` has four along the first dimension and one along the second.
 
-    ``spread`` says how each dimension is spread over its processes, one word for all or one for each: ``"even"``,
-    blocks whose sizes differ by one at most, as :func:`numpy.array_split`; ``"block"``, blocks of ceil(n/p), as BLOCK
-    of HPF; ``("cyclic", b)``, blocks of b dealt out in turn, as ScaLAPACK; or the bounds of the blocks, p + 1 numbers
-    from 0 to n. Ranks count through the grid with the last dimension fastest, as ``MPI_Cart_create`` does, or with
-    ``ranks="F"`` with the first.
+    ``spread`` says how each dimension is spread over its processes, one word for all dimensions or one for each.
+    ``"even"``: blocks whose sizes differ by one at most, as :func:`numpy.array_split`. ``"block"``: blocks of
+    ceil(n/p), as BLOCK of HPF. ``("cyclic", b)``: blocks of b dealt out in turn, as ScaLAPACK. Or the bounds of the
+    blocks: p + 1 numbers from 0 to n. Ranks count through the grid with the last dimension fastest, as
+    ``MPI_Cart_create`` does, or with ``ranks="F"`` with the first dimension fastest.
     """
 
     processes: Sequence[int]
@@ -39,7 +39,8 @@ class Grid:
 class Boxes:
     """Boxes of this rank: pairs of lower and upper indices, or tuples of slices. Upper indices are exclusive.
 
-    With one box the local array has the shape of the box; with several it is flat, one box after the other.
+    With one box the local array has the shape of the box. With several boxes the local array is flat, one box after the
+    other.
     """
 
     boxes: Iterable[Any]
@@ -47,10 +48,10 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Indices:
-    """The numbers of this rank's elements, in the order of its flat local array.
+    """The numbers of this rank's elements, in the order of the rank's flat local array.
 
-    Numbers count through the whole array as its memory does: the last dimension fastest, or with ``order="F"`` the
-    first.
+    Numbers count through the whole array in the order of its memory: the last dimension fastest, or with ``order="F"``
+    the first.
     """
 
     numbers: ArrayLike
@@ -68,7 +69,8 @@ class Owner:
 
 
 class Communicator(Protocol):
-    """The ranks of a parallel program, as mpi4py has them: the ``comm`` of :class:`titin.Instance`."""
+    """The ranks of a parallel program, with the methods of mpi4py's communicators: the ``comm`` of
+    :class:`titin.Instance`."""
 
     def Get_rank(self) -> int: ...
     def Get_size(self) -> int: ...
@@ -77,7 +79,7 @@ class Communicator(Protocol):
 
 
 class Stamps(NamedTuple):
-    """The simulated time of a field, and of the next one."""
+    """The simulated time of a field, and of the next field."""
 
     timestamp: float
     next_timestamp: float | None
@@ -162,7 +164,7 @@ def region(given: Any, shape: Sequence[int]) -> tuple[list[int], list[int]] | No
 
 
 def halo(given: Any, dims: int) -> tuple[list[int], list[int]]:
-    """The widths of a halo: a number for all, one for each dimension, or a pair for each."""
+    """The widths of a halo: a number for all sides, one for each dimension, or a pair for each dimension."""
     whole = int, np.integer
     each = [given] * dims if isinstance(given, whole) else list(given)
     if len(each) != dims:

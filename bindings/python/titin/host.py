@@ -17,7 +17,7 @@ from titin.hosting import _HostedFunctions, _refuse, _runs_when_called
 
 
 def main(file: str) -> int:
-    """Runs the functions that a file names, and gives the exit code."""
+    """Runs the functions that a file names; returns the exit code."""
     known = json.loads(Path(file).read_text())
     sys.path[:0] = known["folders"]
     functions: dict[str, Callable[..., Any]] = {}

@@ -1,4 +1,4 @@
-"""Python functions as instances: each on a thread of this process, coroutine functions all on one."""
+"""Python functions as instances: each function on a thread of this process, all coroutine functions on one thread."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from titin import _core
 from titin.calls import needed
 from titin.errors import Deadlock, Error, PeerLost, UsageError, exits, is_echo, last_lines, rank
 
-# Once the run has failed: how many seconds functions have to leave their own code, and then to end. The sum is less
-# than the time after which the manager ends this process by default (`titin: grace`).
+# Once the run has failed: seconds that functions have to leave their own code, and then to end. The sum is less than
+# the time after which the manager ends this process by default (`titin: grace`).
 _PATIENCE = 2.0
 _LAST_CHANCE = 1.0
 
@@ -63,21 +63,22 @@ def run(
 
     ``model``: a yMMSL file, several (merged from left to right), or a :class:`titin.model.Model`. ``functions``: a
     function for each component named; a component with several instances runs its function once for each. The other
-    components are programs, started as by ``titin run``, and write to this process's output. A function that takes an
-    argument gets an open :class:`titin.Instance` with the ports of the description, which is closed when the function
-    returns. A function without arguments opens its own by ``titin.Instance(...)``. Functions made by ``async def`` have
-    a :class:`titin.aio.Instance` instead, and run on one event loop, thousands of them if need be.
+    components are programs, which run as with ``titin run``, and write to this process's output. A function that takes
+    an argument gets an open :class:`titin.Instance` with the ports of the description. The instance is closed when the
+    function returns. A function without arguments opens its own instance by ``titin.Instance(...)``. Functions made by
+    ``async def`` have a :class:`titin.aio.Instance` instead, and all run on one event loop, thousands of functions if
+    need be.
 
-    Each function runs on a thread of its own. In pure Python one of them runs at a time; NumPy and waiting calls let
-    others go on. The call returns when all functions have ended. Ctrl-C ends the run, and is raised.
+    Each function runs on a thread of its own. In pure Python one thread runs at a time; NumPy and waiting calls let
+    other threads go on. The call returns when all functions have ended. Ctrl-C ends the run, and is raised.
 
-    Raises the exception of a function if the run failed by that (for ``sys.exit()`` :class:`titin.Error`),
-    :class:`titin.Deadlock` if instances waited for each other, :class:`titin.UsageError` if the run could not begin,
-    else :class:`titin.Error` with the reason.
+    If a function has failed the run, its exception is raised (for ``sys.exit()`` :class:`titin.Error`). Otherwise
+    raises :class:`titin.Deadlock` if instances waited for each other, :class:`titin.UsageError` if the run could not
+    begin, else :class:`titin.Error` with the reason.
 
     Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`. A function that makes no call for
     two seconds gets the exception in its own code. A function that does not end at all, in a long call of foreign code,
-    costs the process: the manager ends it after the grace period (``titin: grace``).
+    costs the process: the manager ends the process after the grace period (``titin: grace``).
     """
     functions = dict(functions or {})
     for name, function in functions.items():
@@ -93,7 +94,7 @@ def run(
         assert process.stdin is not None and process.stdout is not None
         hosted = _HostedFunctions(functions)
         try:
-            # The command may have refused its arguments already; its output says so.
+            # The command may have refused its arguments already. Its output then tells the reason.
             with suppress(BrokenPipeError), process.stdin as stdin:
                 stdin.write(text)
             begin = process.stdout.readline() if functions else ""
@@ -101,9 +102,9 @@ def run(
             end = _read(process.stdout.read() or begin)
             process.wait()
         except BaseException:
-            # Ctrl-C most likely. The command ends the programs, and tells the instances here.
+            # Ctrl-C most likely. The command ends the programs, and tells the instances of this process.
             while process.poll() is None:
-                # A second Ctrl-C goes to the command too, which then does not wait for the programs.
+                # A second Ctrl-C also goes to the command, which then does not wait for the programs.
                 with suppress(KeyboardInterrupt):
                     process.send_signal(signal.SIGINT)
                     hosted.stop()
@@ -175,7 +176,7 @@ class _HostedFunctions:
             thread.join()
 
     def stop(self) -> None:
-        """Waits until all functions have ended, as the run has failed; interrupts those in code of their own."""
+        """Waits until all functions have ended, after the run has failed; interrupts functions in code of their own."""
         self.complete.set()
         self._interrupt()
         if self.interrupter is not None:
@@ -188,7 +189,7 @@ class _HostedFunctions:
     def _interrupt(self) -> None:
         self._wait(_PATIENCE)
         with self.interrupting:
-            # Once a thread: a second exception might come while the function handles the first.
+            # Each thread is interrupted once: a second exception might come while the function handles the first.
             for thread in set(filter(threading.Thread.is_alive, self.threads)) - self.interrupted:
                 self.interrupted.add(thread)
                 # The exception that a call of titin would have raised by now.
@@ -217,9 +218,9 @@ class _HostedFunctions:
             self._note(name, raised)
             if not _core.opened():
                 _refuse(last_lines(raised, _BEFORE))
-            # Frees an instance that only the function's variables hold, which fails the run.
+            # Frees an instance that only the function's variables hold. An instance freed unclosed fails the run.
             traceback.clear_frames(raised.__traceback__)
-            # An instance that something else holds would keep the others waiting.
+            # Ends an instance that something else still holds: the other instances would keep waiting for it.
             _core.abandon(raised)
 
     def _note(self, name: str, raised: BaseException) -> None:
@@ -266,7 +267,7 @@ class _HostedFunctions:
                 if assignment.opened is None:
                     await refuse(last_lines(raised, _BEFORE))
                 elif (left := assignment.unclosed()) is not None:
-                    # The others would wait for an instance that something else still holds.
+                    # Something else may hold the instance, and the other instances would keep waiting for it.
                     await left.__aexit__(type(raised), raised, raised.__traceback__)
 
         async def all_of_them() -> None:
@@ -280,10 +281,10 @@ class _HostedFunctions:
 
 
 def _import_all(*, light: bool) -> None:
-    """Imports on one thread, before the others start, the modules that calls of titin import: NumPy above all.
+    """Imports the modules that calls of titin import, NumPy above all, on one thread before other threads start.
 
-    Two threads that import different modules of NumPy at once may wait for each other. Python ends that by giving one
-    thread an incomplete module, and the import fails. ``light``: for coroutines, too.
+    Two threads that import different modules of NumPy at once may wait for each other. Python ends the wait by giving
+    one thread an incomplete module, and the import fails. ``light``: also the modules for coroutines.
     """
     for name in ("calls", "data", "fields", *["aio"] * light):
         import_module(f"titin.{name}")
@@ -317,7 +318,7 @@ def _refuse(text: str) -> None:
 
 
 def _runs_when_called(name: str, function: Callable[..., Any]) -> None:
-    """Refuses a function whose call only makes something to be run later, such as a generator."""
+    """Refuses a function whose call only makes an object to be run later, such as a generator."""
     if not callable(function):
         raise UsageError(f"what runs {name} is a function; found {function!r}")
     for code in (function, type(function).__call__):
@@ -341,7 +342,7 @@ def _command() -> str:
 
 
 def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]]) -> tuple[list[str], str]:
-    """The files of a model, and the text for standard input: that of a model built in Python."""
+    """The files of a model, and the text for standard input: the text of a model built in Python."""
     if isinstance(model, str | os.PathLike):
         return [os.fspath(model)], ""
     if isinstance(model, Sequence):
@@ -350,7 +351,7 @@ def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathL
 
 
 def _read(text: str) -> dict[str, Any]:
-    """What the command says at its end, or why it could not begin; nothing if it was ended itself."""
+    """The command's answer at its end, or why the run could not begin; empty if the command was killed."""
     with suppress(json.JSONDecodeError):
         end = json.loads(text)
         if isinstance(end, dict):
@@ -389,7 +390,7 @@ def _problem(problem: Mapping[str, Any], text: str) -> str:
 
 
 def _keys(text: str, number: int) -> str:
-    """The keys that lead to a line of YAML: those above the line that stand further left."""
+    """The keys that lead to a line of YAML: the keys above the line with less indentation."""
     keys: list[str] = []
     indent = sys.maxsize
     for line in reversed(text.splitlines()[:number]):

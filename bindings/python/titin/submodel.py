@@ -32,7 +32,7 @@ class Submodel:
 
         Reaction().run()
 
-    The class is no more than this loop over :class:`titin.Instance`::
+    The class is only this loop over :class:`titin.Instance`::
 
         while instance.reuse():
             init()
@@ -43,7 +43,7 @@ class Submodel:
     """
 
     f_init: str | Sequence[str] | None = None
-    """Ports by operator, as :class:`titin.Instance` takes them; None: those of the description."""
+    """Ports by operator, as :class:`titin.Instance` takes them; None for the ports of the description."""
     o_i: str | Sequence[str] | None = None
     s: str | Sequence[str] | None = None
     o_f: str | Sequence[str] | None = None
@@ -51,7 +51,7 @@ class Submodel:
     instance: _core.Instance
     """The instance, while :meth:`run` runs."""
     time: float
-    """Simulated time of the state: 0 where a use begins, unless ``init`` sets it; ``solve`` moves it on."""
+    """Simulated time of the state: 0 where a use begins, unless ``init`` sets the time; ``solve`` moves the time on."""
 
     def init(self) -> None:
         """F_INIT: receives the initial state of a use, and sets ``time``."""
@@ -66,14 +66,14 @@ class Submodel:
         """O_F: sends the final observation of a use."""
 
     def stops(self) -> bool:
-        """Whether the steps of a use are done: by the settings or scales, see :meth:`titin.Instance.will_stop`."""
+        """Whether the steps of a use are done, by the settings or scales; see :meth:`titin.Instance.will_stop`."""
         self._stops_by_time = True
         return self.instance.will_stop(self.time)
 
     def run(self, **options: Any) -> None:
         """Opens the instance, runs all uses, closes the instance. Can be a function of :func:`titin.run`.
 
-        ``options``: the arguments of :class:`titin.Instance` but for the ports: ``comm`` for a parallel program,
+        ``options``: the arguments of :class:`titin.Instance` except the ports: ``comm`` for a parallel program,
         ``unchecked``, ``name``, ``manager``.
         """
         self._stops_by_time = False

@@ -1,9 +1,11 @@
-//! How fast messages are packed and unpacked, beside a plain copy of as many bytes:
+//! Measures how fast messages are packed and unpacked, compared with a plain copy of the same
+//! number of bytes:
 //!
-//!     cargo range --release -p titin-array --example pack
+//!     cargo run --release -p titin-array --example pack
 //!
-//! Rank 0 of four packs its part of an array of doubles for all of its partners, or unpacks what it gets from them. The time is
-//! the shortest of many turns; the ratio is to a plain copy in the same turns.
+//! Rank 0 of four packs its part of an array of doubles for all of its partners, or unpacks the
+//! messages of its partners. The time is the shortest of many turns. The ratio compares this time
+//! with a plain copy in the same turns.
 
 use std::time::Instant;
 
@@ -61,10 +63,11 @@ fn main() {
     }
 }
 
-/// Single elements in no order, to rows.
+/// Single elements in no order, which are sent to a side of rows.
 fn unstructured(edge: u64) {
     let count = edge * edge;
-    // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
+    // There are 2ⁿ elements. So the product of a number and an odd number, modulo 2ⁿ, takes every
+    // value once.
     let parts =
         |rank| Ownership::indices((0..count / 4).map(|n| (n * 4 + rank) * 0x9E37_79B1 % count));
     let from = Side::new(Decomposition::indices(&[count], 4).unwrap());

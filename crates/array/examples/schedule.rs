@@ -1,7 +1,8 @@
-//! How long a rank works for its schedule, with many ranks on both sides, all played in one process:
+//! Measures how long a rank computes its schedule, with many ranks on both sides. One process plays
+//! all ranks:
 //!
-//!     cargo range --release -p titin-array --example schedule              a table
-//!     cargo range --release -p titin-array --example schedule -- --json    a line for each row, for programs
+//!     cargo run --release -p titin-array --example schedule              a table
+//!     cargo run --release -p titin-array --example schedule -- --json    a line for each row, for programs
 //!
 //! Each line has the mean and the longest processor time of a rank, in microseconds, for arrays of 1 GB and of 8 GB of doubles. A rank
 //! of an irregular sender works for its own schedule and for its share of the directory.
@@ -30,7 +31,7 @@ fn main() {
         ([128, 64], [64, 32]),
     ];
     for (from, to) in grids {
-        // Blocks that are dealt out are as large a part of both arrays.
+        // The blocks of a block-cyclic array grow with the array.
         for (gigabytes, shape, blocks) in
             [(1, [8192, 16384], [32, 32]), (8, [32768, 32768], [128, 64])]
         {
@@ -75,7 +76,7 @@ fn as_json() -> bool {
     std::env::args().any(|word| word == "--json")
 }
 
-/// What a row is about; an array that does not come in two sizes has 0 GB.
+/// The case of a row. An array that does not have two sizes has 0 GB.
 struct Name {
     case: &'static str,
     gigabytes: u32,
@@ -85,7 +86,8 @@ fn regular(name: Name, from: Decomposition, to: Decomposition) {
     let exchange = Exchange::new(Side::new(from), Side::new(to)).unwrap();
     let found = |role, rank| {
         let schedule = exchange.schedule(role, rank).unwrap();
-        // They are made when they are asked for, as a rank does that opens its conduits.
+        // The schedule makes its partners only on request, as a rank requests them when it opens
+        // its conduits.
         schedule.partners().for_each(|partner| {
             black_box(partner);
         });
@@ -113,7 +115,8 @@ fn boxes(name: Name, shape: &[u64], senders: u32, receivers: u32, each: u32) {
 fn indices(name: Name, senders: u32, receivers: u32) {
     let ranges = u64::from(senders) * 128;
     let side = |ranks| Side::new(Decomposition::indices(&[ranges * 16], ranks).unwrap());
-    // Multiplied by an odd number, every one comes up once, since there are 2ⁿ.
+    // There are 2ⁿ elements. So the product of a number and an odd number, modulo 2ⁿ, takes every
+    // value once.
     let dealt = |ranks: u32, by: u64| -> Vec<Ownership> {
         let list = |rank: u32| {
             (u64::from(rank)..ranges)
@@ -220,7 +223,7 @@ fn irregular(name: Name, exchange: Exchange, from: &[Ownership], to: &[Ownership
     );
 }
 
-/// What each rank does, and how long.
+/// The work of each rank, and its time.
 fn timed<T>(ranks: u32, mut work: impl FnMut(u32) -> T) -> (Vec<T>, Vec<Duration>) {
     (0..ranks)
         .map(|rank| {
@@ -231,7 +234,7 @@ fn timed<T>(ranks: u32, mut work: impl FnMut(u32) -> T) -> (Vec<T>, Vec<Duration
         .unzip()
 }
 
-/// Time that this thread has computed: what else the machine does is not counted.
+/// Returns the processor time of this thread, without the time of other threads.
 fn now() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime)
         .try_into()
@@ -245,8 +248,8 @@ fn add(times: &mut [Duration], more: &[Duration]) {
         .for_each(|(time, more)| *time += *more);
 }
 
-/// Messages and bytes are those that find the schedule, and memory the bytes that it takes; all of them and partners per rank of
-/// both sides.
+/// `messages` and `bytes` count the messages that the ranks exchange to find the schedule, and
+/// `memory` the bytes of the schedule. These numbers and `partners` are per rank of both sides.
 fn report(
     name: Name,
     senders: &[Duration],
@@ -294,7 +297,8 @@ fn report(
     );
 }
 
-/// So many boxes for each rank, cut at places that no rule gives, and not beside each other.
+/// Makes `each` boxes for each rank. The cuts are random, and the boxes of a rank are not beside
+/// each other.
 fn bisected(whole: Region, ranks: u32, each: u32, seed: u64) -> Vec<Ownership> {
     let (mut seed, mut open, mut boxes) = (seed, vec![(whole, ranks * each)], Vec::new());
     while let Some((region, ranks)) = open.pop() {

@@ -16,22 +16,29 @@
 //! use titin_array::{Decomposition, Exchange, LocalLayout, Order, Ownership, Role, Side, SourceArray, TargetArray};
 //!
 //! // Two ranks have the rows of a 4 × 6 array, three ranks want its columns.
-//! let (rows, columns) = (Decomposition::block(&[4, 6], &[2, 1])?, Decomposition::block(&[4, 6],
-//! &[1, 3])?); let exchange = Exchange::new(Side::new(rows.clone()), Side::new(columns.clone()))?;
+//! let rows = Decomposition::block(&[4, 6], &[2, 1])?;
+//! let columns = Decomposition::block(&[4, 6], &[1, 3])?;
+//! let exchange = Exchange::new(Side::new(rows.clone()), Side::new(columns.clone()))?;
 //!
-//! // Rank 1 of the sender has rows 2 and 3. The message for rank 0 of the receiver has the first two columns of these rows.
-//! let sending = exchange.schedule(Role::Sender, 1)?; assert_eq!(sending.partners().map(|partner|
-//! partner.rank).collect::<Vec<_>>(), [0, 1, 2]); let (memory, local) =
-//! ((12..24).collect::<Vec<u8>>(), LocalLayout::dense(&rows, 1, &Ownership::Rule, None,
-//! Order::C)?); let mut message = vec![0; sending.bytes(0, [1]) as usize]; sending.pack(0,
-//! &[SourceArray { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
+//! // Rank 1 of the sender has rows 2 and 3. The message for rank 0 of the receiver has the first
+//! // two columns of these rows.
+//! let sending = exchange.schedule(Role::Sender, 1)?;
+//! let partners: Vec<u32> = sending.partners().map(|partner| partner.rank).collect();
+//! assert_eq!(partners, [0, 1, 2]);
+//! let memory: Vec<u8> = (12..24).collect();
+//! let local = LocalLayout::dense(&rows, 1, &Ownership::Rule, None, Order::C)?;
+//! let mut message = vec![0; sending.bytes(0, [1]) as usize];
+//! sending.pack(0, &[SourceArray { memory: &memory, local: &local, size: 1 }], 0, &mut message)?;
 //! assert_eq!(message, [12, 13, 18, 19]);
 //!
 //! // The message becomes the lower half of a 4 × 2 array.
-//! let receiving = exchange.schedule(Role::Receiver, 0)?; let local = LocalLayout::dense(&columns,
-//! 0, &Ownership::Rule, None, Order::C)?; let mut memory = vec![0; 8]; let from =
-//! receiving.find(1).unwrap(); receiving.unpack(from, 0, &message, &mut [TargetArray { memory: &mut
-//! memory, local: &local, size: 1 }])?; assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
+//! let receiving = exchange.schedule(Role::Receiver, 0)?;
+//! let local = LocalLayout::dense(&columns, 0, &Ownership::Rule, None, Order::C)?;
+//! let mut memory = vec![0; 8];
+//! let from = receiving.find(1).unwrap();
+//! let target = TargetArray { memory: &mut memory, local: &local, size: 1 };
+//! receiving.unpack(from, 0, &message, &mut [target])?;
+//! assert_eq!(memory, [0, 0, 0, 0, 12, 13, 18, 19]);
 //! # Ok::<(), titin_array::Error>(())
 //! ```
 

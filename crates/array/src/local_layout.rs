@@ -63,8 +63,8 @@ impl LocalLayout {
         Ok(layout)
     }
 
-    /// Adds a contiguous array with a halo behind the others. A list of indices, whose number of
-    /// dimensions is another one than that of the halo, has no halo.
+    /// Adds a contiguous array with a halo behind the others. A list of indices has no halo,
+    /// because its number of dimensions differs from the halo's.
     fn push_dense(
         &mut self,
         extents: Dims,

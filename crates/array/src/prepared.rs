@@ -12,7 +12,7 @@ use crate::{Error, LocalLayout, Schedule, SourceArray, TargetArray};
 /// hardly matters, and would take memory for each partner.
 const MOST_COPIES: usize = 8;
 
-/// What [`Schedule::pack`] and [`Schedule::unpack`] work out for the whole message of a partner: the
+/// The plan of [`Schedule::pack`] or [`Schedule::unpack`] for the whole message of a partner: the
 /// copies for arrays of certain layouts.
 #[derive(Debug)]
 pub struct PreparedMessage {
@@ -172,7 +172,7 @@ impl PreparedMessage {
     }
 
     /// The bytes of the only array that are equal to the message, as [`Schedule::in_place`] finds
-    /// them. Of a message that is sent.
+    /// them. For a message that is sent.
     pub fn in_place(&self) -> Option<Range<usize>> {
         self.in_place.clone()
     }
@@ -193,7 +193,7 @@ impl PreparedMessage {
     /// Writes the message of arrays for which it was prepared; `copy` copies contiguous bytes.
     ///
     /// # Panics
-    /// If the message, or an array, is shorter than it was to be.
+    /// If the message or an array is shorter than the plan says.
     pub fn pack(&self, copy: CopyBytes, arrays: &[SourceArray], message: &mut [u8]) {
         for (prepared, array) in self.arrays.iter().zip(arrays) {
             for (loops, at) in &prepared.copies {
@@ -206,7 +206,7 @@ impl PreparedMessage {
     /// contiguous bytes.
     ///
     /// # Panics
-    /// If the message, or an array, is shorter than it was to be.
+    /// If the message or an array is shorter than the plan says.
     pub fn unpack(&self, copy: CopyBytes, message: &[u8], arrays: &mut [TargetArray]) {
         for (prepared, array) in self.arrays.iter().zip(arrays) {
             for (loops, at) in &prepared.copies {

@@ -1,4 +1,4 @@
-//! Bytes that no peer of ours sends are refused, and nothing else happens.
+//! Malformed bytes, which titin never sends, are refused, and nothing else happens.
 
 mod common;
 
@@ -9,7 +9,7 @@ use titin_array::{
     Ownership, Region, Register, Role, Side,
 };
 
-/// What comes of bytes must be what it says, when it is written again.
+/// Reads a value. The value, written and read again, must be the same value.
 fn read<T: Bytes + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
     let value = T::from_bytes(bytes).ok()?;
     assert_eq!(T::from_bytes(&value.to_bytes()).as_ref(), Ok(&value));
@@ -25,7 +25,7 @@ fn read_all(bytes: &[u8]) {
     read::<Region>(bytes);
 }
 
-/// Changed in some places, and perhaps cut.
+/// Changes some of the bytes, and may cut the bytes short.
 fn broken(mut bytes: Vec<u8>, changes: &[(usize, u8)], keep: usize) -> Vec<u8> {
     let length = bytes.len().max(1);
     for (at, value) in changes {
@@ -69,7 +69,8 @@ proptest! {
         if exchange.is_regular() {
             return Ok(());
         }
-        // What a peer sends may be of the right form and yet wrong: whoever gets it says so.
+        // Bytes of a peer may have the right form and wrong content. The functions that use them
+        // return an error.
         let map = exchange.map(2);
         for (_, entries) in exchange.entries(0, &from.parts[0], &map).unwrap() {
             if let Some(entries) = read::<DirectoryEntries>(&broken(entries.to_bytes(), &changes, keep)) {
@@ -97,7 +98,7 @@ proptest! {
 
 #[test]
 fn lengths_that_lie_cost_nothing() {
-    // A list of 2³² - 1 boxes, and no box.
+    // A list that claims 2³² - 1 boxes and holds no box.
     assert!(Ownership::from_bytes(&[1, 255, 255, 255, 255]).is_err());
     assert!(Ownership::from_bytes(&[1, 255, 255, 255, 255, 0, 0, 0]).is_err());
     assert!(DirectoryEntries::from_bytes(&[2, 255, 255, 255, 255, 0]).is_err());

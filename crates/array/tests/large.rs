@@ -1,5 +1,5 @@
-//! 4096 ranks on each side, played in one process: partners know each other, messages are as long on both ends, nothing is
-//! missing.
+//! An exchange between 4096 ranks on each side, played in one process. Partners list each other, a
+//! message has the same length at both ends, and no element is missing.
 
 mod common;
 
@@ -14,7 +14,8 @@ use titin_array::{
 const RANKS: u32 = 4096;
 const SHAPE: [u64; 2] = [6000, 10_007];
 
-/// Looks at a sample of one side's ranks: each of their partners must list them, with as many elements.
+/// Checks a sample of one side's ranks. Each partner of a rank must list this rank, with the same
+/// number of elements.
 fn symmetric(one: impl Fn(u32) -> Schedule, other: impl Fn(u32) -> Schedule) {
     let mut others: HashMap<u32, Schedule> = HashMap::new();
     for rank in (0..RANKS).step_by(251) {
@@ -122,7 +123,7 @@ fn boxes_to_boxes_through_a_directory_over_all_ranks() {
     symmetric(sending, |rank| receiving[rank as usize].clone());
 }
 
-/// A box for each rank, cut where no rule says.
+/// Makes a box for each rank. The cuts are random.
 fn bisected(random: &mut Random) -> Vec<Ownership> {
     let (mut open, mut boxes) = (vec![(Region::whole(&SHAPE).unwrap(), RANKS)], Vec::new());
     while let Some((region, ranks)) = open.pop() {

@@ -1,4 +1,5 @@
-//! Whatever the two decompositions: an exchange is the same as to gather the whole array and scatter it again.
+//! For any two decompositions, an exchange has the same result as a gather of the whole array and a
+//! scatter.
 
 mod common;
 
@@ -9,7 +10,7 @@ use common::{End, pairs, pairs_of, schedules};
 use proptest::prelude::*;
 use titin_array::{Dims, Ownership, Schedule, SourceArray, TargetArray, copy};
 
-/// The bytes of an element: which one it is, and of which field.
+/// Returns the bytes of an element, which depend on the indices of the element and on the field.
 fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
     let mut hash = field as u64 + 1;
     for index in point.iter() {
@@ -27,7 +28,7 @@ fn value(point: &Dims, field: usize, size: usize) -> Vec<u8> {
 
 const UNTOUCHED: u8 = 0xA5;
 
-/// The memory of every rank of a side, for fields with elements of these sizes.
+/// Returns the memory of every rank of a side, for fields whose elements have these sizes.
 fn memories(end: &End, sizes: &[usize], filled: bool) -> Vec<Vec<Vec<u8>>> {
     let memory = |rank: u32, field: usize, size: usize| {
         let mut memory = vec![UNTOUCHED; end.local(rank).length() as usize * size];
@@ -46,7 +47,8 @@ fn memories(end: &End, sizes: &[usize], filled: bool) -> Vec<Vec<Vec<u8>>> {
     (0..end.ranks()).map(fields).collect()
 }
 
-/// Gathers, and scatters: what each rank of the receiver must have in the end.
+/// Gathers and scatters. Returns the memory that each rank of the receiver must have after an
+/// exchange.
 fn expected(from: &End, to: &End, sizes: &[usize]) -> Vec<Vec<Vec<u8>>> {
     let mut memories = memories(to, sizes, false);
     for (rank, fields) in memories.iter_mut().enumerate() {
@@ -64,10 +66,10 @@ fn expected(from: &End, to: &End, sizes: &[usize]) -> Vec<Vec<Vec<u8>>> {
     memories
 }
 
-/// All elements of a message at once.
+/// More elements than any message has, so that a message is packed and unpacked in one part.
 const WHOLE: (u64, u64) = (1 << 40, 1 << 40);
 
-/// A message cut into so many elements at once, in bytes.
+/// Cuts a message into parts of `at_once` elements. Returns the range of bytes of each part.
 fn parts(sizes: &[usize], elements: u64, at_once: u64) -> impl Iterator<Item = Range<usize>> {
     let total = elements * sizes.len() as u64;
     let byte = move |number: u64| {
@@ -80,7 +82,8 @@ fn parts(sizes: &[usize], elements: u64, at_once: u64) -> impl Iterator<Item = R
         .map(move |from| byte(from)..byte(total.min(from + at_once)))
 }
 
-/// Every message, from every sender, so many elements at once; then every one must be taken, so many at once.
+/// Packs every message of every sender, and unpacks every message at its receiver. `at_once` is the
+/// number of elements of a part when packing and when unpacking.
 fn play(
     at_once: (u64, u64),
     from: &End,
@@ -143,7 +146,8 @@ fn play(
     targets
 }
 
-/// A message that was prepared has the same bytes, and lies in the array where the schedule finds it.
+/// Checks the prepared copies of a message: they give the same bytes, and find the same place in
+/// the array as the schedule.
 fn check_prepared(schedule: &Schedule, place: usize, fields: &[SourceArray], message: &[u8]) {
     let Some(prepared) = schedule.prepare_pack(place, fields).unwrap() else {
         return;
@@ -158,7 +162,7 @@ fn check_prepared(schedule: &Schedule, place: usize, fields: &[SourceArray], mes
     }
 }
 
-/// The same without messages, for the first field.
+/// As [`play`], for the first field and without messages: elements are copied from array to array.
 fn play_copies(
     from: &End,
     to: &End,
@@ -233,7 +237,8 @@ proptest! {
 
     #[test]
     fn receivers_may_want_elements_twice_or_not_at_all((from, mut to, directory) in pairs(3, 6, 6)) {
-        // Each rank wants what the next one has, too, as if for a halo; the last one wants nothing.
+        // Each rank also wants the elements of the next rank, as for a halo. The last rank wants no
+        // elements.
         for rank in 0..to.parts.len() {
             let next = to.parts.get(rank + 1).cloned();
             match (&mut to.parts[rank], next) {
@@ -252,7 +257,7 @@ proptest! {
         let (sending, receiving) = schedules(&from, &to, directory).unwrap();
         let there = play(WHOLE, &from, &to, &[4], &sending, &receiving);
         let (back, home) = schedules(&to, &from, directory).unwrap();
-        // As `play`, from what has arrived.
+        // The same as `play`, with the received elements as the source.
         let mut again: Vec<_> = memories(&from, &[4], false).into_iter().map(|mut fields| fields.remove(0)).collect();
         for (rank, schedule) in home.iter().enumerate() {
             for (place, partner) in schedule.partners().enumerate() {

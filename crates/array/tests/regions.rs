@@ -1,4 +1,4 @@
-//! What boxes share, and what is left of one without the other, element by element.
+//! The intersection and the difference of boxes, checked element by element.
 
 use proptest::prelude::*;
 use titin_array::{Dims, Order, Region};

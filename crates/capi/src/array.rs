@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 use titin_runtime::array::Footprint;
@@ -288,7 +287,7 @@ impl CallerArray<'_> {
             make_bools(unsafe { std::slice::from_raw_parts_mut(to.0.cast(), self.bytes) });
         }
         filling.advance(self.bytes);
-        Ok(Elements::Shared(Arc::new(filling.finish()), 0..self.bytes))
+        Ok(Elements::Shared(filling.finish().into(), 0..self.bytes))
     }
 
     /// Fails if elements share memory: a received element would overwrite another one.
@@ -331,7 +330,7 @@ impl CallerArray<'_> {
     /// Writes a message's array here; a single value may also come as a number.
     ///
     /// # Safety
-    /// All elements may be written, and nobody else uses the elements meanwhile.
+    /// All elements may be written, and no other code uses the elements meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
             let element = self.single(&Value::received(message.structure(), &message.buffer()))?;

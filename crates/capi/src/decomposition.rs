@@ -187,7 +187,7 @@ unsafe fn numbers(items: *const i64, count: c_int, what: &str) -> Result<Vec<u64
 }
 
 /// # Safety
-/// `spec` is NULL or a decomposition that nobody else uses meanwhile.
+/// `spec` is NULL or a decomposition that no other code uses meanwhile.
 unsafe fn change(
     spec: *mut DecompositionSpec,
     body: impl FnOnce(&mut DecompositionSpec) -> Result<()>,
@@ -236,7 +236,7 @@ unsafe extern "C" fn titin_decomposition_new(
 }
 
 /// # Safety
-/// `spec` is NULL or a decomposition that nobody uses any more.
+/// `spec` is NULL or a decomposition that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_decomposition_free(spec: *mut DecompositionSpec) {
     if !spec.is_null() {

@@ -1,15 +1,14 @@
 //! The elements of arrays in values and messages.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use titin_runtime::{Buffer, Dtype};
+use titin_runtime::{Dtype, SharedBuffer};
 
 /// The bytes of an array, and the owner of the bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Elements {
     /// A range of a payload.
-    Shared(Arc<Buffer>, Range<usize>),
+    Shared(SharedBuffer, Range<usize>),
     /// Memory of the caller. The memory stays and does not change as long as this value lives.
     Borrowed(*const u8, usize),
 }

@@ -15,7 +15,7 @@ use crate::text::Text;
 /// The `titin_field` of the header.
 pub struct Field {
     shared: Arc<StickyInstance>,
-    port: Arc<Text>,
+    port: &'static Text,
     id: FieldId,
     spec: DecompositionSpec,
     dtypes: Vec<Dtype>,
@@ -91,7 +91,7 @@ impl Field {
         let id = instance.field(port.id, side, spec.parts(), &dtypes)?;
         Ok(Field {
             shared: port.shared.clone(),
-            port: port.name().clone(),
+            port: port.name(),
             id,
             spec: spec.clone(),
             owned,
@@ -249,15 +249,9 @@ impl Field {
             );
             return Err(usage(text));
         }
-        let extent = |extent: &i64| {
-            u64::try_from(*extent).map_err(|_| {
-                let name = self.name(array);
-                usage(format!(
-                    "{name} was given an extent of {extent}: give one from 0 on"
-                ))
-            })
-        };
-        let extents: Vec<u64> = given.extents.iter().map(extent).collect::<Result<_>>()?;
+        let extents = given.extents.iter();
+        let extents = extents.map(|extent| self.extent(array, *extent));
+        let extents: Vec<u64> = extents.collect::<Result<_>>()?;
         let steps: Vec<i64> = given.strides.iter().map(|stride| stride / size).collect();
         self.check_extents(array, &extents)?;
         let local = LocalLayout::array(&extents, &steps, &self.halo()).map_err(wrong)?;
@@ -267,6 +261,16 @@ impl Field {
             before: given.before(),
             overlaps_itself: footprint.is_some_and(|elements| elements.overlaps_itself()),
             given: Some(given),
+        })
+    }
+
+    /// An extent that the program has given for an array.
+    fn extent(&self, array: usize, extent: i64) -> Result<u64> {
+        u64::try_from(extent).map_err(|_| {
+            let name = self.name(array);
+            usage(format!(
+                "{name} was given an extent of {extent}: give one from 0 on"
+            ))
         })
     }
 
@@ -283,15 +287,24 @@ impl Field {
     }
 }
 
+/// The field behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or a field that is not freed while the result is used.
+unsafe fn behind<'a>(handle: *const Field) -> Result<&'a Field> {
+    // SAFETY: as the caller promises.
+    unsafe { handle.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))
+}
+
 /// A call on a field.
 ///
 /// # Safety
 /// `handle` is NULL or a field that is not freed during the call.
 unsafe fn on_field(handle: *const Field, body: impl FnOnce(&Field) -> Result<()>) -> c_int {
     // SAFETY: as the caller promises.
-    match unsafe { handle.as_ref() } {
-        Some(field) => field.shared.run_unless_stuck(|| body(field)),
-        None => keep(null("field", "titin_field_new")),
+    match unsafe { behind(handle) } {
+        Ok(field) => field.shared.run_unless_stuck(|| body(field)),
+        Err(error) => keep(error),
     }
 }
 
@@ -337,7 +350,7 @@ unsafe extern "C" fn titin_field_new(
 }
 
 /// # Safety
-/// `field` is NULL or a field that nobody uses any more.
+/// `field` is NULL or a field that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_free(field: *mut Field) {
     if !field.is_null() {
@@ -352,7 +365,7 @@ unsafe extern "C" fn titin_field_free(field: *mut Field) {
 unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64 {
     value(0, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let number = field.number(array)?;
         Ok((field.layouts()[number].length(field.dtypes[number])) as i64)
     })
@@ -364,7 +377,7 @@ unsafe extern "C" fn titin_field_bytes(field: *const Field, array: c_int) -> i64
 unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         Ok(field.dtypes[field.number(array)?] as c_int)
     })
 }
@@ -375,7 +388,7 @@ unsafe extern "C" fn titin_field_dtype(field: *const Field, array: c_int) -> c_i
 unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let found = field.extents().ok_or_else(|| field.is_flat())?;
         if extents.is_null() {
             return Err(usage("NULL was given where the extents were to be written"));
@@ -393,7 +406,7 @@ unsafe extern "C" fn titin_field_extents(field: *const Field, extents: *mut i64)
 unsafe extern "C" fn titin_field_owned(field: *const Field, dim: c_int, indices: *mut i64) -> i64 {
     value(-1, || {
         // SAFETY: as the caller promises.
-        let field = unsafe { field.as_ref() }.ok_or_else(|| null("field", "titin_field_new"))?;
+        let field = unsafe { behind(field) }?;
         let counts = field.owned.ok_or_else(|| field.is_flat())?;
         let count = counts[field.spec.dim(dim)?];
         if !indices.is_null() {
@@ -486,7 +499,7 @@ unsafe extern "C" fn titin_field_send(
 
 /// # Safety
 /// `field` is NULL or a field. `arrays` is NULL or points to a pointer for each of the field's
-/// arrays. All elements in the layout of each array may be written, and nobody else uses the
+/// arrays. All elements in the layout of each array may be written, and no other code uses the
 /// elements meanwhile. `timestamp` and `next_timestamp` are NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_field_receive(

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use titin_runtime::{
-    Content, Dtype, Error, Filling, FilterFunction, Function, Functions, Mapped, Result,
+    Content, Dtype, Error, Filling, FilterFailure, FilterFunction, Function, Functions, Mapped,
+    Result,
 };
 
 use crate::array::{filling, form, make_bools};
@@ -56,11 +57,10 @@ impl Output {
         }
     }
 
-    /// The message with the filter's changes, or the text of the first error that the filter has
-    /// ignored.
-    fn applied_to(self, mapped: &Mapped) -> std::result::Result<Mapped, String> {
+    /// The message with the filter's changes, or the first error that the filter has ignored.
+    fn applied_to(self, mapped: &Mapped) -> Result<Mapped> {
         if let Some(error) = self.failed {
-            return Err(error.text);
+            return Err(error);
         }
         let (timestamp, next_timestamp) = self
             .stamps
@@ -93,19 +93,19 @@ impl Output {
 enum Replacement {
     /// Memory for the filter to fill.
     Filled(Filling),
-    Ready(Arc<titin_runtime::Buffer>),
+    Ready(titin_runtime::SharedBuffer),
 }
 
 impl Replacement {
     /// The payload, with bytes other than 0 and 1 made bools where the content is bool.
-    fn finish(self, content: &Content) -> Arc<titin_runtime::Buffer> {
+    fn finish(self, content: &Content) -> titin_runtime::SharedBuffer {
         match self {
             Replacement::Ready(body) => body,
             Replacement::Filled(mut filling) => {
                 if matches!(content, Content::Array(layout) if layout.dtype == Dtype::Bool) {
                     make_bools(filling.rest());
                 }
-                Arc::new(filling.finish())
+                filling.finish().into()
             }
         }
     }
@@ -129,29 +129,47 @@ impl Drop for BindingFilter {
 
 /// The runtime's way to the user's filters.
 pub(crate) fn functions(callbacks: Option<FilterCallbacks>) -> Functions {
-    Functions::new(move |filter| match (filter, callbacks) {
-        (FilterFunction::Library { path, symbol }, _) => from_library(path, symbol),
+    Functions::new(move |filter| {
+        match (filter, callbacks) {
+        (FilterFunction::Library { path, symbol }, _) => Ok(from_library(path, symbol)?),
         (FilterFunction::Python(name), Some(callbacks)) => from_binding(name, callbacks),
         (FilterFunction::Python(name), None) => Err(format!(
             "{name} is a Python function, and this program is not in Python. Where the other end of the conduit is in Python let it \
              run there (\"...@sender\", \"...@receiver\"); else put a component in Python between the two, or write the filter in \
              C: {{library: ..., symbol: ...}}"
-        )),
+        )
+        .into()),
+    }
     })
 }
 
+/// Why a function of the user's library cannot be called.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LibraryError {
+    #[error("cannot load {path}: {}{searched}", linker_error(.error))]
+    Load {
+        path: String,
+        error: libloading::Error,
+        searched: String,
+    },
+    #[error("{path} has no function {symbol} with C linkage: {}", linker_error(.error))]
+    NoFunction {
+        path: String,
+        symbol: String,
+        error: libloading::Error,
+    },
+}
+
 /// Loads a library of the user's.
-pub(crate) fn load(path: &str) -> std::result::Result<Library, String> {
+pub(crate) fn load(path: &str) -> std::result::Result<Library, LibraryError> {
     // Symbols are resolved at once: a missing symbol would end the process at the first call.
     let flags = RTLD_NOW | RTLD_LOCAL;
     // SAFETY: loading runs the library's initialisers; the user named the library to run in this
     // process.
-    unsafe { Library::open(Some(path), flags) }.map_err(|error| {
-        format!(
-            "cannot load {path}: {}{}",
-            linker_error(&error),
-            searched_folders(path)
-        )
+    unsafe { Library::open(Some(path), flags) }.map_err(|error| LibraryError::Load {
+        path: path.to_owned(),
+        error,
+        searched: searched_folders(path),
     })
 }
 
@@ -163,18 +181,17 @@ pub(crate) unsafe fn find<T: Copy>(
     library: &Library,
     path: &str,
     symbol: &str,
-) -> std::result::Result<T, String> {
+) -> std::result::Result<T, LibraryError> {
     // SAFETY: as the caller promises.
     let entry = unsafe { library.get::<T>(symbol.as_bytes()) }.map(|entry| *entry);
-    entry.map_err(|error| {
-        format!(
-            "{path} has no function {symbol} with C linkage: {}",
-            linker_error(&error)
-        )
+    entry.map_err(|error| LibraryError::NoFunction {
+        path: path.to_owned(),
+        symbol: symbol.to_owned(),
+        error,
     })
 }
 
-fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, String> {
+fn from_library(path: &str, symbol: &str) -> std::result::Result<Function, LibraryError> {
     let library = load(path)?;
     // SAFETY: the header prescribes the type of the function.
     let entry = unsafe { find::<LibraryFilter>(&library, path, symbol) }?;
@@ -201,13 +218,16 @@ fn searched_folders(path: &str) -> String {
     format!(" (looked for beside the files of the description, then {then})")
 }
 
-fn from_binding(name: &str, callbacks: FilterCallbacks) -> std::result::Result<Function, String> {
-    let name = CString::new(name).map_err(|_| "its name has a NUL in it".to_owned())?;
+fn from_binding(
+    name: &str,
+    callbacks: FilterCallbacks,
+) -> std::result::Result<Function, FilterFailure> {
+    let name = CString::new(name).map_err(|_| "its name has a NUL in it")?;
     let mut filter = std::ptr::null_mut();
     // SAFETY: the binding promises that `find` may be called with the binding's data.
     let failed = unsafe { (callbacks.find)(callbacks.data.raw(), name.as_ptr(), &raw mut filter) };
     if failed != 0 {
-        return Err(last().map_or_else(|| format!("error {failed}"), |error| error.text));
+        return Err(last().map_or_else(|| format!("error {failed}").into(), FilterFailure::from));
     }
     let filter = BindingFilter {
         filter: Pointer(filter),
@@ -229,23 +249,24 @@ fn from_binding(name: &str, callbacks: FilterCallbacks) -> std::result::Result<F
 fn run(
     mapped: &Mapped,
     call: impl FnOnce(*const Message, *mut Output) -> c_int,
-) -> std::result::Result<Mapped, String> {
+) -> std::result::Result<Mapped, FilterFailure> {
     let mut output = Output::for_message(mapped);
     let refused = Arc::new(OnceLock::new());
-    let input = Message::mapped(mapped, Origin::Filtered(refused.clone()))
-        .map_err(|error| error.text)?
-        .into_raw();
+    let input = Message::mapped(mapped, Origin::Filtered(refused.clone()))?.into_raw();
     let _before = crate::error::set_aside();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has a share of its own.
     unsafe { titin_message_free(input) };
     if failed != 0 {
-        return Err(last().map_or_else(|| format!("it returned {failed}"), |error| error.text));
+        return Err(last().map_or_else(
+            || format!("it returned {failed}").into(),
+            FilterFailure::from,
+        ));
     }
     if let Some(error) = refused.get() {
-        return Err(error.text.clone());
+        return Err(error.clone().into());
     }
-    output.applied_to(mapped)
+    Ok(output.applied_to(mapped)?)
 }
 
 /// # Safety

@@ -1,9 +1,9 @@
 //! Handles of instances and ports, and the errors that stick to instances.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use titin_runtime::{Error, Instance, Kind, PortId, Result};
 
@@ -30,16 +30,22 @@ pub struct Handle {
 pub struct Port {
     pub(crate) shared: Arc<StickyInstance>,
     pub(crate) id: PortId,
-    /// The index among the instance's ports.
-    pub(crate) index: u32,
+    pub(crate) recipient: Recipient,
 }
 
-/// The instance that received a message. A message may outlive the instance.
+/// The port that received a message. A message may outlive the instance. The message names the
+/// instance by a number: a share of the instance would cost two atomic operations for each message.
+#[derive(Clone, Copy)]
 pub(crate) struct Recipient {
-    shared: Weak<StickyInstance>,
-    /// Names of the ports, by index.
-    ports: Vec<Arc<Text>>,
+    /// The number of the instance in [`OPEN`].
+    instance: u64,
+    /// The index of the port among the instance's ports.
+    index: u32,
+    name: &'static Text,
 }
+
+/// The open instances, by numbers that are never used again.
+static OPEN: Mutex<BTreeMap<u64, Weak<StickyInstance>>> = Mutex::new(BTreeMap::new());
 
 /// An instance with the first error that the program may have ignored.
 pub(crate) struct StickyInstance {
@@ -47,8 +53,8 @@ pub(crate) struct StickyInstance {
     /// The entry of a light instance on the instance's ready list. Dropped after the instance,
     /// since the instance may use the entry while closing.
     pub(crate) enlisted: Option<ReadyEntry>,
-    /// The link from received messages back to this instance.
-    pub(crate) recipient: Arc<Recipient>,
+    /// The number in [`OPEN`], by which received messages know this instance.
+    number: u64,
     /// The ports of the last call on several.
     last_ports: Mutex<Option<Arc<PortSet>>>,
     sticky: bool,
@@ -59,26 +65,21 @@ pub(crate) struct StickyInstance {
 
 impl StickyInstance {
     fn new(instance: Instance, enlisted: Option<ReadyEntry>, sticky: bool) -> Arc<Self> {
-        let (last_ports, stuck) = (Mutex::default(), Mutex::default());
-        let ports = instance
-            .port_ids()
-            .map(|(_, name)| Text::shared(name))
-            .collect();
-        Arc::new_cyclic(|shared| {
-            let recipient = Arc::new(Recipient {
-                shared: shared.clone(),
-                ports,
-            });
-            StickyInstance {
-                instance,
-                enlisted,
-                recipient,
-                last_ports,
-                sticky,
-                stuck,
-                is_stuck: AtomicBool::new(false),
-            }
-        })
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::new(StickyInstance {
+            instance,
+            enlisted,
+            number,
+            last_ports: Mutex::default(),
+            sticky,
+            stuck: Mutex::default(),
+            is_stuck: AtomicBool::new(false),
+        });
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert(number, Arc::downgrade(&shared));
+        drop(open);
+        shared
     }
 
     pub(crate) fn last_ports(&self) -> MutexGuard<'_, Option<Arc<PortSet>>> {
@@ -129,46 +130,59 @@ impl StickyInstance {
     }
 }
 
+impl Drop for StickyInstance {
+    fn drop(&mut self) {
+        // In a forked child, a thread of the parent may hold the lock for ever.
+        if titin_runtime::not_forked().is_ok() {
+            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            open.remove(&self.number);
+        }
+    }
+}
+
 impl Port {
     #[inline(always)]
-    pub(crate) fn name(&self) -> &Arc<Text> {
-        self.shared.recipient.port(self.index)
+    pub(crate) fn name(&self) -> &'static Text {
+        self.recipient.name
     }
 }
 
 impl Recipient {
-    pub(crate) fn port(&self, index: u32) -> &Arc<Text> {
-        &self.ports[index as usize]
+    pub(crate) fn name(&self) -> &'static Text {
+        self.name
     }
 
-    /// An error about a message of a port and slot, with the origin of the message.
-    pub(crate) fn located(&self, port: u32, slot: Option<u32>, error: Error) -> Error {
-        let origin = self.origin(port, slot);
+    /// The instance, if the instance is open; `None` in a forked child, where a thread of the
+    /// parent may hold the lock for ever.
+    fn instance(&self) -> Option<Arc<StickyInstance>> {
+        titin_runtime::not_forked().ok()?;
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&self.instance)?.upgrade()
+    }
+
+    /// An error about a message of the port and of a slot, with the origin of the message.
+    pub(crate) fn located(&self, slot: Option<u32>, error: Error) -> Error {
+        let origin = self.origin(slot);
         Error::new(error.kind, format!("{origin}: {}", error.text))
     }
 
-    /// A port and slot, and the sender of the messages: `port 'in[0]', message from micro.out`.
-    pub(crate) fn origin(&self, port: u32, slot: Option<u32>) -> String {
-        let sender = self.shared.upgrade().and_then(|shared| {
-            let (id, _) = shared.instance.port_ids().nth(port as usize)?;
+    /// The port, a slot and the sender of the messages: `port 'in[0]', message from micro.out`.
+    pub(crate) fn origin(&self, slot: Option<u32>) -> String {
+        let sender = self.instance().and_then(|shared| {
+            let (id, _) = shared.instance.port_ids().nth(self.index as usize)?;
             shared.instance.sender(id, slot)
         });
         let sender = sender
             .map(|sender| format!(", message from {sender}"))
             .unwrap_or_default();
-        let (name, slot) = (
-            self.port(port).as_str(),
-            slot.map(|slot| format!("[{slot}]")).unwrap_or_default(),
-        );
-        format!("port '{name}{slot}'{sender}")
+        let slot = slot.map(|slot| format!("[{slot}]")).unwrap_or_default();
+        format!("port '{}{slot}'{sender}", self.name.as_str())
     }
 
     /// Keeps an error about a message while the instance is open, since the program might ignore
     /// the error.
     pub(crate) fn hold(&self, error: &Error) {
-        // In a forked child, a thread of the parent may hold the lock; the child has no copy of
-        // such a thread.
-        if let (Some(shared), Ok(())) = (self.shared.upgrade(), titin_runtime::not_forked()) {
+        if let Some(shared) = self.instance() {
             shared.hold(error);
         }
     }
@@ -178,10 +192,14 @@ impl Handle {
     pub(crate) fn new(instance: Instance, enlisted: Option<ReadyEntry>, sticky: bool) -> Self {
         let workdir = std::env::current_dir().unwrap_or_default();
         let shared = StickyInstance::new(instance, enlisted, sticky);
-        let port = |(index, (id, _))| Port {
+        let port = |(index, (id, name))| Port {
             shared: shared.clone(),
             id,
-            index,
+            recipient: Recipient {
+                instance: shared.number,
+                index,
+                name: Text::shared(name),
+            },
         };
         Handle {
             ports: (0..).zip(shared.instance.port_ids()).map(port).collect(),

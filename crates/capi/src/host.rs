@@ -11,7 +11,7 @@ use serde::Deserialize;
 use titin_runtime::{Error, Kind, ReadyList, Result};
 
 use crate::error::{caught, last, set_aside, status, usage};
-use crate::filter::{find, load};
+use crate::filter::{LibraryError, find, load};
 use crate::handle::Handle;
 use crate::input;
 use crate::instance::{Joining, begin, close};
@@ -183,7 +183,8 @@ impl<'a> HostedFunctions<'a> {
         let mut functions = Vec::new();
         for entry in &file.guests {
             let (path, symbol) = (&*entry.library, &*entry.function);
-            let wrong = |why: String| usage(format!("{} cannot be run: {why}", entry.instance));
+            let wrong =
+                |why: LibraryError| usage(format!("{} cannot be run: {why}", entry.instance));
             if !libraries.contains_key(path) {
                 libraries.insert(path, load(path).map_err(wrong)?);
             }
@@ -203,10 +204,9 @@ impl<'a> HostedFunctions<'a> {
     fn run(&self, program_data: &mut [*mut c_void]) -> Result<()> {
         let (mut stepping, mut entering) = (Vec::new(), Vec::new());
         for ((described, entry), data) in self.functions.iter().zip(program_data) {
-            let instances = if described.steps {
-                &mut stepping
-            } else {
-                &mut entering
+            let instances = match described.steps {
+                true => &mut stepping,
+                false => &mut entering,
             };
             instances.push(HostedInstance {
                 name: &described.instance,
@@ -359,14 +359,7 @@ fn give_up<T>(joining: VecDeque<Joining>, handles: &[Handle], error: Error) -> R
 /// Runs light instances on `threads` threads, among them the calling thread, with as many instances
 /// on each.
 fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) -> Result<()> {
-    let mut shares: Vec<Vec<&HostedInstance<'_>>> =
-        vec![Vec::new(); threads.clamp(1, guests.len().max(1))];
-    let count = shares.len();
-    guests
-        .iter()
-        .enumerate()
-        .for_each(|(index, guest)| shares[index % count].push(guest));
-    let mut shares = shares.into_iter();
+    let mut shares = dealt(guests, threads.clamp(1, guests.len().max(1))).into_iter();
     let first = shares.next().unwrap_or_default();
     let outcomes: Vec<Vec<Result<()>>> = std::thread::scope(|scope| {
         let threads: Vec<_> = shares
@@ -384,6 +377,18 @@ fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) 
         outcomes
     });
     first_error(outcomes.into_iter().flatten().collect())
+}
+
+/// Divides the instances evenly among the threads.
+fn dealt<'a, 'b>(
+    guests: &'a [HostedInstance<'b>],
+    threads: usize,
+) -> Vec<Vec<&'a HostedInstance<'b>>> {
+    let mut shares = vec![Vec::new(); threads];
+    for (index, guest) in guests.iter().enumerate() {
+        shares[index % threads].push(guest);
+    }
+    shares
 }
 
 /// The first error that is not the consequence of another error.
@@ -434,13 +439,11 @@ impl<'a> LightThread<'a> {
             };
             let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
             ready.push(number as u64);
-            LightInstance {
-                guest,
-                stage: asked.map_or_else(
-                    |error| LightStage::Over(Err(error)),
-                    |asked| LightStage::Joining(Box::new(asked)),
-                ),
-            }
+            let stage = match asked {
+                Ok(asked) => LightStage::Joining(Box::new(asked)),
+                Err(error) => LightStage::Over(Err(error)),
+            };
+            LightInstance { guest, stage }
         };
         let instances = guests.iter().enumerate().map(light).collect();
         LightThread {
@@ -452,11 +455,8 @@ impl<'a> LightThread<'a> {
 
     /// Calls each instance whenever the instance can go on, until all have ended.
     fn run(mut self) -> Vec<Result<()>> {
-        let mut left = self
-            .instances
-            .iter()
-            .filter(|light| !light.is_over())
-            .count();
+        let instances = self.instances.iter();
+        let mut left = instances.filter(|light| !light.is_over()).count();
         while left > 0 {
             let index = self.next();
             let light = &mut self.instances[index];
@@ -558,28 +558,27 @@ impl HostedInstance<'_> {
         let returned = unsafe { (self.entry)(pointer, self.data.raw()) };
         AT_WORK.set(outer);
         match returned {
-            0 => return Ok(()),
-            PENDING => return Err(Error::pending()),
-            _ => {}
+            0 => Ok(()),
+            PENDING => Err(Error::pending()),
+            returned => Err(self.failed(handle, returned)),
         }
-        // The reason is the error that sticks to the instance, or else the last error of the
-        // function's thread.
-        let stuck = handle
-            .shared
-            .stuck()
-            .clone()
-            .or_else(|| handle.shared.instance.failure());
-        let error = stuck.or_else(last).unwrap_or_else(|| {
-            Error::new(
-                Kind::Closed,
-                format!("the entry of {} returned {returned}", self.name),
-            )
+    }
+
+    /// Fails the instance, since the entry function has returned an error. The reason is the error
+    /// that sticks to the instance, or else the last error of the function's thread.
+    fn failed(&self, handle: &Handle, returned: c_int) -> Error {
+        let instance = &handle.shared.instance;
+        let stuck = handle.shared.stuck().clone();
+        let known = stuck.or_else(|| instance.failure()).or_else(last);
+        let error = known.unwrap_or_else(|| {
+            let text = format!("the entry of {} returned {returned}", self.name);
+            Error::new(Kind::Closed, text)
         });
         if error.is_echo() {
-            handle.shared.instance.note(&error);
+            instance.note(&error);
         } else {
-            handle.shared.instance.fail(&error.text);
+            instance.fail(&error.text);
         }
-        Err(error)
+        error
     }
 }

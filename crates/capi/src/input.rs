@@ -52,12 +52,29 @@ pub(crate) unsafe fn reason<'a>(reason: *const c_char) -> Result<&'a str> {
 /// # Safety
 /// `items` is NULL or points to `count` items that do not change while the result lives.
 pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> Result<&'a [T]> {
-    let count = usize::try_from(count).map_err(|_| usage(format!("{count} {what}")))?;
-    match (items.is_null(), count) {
-        (_, 0) => Ok(&[]),
-        (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
-        // SAFETY: so many items are there, as the caller promises.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts(items, count) }),
+    // SAFETY: as the caller promises.
+    unsafe { slice(items, count.into(), what) }
+}
+
+/// As [`list`], for a count of 64 bits.
+///
+/// # Safety
+/// As of [`list`].
+pub(crate) unsafe fn slice<'a, T>(items: *const T, count: i64, what: &str) -> Result<&'a [T]> {
+    let count = checked_count(items.is_null(), count, what)?;
+    Ok(match count {
+        0 => &[],
+        // SAFETY: `count` items are there, as the caller promises.
+        count => unsafe { std::slice::from_raw_parts(items, count) },
+    })
+}
+
+/// The length of a list of the program. NULL is a list without items.
+fn checked_count(is_null: bool, count: i64, what: &str) -> Result<usize> {
+    match usize::try_from(count) {
+        Err(_) => Err(usage(format!("{count} {what}"))),
+        Ok(1..) if is_null => Err(usage(format!("NULL was given for {count} {what}"))),
+        Ok(count) => Ok(count),
     }
 }
 
@@ -71,13 +88,12 @@ pub(crate) unsafe fn list_mut<'a, T>(
     count: c_int,
     what: &str,
 ) -> Result<&'a mut [T]> {
-    let count = usize::try_from(count).map_err(|_| usage(format!("{count} {what}")))?;
-    match (items.is_null(), count) {
-        (_, 0) => Ok(&mut []),
-        (true, _) => Err(usage(format!("NULL was given for {count} {what}"))),
-        // SAFETY: so many items are there, as the caller promises.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts_mut(items, count) }),
-    }
+    let count = checked_count(items.is_null(), count.into(), what)?;
+    Ok(match count {
+        0 => &mut [],
+        // SAFETY: `count` items are there, as the caller promises.
+        count => unsafe { std::slice::from_raw_parts_mut(items, count) },
+    })
 }
 
 /// Writes `value` first. `value` stays if the call fails before the call has another value to

@@ -281,8 +281,8 @@ unsafe extern "C" fn titin_close(handle: *mut Handle) -> c_int {
             .iter()
             .for_each(|enlisted| enlisted.0.leave());
         let _ = caught(|| {
-            // SAFETY: made by `titin_open`, and nobody uses the handle any more. A panic in here
-            // must not unwind either.
+            // SAFETY: the handle was made by `titin_open`, and no code uses it any more. A panic in
+            // here must not unwind either.
             drop(unsafe { Box::from_raw(handle) });
             Ok(())
         });

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use titin_runtime::{
-    Buffer, Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, structure,
+    Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, SharedBuffer,
+    structure,
 };
 
 use crate::array::{ExpectedArray, elements_of, extent, filling, order_number, stride};
@@ -25,7 +26,7 @@ pub struct Message {
     pub(crate) next: Option<f64>,
     /// The content in the metadata gives the kind of the data.
     meta: Arc<Meta>,
-    pub(crate) body: Arc<Buffer>,
+    pub(crate) body: SharedBuffer,
     origin: Origin,
     overlay: Option<Arc<Overlay>>,
     for_c: OnceLock<Box<ForC>>,
@@ -46,10 +47,9 @@ struct ForC {
 pub(crate) enum Origin {
     /// Made by the program.
     Made,
-    /// Received by the port with index `port`.
+    /// Received by a port and slot.
     Received {
-        recipient: Arc<Recipient>,
-        port: u32,
+        recipient: Recipient,
         slot: Option<u32>,
     },
     /// Given to a filter. The filter fails with the first error of the message.
@@ -70,8 +70,7 @@ impl Origin {
     #[inline(always)]
     pub(crate) fn received(port: &Port, slot: Option<u32>) -> Self {
         Origin::Received {
-            recipient: port.shared.recipient.clone(),
-            port: port.index,
+            recipient: port.recipient,
             slot,
         }
     }
@@ -182,12 +181,8 @@ impl Message {
     fn refused(&self, mismatch: Mismatch) -> Mismatch {
         match &self.origin {
             Origin::Made => mismatch,
-            Origin::Received {
-                recipient,
-                port,
-                slot,
-            } => {
-                let located = mismatch.map(|error| recipient.located(*port, *slot, error));
+            Origin::Received { recipient, slot } => {
+                let located = mismatch.map(|error| recipient.located(*slot, error));
                 recipient.hold(&located.in_language(Language::C));
                 located
             }
@@ -201,12 +196,8 @@ impl Message {
     /// The port of the message, and the message's sender, as errors name port and sender.
     fn origin(&self) -> Option<&Text> {
         match &self.origin {
-            Origin::Received {
-                recipient,
-                port,
-                slot,
-            } => {
-                let text = || Text::new(recipient.origin(*port, *slot));
+            Origin::Received { recipient, slot } => {
+                let text = || Text::new(recipient.origin(*slot));
                 Some(self.for_c().origin.get_or_init(text))
             }
             Origin::Made | Origin::Filtered(_) => None,
@@ -227,14 +218,14 @@ impl Message {
 }
 
 /// A value as the data of a message: nil, an array, or a structure for any other value.
-pub(crate) fn content(data: &Value) -> Result<(Content, Arc<Buffer>)> {
+pub(crate) fn content(data: &Value) -> Result<(Content, SharedBuffer)> {
     let gather = |parts: &[&[u8]]| {
         let mut filling = filling(parts.iter().map(|part| part.len() as u64).sum())?;
         parts.iter().for_each(|part| filling.push(part));
-        Ok(Arc::new(filling.finish()))
+        Ok(filling.finish().into())
     };
     match &data.0 {
-        Node::Nil => Ok((Content::Nil, Arc::default())),
+        Node::Nil => Ok((Content::Nil, SharedBuffer::default())),
         Node::Array(array) => Ok((
             Content::Array(array.layout.clone()),
             gather(&[array.data.as_ref()])?,
@@ -255,6 +246,15 @@ unsafe fn layout<'a>(message: *const Message) -> Option<&'a Layout> {
     unsafe { message.as_ref() }.and_then(Message::layout)
 }
 
+/// The message behind a pointer.
+///
+/// # Safety
+/// `message` is NULL or a message that is not freed while the result is used.
+unsafe fn behind<'a>(message: *const Message) -> Result<&'a Message> {
+    // SAFETY: as the caller promises.
+    unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))
+}
+
 /// # Safety
 /// `message` is NULL or a message.
 #[unsafe(no_mangle)]
@@ -271,8 +271,8 @@ unsafe extern "C" fn titin_message_retain(message: *mut Message) -> *mut Message
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
     let _ = status(|| {
-        // SAFETY: `message` is NULL or came from `Message::into_raw`, and nobody else has a share of
-        // a message of which the last share was given up.
+        // SAFETY: `message` is NULL or came from `Message::into_raw`, and after the last share was
+        // given up there is no other share.
         unsafe {
             if message.as_ref().is_some_and(Message::give_up) {
                 drop(Box::from_raw(message));
@@ -314,9 +314,7 @@ unsafe extern "C" fn titin_message_new(
 unsafe extern "C" fn titin_message_port(message: *const Message) -> *const c_char {
     // SAFETY: as the caller promises.
     match unsafe { message.as_ref() }.map(|message| &message.origin) {
-        Some(Origin::Received {
-            recipient, port, ..
-        }) => recipient.port(*port).as_ptr(),
+        Some(Origin::Received { recipient, .. }) => recipient.name().as_ptr(),
         _ => std::ptr::null(),
     }
 }
@@ -364,8 +362,7 @@ unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f6
 unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         match message.meta.content {
             Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
@@ -500,8 +497,7 @@ unsafe extern "C" fn titin_message_nbytes(message: *const Message) -> i64 {
 unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         Ok(&raw const *message.tree())
     })
 }
@@ -512,8 +508,7 @@ unsafe extern "C" fn titin_message_value(message: *const Message) -> *const Valu
 unsafe extern "C" fn titin_message_settings(message: *const Message) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let message =
-            unsafe { message.as_ref() }.ok_or_else(|| null("message", "titin_receive"))?;
+        let message = unsafe { behind(message) }?;
         let overlay = message.overlay.as_ref();
         let settings = overlay.map(|overlay| {
             message

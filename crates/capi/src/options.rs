@@ -56,7 +56,7 @@ impl InterruptCallback {
 }
 
 /// # Safety
-/// `options` is NULL or options that nobody else uses meanwhile.
+/// `options` is NULL or options that no other code uses meanwhile.
 unsafe fn change(options: *mut Options, body: impl FnOnce(&mut Options) -> Result<()>) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
@@ -70,7 +70,7 @@ extern "C" fn titin_options_new() -> *mut Options {
 }
 
 /// # Safety
-/// `options` is NULL or options that nobody uses any more.
+/// `options` is NULL or options that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_options_free(options: *mut Options) {
     if !options.is_null() {

@@ -37,7 +37,7 @@ extern "C" fn titin_ready_new() -> *mut ReadyHandle {
 }
 
 /// # Safety
-/// `list` is NULL or a list that nobody uses any more.
+/// `list` is NULL or a list that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_ready_free(list: *mut ReadyHandle) {
     if !list.is_null() {

@@ -156,8 +156,8 @@ fn no_port() -> Error {
 }
 
 /// # Safety
-/// `handle` is NULL or a port. The arguments describe an array: the elements may be written, and
-/// nobody else uses the elements meanwhile. `out` is NULL or may be written.
+/// `handle` is NULL or a port. The arguments describe an array: the elements may be written, and no
+/// other code uses the elements meanwhile. `out` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_receive_into(
     handle: *mut Port,
@@ -190,7 +190,7 @@ unsafe extern "C" fn titin_receive_into(
             .receive_that(port.id, slot, patience, |message| {
                 // SAFETY: as the caller promises.
                 let filled = unsafe { described.fill(message) };
-                filled.map_err(|error| port.shared.recipient.located(port.index, slot, error))
+                filled.map_err(|error| port.recipient.located(slot, error))
             })
     };
     // SAFETY: as the caller promises.

@@ -40,7 +40,7 @@ unsafe extern "C" fn titin_region_begin(
 }
 
 /// # Safety
-/// `region` is NULL or a region that nobody uses any more.
+/// `region` is NULL or a region that no code uses any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_region_end(region: *mut ProgramRegion) -> c_int {
     if region.is_null() {

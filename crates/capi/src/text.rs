@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Text with a NUL after the last character.
 #[derive(Clone)]
@@ -16,15 +16,15 @@ impl Text {
     }
 
     /// The copy of a port's name for all instances of the process: thousands of instances may have
-    /// the same ports.
-    pub(crate) fn shared(name: &str) -> Arc<Text> {
-        static NAMES: Mutex<BTreeMap<String, Arc<Text>>> = Mutex::new(BTreeMap::new());
+    /// the same ports. The copy lives as long as the process, since messages outlive instances.
+    pub(crate) fn shared(name: &str) -> &'static Text {
+        static NAMES: Mutex<BTreeMap<&str, &Text>> = Mutex::new(BTreeMap::new());
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = names.get(name) {
-            return text.clone();
+            return text;
         }
-        let text = Arc::new(Text::new(name));
-        names.insert(name.to_owned(), text.clone());
+        let text: &Text = Box::leak(Box::new(Text::new(name)));
+        names.insert(text.as_str(), text);
         text
     }
 

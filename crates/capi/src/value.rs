@@ -5,10 +5,11 @@ pub(crate) mod read;
 
 use std::ffi::c_int;
 use std::ops::Range;
-use std::sync::Arc;
 
 use titin_runtime::structure::{self, Value as Plain};
-use titin_runtime::{Buffer, Dtype, ElementValue, Error, Kind, Layout, Overlay, Result, Setting};
+use titin_runtime::{
+    Dtype, ElementValue, Error, Kind, Layout, Overlay, Result, Setting, SharedBuffer,
+};
 
 use crate::elements::{self, Elements};
 use crate::error::usage;
@@ -93,7 +94,7 @@ impl Value {
     }
 
     /// A received tree. The tree's arrays are ranges of the payload.
-    pub(crate) fn received(plain: Plain<Range<usize>>, payload: &Arc<Buffer>) -> Self {
+    pub(crate) fn received(plain: Plain<Range<usize>>, payload: &SharedBuffer) -> Self {
         Value(match plain {
             Plain::Nil => Node::Nil,
             Plain::Bool(flag) => Node::Bool(flag),
@@ -105,12 +106,11 @@ impl Value {
             Plain::Array(layout, range) => {
                 Node::Array(Array::new(layout, Elements::Shared(payload.clone(), range)))
             }
-            Plain::List(items) => Node::List(
-                items
-                    .into_iter()
-                    .map(|item| Box::new(Value::received(item, payload)))
-                    .collect(),
-            ),
+            Plain::List(items) => {
+                let items = items.into_iter();
+                let items = items.map(|item| Box::new(Value::received(item, payload)));
+                Node::List(items.collect())
+            }
             Plain::Map(entries) => {
                 let entry = |(name, item): (String, _)| {
                     (Text::new(name), Box::new(Value::received(item, payload)))
@@ -156,29 +156,24 @@ impl Value {
     }
 
     pub(crate) fn floats(numbers: &[f64]) -> Self {
-        Value(Node::List(
-            numbers
-                .iter()
-                .map(|number| Box::new(Value(Node::Float(*number))))
-                .collect(),
-        ))
+        Value::list(numbers.iter().map(|number| Value::float(*number)))
+    }
+
+    fn list(items: impl Iterator<Item = Value>) -> Self {
+        Value(Node::List(items.map(Box::new).collect()))
     }
 
     pub(crate) fn setting(setting: &Setting) -> Self {
-        let list = |items: Vec<Value>| Value(Node::List(items.into_iter().map(Box::new).collect()));
         match setting {
             Setting::Bool(flag) => Value(Node::Bool(*flag)),
             Setting::Int(number) => Value(Node::Int(*number)),
             Setting::Float(number) => Value(Node::Float(*number)),
             Setting::Str(text) => Value(Node::Text(Text::new(text))),
-            Setting::Ints(numbers) => list(
-                numbers
-                    .iter()
-                    .map(|number| Value(Node::Int(*number)))
-                    .collect(),
-            ),
+            Setting::Ints(numbers) => {
+                Value::list(numbers.iter().map(|number| Value(Node::Int(*number))))
+            }
             Setting::Floats(numbers) => Value::floats(numbers),
-            Setting::Table(rows) => list(rows.iter().map(|row| Value::floats(row)).collect()),
+            Setting::Table(rows) => Value::list(rows.iter().map(|row| Value::floats(row))),
         }
     }
 

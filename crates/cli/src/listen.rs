@@ -1,16 +1,30 @@
 //! `--listen`: the address of this host for programs on other hosts.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
 /// An address given by `--listen` that other hosts cannot use. The text says how to choose an
 /// address.
 #[derive(Debug, thiserror::Error)]
-#[error("--listen {address}{why}; {HINT}{}", if *or_all { ", or `all`" } else { "" })]
+#[error("--listen {address}{fault}; {HINT}{}", if *or_all { ", or `all`" } else { "" })]
 pub(crate) struct ListenError {
     address: String,
-    why: String,
+    fault: AddressFault,
     /// Whether the command also takes `all`.
     or_all: bool,
+}
+
+/// Why other hosts cannot use an address, in words that follow the address.
+#[derive(Debug, thiserror::Error)]
+enum AddressFault {
+    #[error(" is no address that others can connect to")]
+    Unspecified,
+    #[error(" is no address of this host: {0}")]
+    NotOwn(io::Error),
+    #[error(": {0}")]
+    NotFound(io::Error),
+    #[error(" is known here as this host's loopback only")]
+    Loopback,
 }
 
 const HINT: &str = "give a name or an address of this host, as the other one knows it";
@@ -24,40 +38,34 @@ pub(crate) fn own_address(address: &str) -> Result<IpAddr, ListenError> {
         Ok(ip) => check_own(ip).map(|()| ip),
         Err(_) => look_up(address),
     };
-    own.map_err(|why| ListenError {
+    own.map_err(|fault| ListenError {
         address: address.to_owned(),
-        why,
+        fault,
         or_all: false,
     })
 }
 
 /// Checks that an address is an address of this host.
-///
-/// # Errors
-/// Why not, in words that follow the address.
-fn check_own(ip: IpAddr) -> Result<(), String> {
+fn check_own(ip: IpAddr) -> Result<(), AddressFault> {
     if ip.is_unspecified() {
-        return Err(" is no address that others can connect to".into());
+        return Err(AddressFault::Unspecified);
     }
     match TcpListener::bind((ip, 0)) {
-        Err(error) => Err(format!(" is no address of this host: {error}")),
+        Err(error) => Err(AddressFault::NotOwn(error)),
         Ok(_) => Ok(()),
     }
 }
 
 /// The address of this host that has the given name.
-///
-/// # Errors
-/// Why there is no address, in words that follow the name.
-fn look_up(name: &str) -> Result<IpAddr, String> {
+fn look_up(name: &str) -> Result<IpAddr, AddressFault> {
     let found = (name, 0).to_socket_addrs();
-    let found = found.map_err(|error| format!(": {error}"))?;
+    let found = found.map_err(AddressFault::NotFound)?;
     let mut found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     // Programs listen by IPv4. The name of a host, looked up on the same host, often gives the
     // loopback.
     found.sort_by_key(IpAddr::is_ipv6);
     let beyond = found.into_iter().find(|ip| !ip.is_loopback());
-    beyond.ok_or_else(|| " is known here as this host's loopback only".into())
+    beyond.ok_or(AddressFault::Loopback)
 }
 
 /// The address at which a run listens for other hosts. The user's address, if given; any address,

@@ -1,5 +1,6 @@
 //! Printing for people at a terminal, and for other programs.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -40,10 +41,24 @@ pub(crate) fn width() -> Option<usize> {
 /// error, and the `Err` is the exit code.
 pub(crate) fn print(text: &str) -> Result<(), ExitCode> {
     match anstream::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(complain(&format!(
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(complain(format!(
             "cannot write to standard output: {error}"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// The text of a value as JSON; `what` names the value for an error.
+///
+/// # Errors
+/// The value cannot be written as JSON. `json` reports the failure on standard error, and the `Err`
+/// is the exit code.
+pub(crate) fn json(value: &impl serde::Serialize, what: &str) -> Result<String, ExitCode> {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => Ok(text + "\n"),
+        Err(error) => Err(complain(format!(
+            "{what} cannot be written as JSON: {error}"
+        ))),
     }
 }
 
@@ -70,8 +85,9 @@ pub(crate) fn rows() -> Option<usize> {
 }
 
 /// Prints an error on standard error. Returns the exit code.
-pub(crate) fn complain(text: &str) -> ExitCode {
-    warn(&format!("{ERROR}error:{ERROR:#} {}\n", harmless(text)));
+pub(crate) fn complain(why: impl Display) -> ExitCode {
+    let why = harmless(&why.to_string());
+    warn(&format!("{ERROR}error:{ERROR:#} {why}\n"));
     ExitCode::from(REFUSED)
 }
 

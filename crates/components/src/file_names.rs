@@ -54,7 +54,8 @@ pub(crate) fn fill(pattern: &str, fields: NameFields<'_>) -> Result<PathBuf> {
             .split_once('}')
             .ok_or_else(|| wrong("has a '{' without its '}'"))?;
         name.push_str(before);
-        name.push_str(&fields.value(place).map_err(|why| wrong(&why))?);
+        let value = fields.value(place);
+        name.push_str(&value.map_err(|why| wrong(&why.to_string()))?);
         rest = after;
     }
     name.push_str(rest);
@@ -63,29 +64,35 @@ pub(crate) fn fill(pattern: &str, fields: NameFields<'_>) -> Result<PathBuf> {
 
 impl NameFields<'_> {
     /// The value for a place.
-    ///
-    /// # Errors
-    /// Why there is no value, in words that follow the name of the file.
-    fn value(&self, place: &str) -> Result<String, String> {
+    fn value(&self, place: &str) -> Result<String, PlaceError> {
         let instance = self.instance;
         let (component, indices) = instance.split_once('[').unwrap_or((instance, ""));
         let index = indices.trim_end_matches(']').replace("][", "_");
         match (place, self.slot) {
             ("instance", _) if index.is_empty() => Ok(component.to_owned()),
             ("instance", _) => Ok(format!("{component}_{index}")),
-            ("index", _) if index.is_empty() => Err(format!(
-                "has an {{index}}, but {instance} is a single instance"
-            )),
+            ("index", _) if index.is_empty() => Err(PlaceError::Single(instance.to_owned())),
             ("index", _) => Ok(index),
             ("port", _) => Ok(self.port.to_owned()),
             ("slot", Some(slot)) => Ok(slot.to_string()),
-            ("slot", None) => Err("has a {slot}, but the port has no slots".to_owned()),
+            ("slot", None) => Err(PlaceError::NoSlots),
             ("step", _) => Ok("{step}".to_owned()),
-            _ => Err(format!(
-                "has an unknown place {{{place}}}; places are {{instance}}, {{index}}, {{port}}, {{slot}} and {{step}}"
-            )),
+            _ => Err(PlaceError::Unknown(place.to_owned())),
         }
     }
+}
+
+/// Why a place in the name of a file has no value, in words that follow the name.
+#[derive(Debug, thiserror::Error)]
+enum PlaceError {
+    #[error("has an {{index}}, but {0} is a single instance")]
+    Single(String),
+    #[error("has a {{slot}}, but the port has no slots")]
+    NoSlots,
+    #[error(
+        "has an unknown place {{{0}}}; places are {{instance}}, {{index}}, {{port}}, {{slot}} and {{step}}"
+    )]
+    Unknown(String),
 }
 
 /// Where a file to read is: in the work directory, or else in one of the folders. `titin: stage`

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use titin_model::{Description, Model, Operator};
 
-use self::graph::{BoxPort, ComponentBox, Graph, Net};
+use self::graph::{BoxPort, ComponentBox, Graph, Net, NetReceiver};
 use self::layout::{
     BoxLayout, BoxSide, GraphLayout, HEADER, INSET, NAME_TEXT, NetLines, TAG, boxes_behind,
     lay_out, pin_path, port_path,
@@ -103,10 +103,7 @@ fn draw_graph(
         draw_component(svg, component, place, corner);
     }
     for (port, (side, y)) in graph.outer.iter().zip(&layout.outer) {
-        let x = match side {
-            BoxSide::Left => corner.0,
-            BoxSide::Right => corner.0 + layout.width,
-        };
+        let x = side.edge(corner.0, layout.width);
         let path = port_path(prefix, port);
         draw_port(svg, port, "outer port", &path, *side, (x, corner.1 + y));
     }
@@ -115,59 +112,58 @@ fn draw_graph(
 /// Opens the group of a net. The group's title names the conduits.
 fn open_net(svg: &mut Svg, graph: &Graph, net: &Net, prefix: &str) {
     let from = pin_path(graph, prefix, net.from);
-    let receivers = net.to.iter();
-    let to: Vec<String> = receivers
-        .map(|receiver| pin_path(graph, prefix, receiver.pin))
-        .collect();
-    let class = if net.each_step {
-        "conduit each-step"
-    } else {
-        "conduit once"
+    let path = |receiver: &NetReceiver| pin_path(graph, prefix, receiver.pin);
+    let to: Vec<String> = net.to.iter().map(path).collect();
+    let class = match net.each_step {
+        true => "conduit each-step",
+        false => "conduit once",
     };
-    let mut title = String::new();
-    for (receiver, to) in net.to.iter().zip(&to) {
-        let line_break = if title.is_empty() { "" } else { "\n" };
+    let line = |(receiver, to): (&NetReceiver, &String)| {
         let filters = receiver.filters.iter();
         let filters: String = filters.map(|filter| format!("{filter} ")).collect();
-        let _ = write!(title, "{line_break}{from}: {filters}{to}");
-    }
-    svg.group(class, &[("from", &from), ("to", &to.join(" "))], &title);
+        format!("{from}: {filters}{to}")
+    };
+    let title: Vec<String> = net.to.iter().zip(&to).map(line).collect();
+    let ends = [("from", from.as_str()), ("to", &to.join(" "))];
+    svg.group(class, &ends, &title.join("\n"));
 }
 
 fn draw_component(svg: &mut Svg, component: &ComponentBox, place: &BoxLayout, (x, y): (i32, i32)) {
-    let class = if component.inner.is_some() {
-        "component model"
-    } else {
-        "component"
+    let class = match component.inner {
+        Some(_) => "component model",
+        None => "component",
     };
+    svg.group(class, &[("name", &component.path)], &box_title(component));
+    draw_box(svg, component, place, (x, y));
+    if let (Some(graph), Some(layout)) = (&component.inner, &place.inner) {
+        draw_graph(svg, graph, layout, (x, y + HEADER), &component.path);
+    }
+    for (port, (side, below)) in component.ports.iter().zip(&place.ports) {
+        if !is_drawn_inside(component, port) {
+            let path = port_path(&component.path, port);
+            let x = side.edge(x, place.width);
+            draw_port(svg, port, "port", &path, *side, (x, y + below));
+        }
+    }
+    svg.end();
+}
+
+/// The path of a component, and what the description says of the component.
+fn box_title(component: &ComponentBox) -> String {
     let mut title = component.path.clone();
     for line in [&component.description, &component.implementation] {
         if !line.is_empty() {
             let _ = write!(title, "\n{}", line.trim());
         }
     }
-    svg.group(class, &[("name", &component.path)], &title);
-    draw_box(svg, component, place, (x, y));
-    if let (Some(graph), Some(layout)) = (&component.inner, &place.inner) {
-        draw_graph(svg, graph, layout, (x, y + HEADER), &component.path);
-    }
-    for (port, (side, below)) in component.ports.iter().zip(&place.ports) {
-        // The port of a frame was drawn before, as a port of the inner model.
-        let inner = component.inner.as_ref();
-        let is_drawn = inner.is_some_and(|graph| {
-            let mut outer = graph.outer.iter();
-            outer.any(|other| other.bare_name() == port.bare_name())
-        });
-        if !is_drawn {
-            let x = match side {
-                BoxSide::Left => x,
-                BoxSide::Right => x + place.width,
-            };
-            let path = port_path(&component.path, port);
-            draw_port(svg, port, "port", &path, *side, (x, y + below));
-        }
-    }
-    svg.end();
+    title
+}
+
+/// Whether a port of a frame was drawn before, as a port of the inner model.
+fn is_drawn_inside(component: &ComponentBox, port: &BoxPort) -> bool {
+    let inner = component.inner.as_ref();
+    let mut outer = inner.iter().flat_map(|graph| &graph.outer);
+    outer.any(|other| other.bare_name() == port.bare_name())
 }
 
 /// Draws the rectangle of a component, with the component's name and implementation.
@@ -237,10 +233,11 @@ fn draw_symbol(svg: &mut Svg, operator: Operator, (x, y): (i32, i32)) {
 
 fn draw_lines(svg: &mut Svg, lines: &NetLines, (dx, dy): (i32, i32)) {
     let shift = |(x, y): (i32, i32)| (x + dx, y + dy);
+    let shifted = |line: &Vec<(i32, i32)>| line.iter().copied().map(shift).collect::<Vec<_>>();
     let data: String = lines
         .lines
         .iter()
-        .map(|line| rounded(&line.iter().copied().map(shift).collect::<Vec<_>>()))
+        .map(|line| rounded(&shifted(line)))
         .collect();
     svg.path("line", &data);
     for fork in &lines.forks {
@@ -250,19 +247,21 @@ fn draw_lines(svg: &mut Svg, lines: &NetLines, (dx, dy): (i32, i32)) {
         ));
     }
     for (x, y, from_left) in &lines.arrows {
-        let (x, y) = shift((*x, *y));
-        let (tip, back) = if *from_left {
-            (x - SYMBOL, -7)
-        } else {
-            (x + SYMBOL, 7)
-        };
-        svg.path("tip", &format!("M{tip} {y}l{back} -3.5v7z"));
+        draw_arrow(svg, shift((*x, *y)), *from_left);
     }
     for (x, y, width, text) in &lines.tags {
         let (x, y) = shift((*x, *y));
         svg.rect("tag", (x, y - TAG / 2), (*width, TAG), TAG / 2);
         svg.text("filter", (x + width / 2, y + 4), TextAnchor::Middle, text);
     }
+}
+
+fn draw_arrow(svg: &mut Svg, (x, y): (i32, i32), from_left: bool) {
+    let (tip, back) = match from_left {
+        true => (x - SYMBOL, -7),
+        false => (x + SYMBOL, 7),
+    };
+    svg.path("tip", &format!("M{tip} {y}l{back} -3.5v7z"));
 }
 
 /// The path of a line of horizontal and vertical segments with rounded corners.
@@ -306,12 +305,8 @@ fn moved((x, y): (i32, i32), towards: (i32, i32), by: i32) -> (i32, i32) {
 
 fn style() -> Style {
     let mut style = Style::new();
-    style.add(".summary", "font-size:12px", &[]);
-    style.add(
-        ".name",
-        &format!("font-size:{NAME_TEXT}px;font-weight:600"),
-        &[],
-    );
+    style.fixed(".summary", "font-size:12px");
+    style.fixed(".name", &format!("font-size:{NAME_TEXT}px;font-weight:600"));
     style.add(".box", "", &[("fill", Ink::Paper), ("stroke", Ink::Edge)]);
     style.add(
         ".frame",
@@ -319,19 +314,19 @@ fn style() -> Style {
         &[("fill", Ink::Ground), ("stroke", Ink::Edge)],
     );
     style.add(".symbol", "stroke-width:1.5", &[("stroke", Ink::Text)]);
-    style.add(".filled", "", &[("fill", Ink::Text)]);
-    style.add(".open", "", &[("fill", Ink::Ground)]);
-    style.add(".absent .symbol", "", &[("stroke", Ink::Absent)]);
-    style.add(".absent .filled", "", &[("fill", Ink::Absent)]);
-    style.add(".absent text", "", &[("fill", Ink::Absent)]);
-    style.add(".line", "fill:none;stroke-width:1.5", &[]);
+    style.fill(".filled", Ink::Text);
+    style.fill(".open", Ink::Ground);
+    style.stroke(".absent .symbol", Ink::Absent);
+    style.fill(".absent .filled", Ink::Absent);
+    style.fill(".absent text", Ink::Absent);
+    style.fixed(".line", "fill:none;stroke-width:1.5");
     for (class, ink) in [("each-step", Ink::Blue), ("once", Ink::Orange)] {
-        style.add(&format!(".{class} .line"), "", &[("stroke", ink)]);
-        style.add(&format!(".{class} .tip"), "", &[("fill", ink)]);
-        style.add(&format!(".{class} .tag"), "", &[("stroke", ink)]);
+        style.stroke(&format!(".{class} .line"), ink);
+        style.fill(&format!(".{class} .tip"), ink);
+        style.stroke(&format!(".{class} .tag"), ink);
     }
-    style.add(".tag", "", &[("fill", Ink::Ground)]);
-    style.add(".legend .tag", "", &[("stroke", Ink::Edge)]);
-    style.add(".filter", "font-size:10px", &[]);
+    style.fill(".tag", Ink::Ground);
+    style.stroke(".legend .tag", Ink::Edge);
+    style.fixed(".filter", "font-size:10px");
     style
 }

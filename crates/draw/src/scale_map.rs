@@ -138,14 +138,7 @@ impl<'a> ScaleMap<'a> {
         };
         let mut distinct: Vec<ScaleRange> = Vec::new();
         for (range, component) in ranges.iter().zip(&network.components) {
-            let number = range.map(|range| {
-                let known = distinct.iter().position(|other| *other == range);
-                known.unwrap_or_else(|| {
-                    distinct.push(range);
-                    map.add_group(&range);
-                    distinct.len() - 1
-                })
-            });
+            let number = range.map(|range| map.group_for(range, &mut distinct));
             if let Some(number) = number {
                 let sizes = component.multiplicity.iter();
                 let several: String = sizes.map(|size| format!("[{size}]")).collect();
@@ -155,6 +148,17 @@ impl<'a> ScaleMap<'a> {
             map.group_of.push(number);
         }
         map
+    }
+
+    /// The number of the group with the given range, which is added if there is none. `distinct` has
+    /// the ranges of the groups.
+    fn group_for(&mut self, range: ScaleRange, distinct: &mut Vec<ScaleRange>) -> usize {
+        if let Some(known) = distinct.iter().position(|other| *other == range) {
+            return known;
+        }
+        distinct.push(range);
+        self.add_group(&range);
+        distinct.len() - 1
     }
 
     fn add_group(&mut self, range: &ScaleRange) {
@@ -416,10 +420,10 @@ fn style() -> Style {
     let mut style = Style::new();
     style.add(".plot", "fill:none", &[("stroke", Ink::Edge)]);
     style.add(".grid", "stroke-opacity:.35", &[("stroke", Ink::Absent)]);
-    style.add(".mark", "", &[("fill", Ink::Faint)]);
-    style.add(".axis,.note", &format!("font-size:{TEXT}px"), &[]);
-    style.add(".name", &format!("font-size:{TEXT}px;font-weight:600"), &[]);
-    style.add(".area", "fill-opacity:.16;stroke-width:1.5", &[]);
+    style.fill(".mark", Ink::Faint);
+    style.fixed(".axis,.note", &format!("font-size:{TEXT}px"));
+    style.fixed(".name", &format!("font-size:{TEXT}px;font-weight:600"));
+    style.fixed(".area", "fill-opacity:.16;stroke-width:1.5");
     for (ink, name) in HUES {
         style.add(
             &format!(".{name} .area"),
@@ -432,6 +436,6 @@ fn style() -> Style {
         "fill:none;stroke-width:1.5",
         &[("stroke", Ink::Edge)],
     );
-    style.add(".coupling .tip", "", &[("fill", Ink::Edge)]);
+    style.fill(".coupling .tip", Ink::Edge);
     style
 }

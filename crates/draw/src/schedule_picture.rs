@@ -237,7 +237,7 @@ fn colour(rank: u32) -> usize {
 
 fn style() -> Style {
     let mut style = Style::new();
-    style.add(".name", "font-size:13px;font-weight:600", &[]);
+    style.fixed(".name", "font-size:13px;font-weight:600");
     style.add(
         ".array",
         "",
@@ -259,9 +259,9 @@ fn style() -> Style {
         "fill:none;stroke-width:1.5;stroke-dasharray:4 3",
         &[("stroke", Ink::Edge)],
     );
-    style.add(".rank", "font-weight:600", &[]);
-    style.add(".cell", "", &[("fill", Ink::Blue)]);
-    style.add(".none", "", &[("fill", Ink::Paper)]);
+    style.fixed(".rank", "font-weight:600");
+    style.fill(".cell", Ink::Blue);
+    style.fill(".none", Ink::Paper);
     add_colours(&mut style);
     style
 }
@@ -269,11 +269,7 @@ fn style() -> Style {
 /// Adds the shades of the table and the colours of the ranks.
 fn add_colours(style: &mut Style) {
     for (step, opacity) in table::SHADES.iter().enumerate() {
-        style.add(
-            &format!(".s{step}"),
-            &format!("fill-opacity:{opacity}"),
-            &[],
-        );
+        style.fixed(&format!(".s{step}"), &format!("fill-opacity:{opacity}"));
     }
     for (number, opacity) in OPACITIES.iter().enumerate() {
         for (hue, ink) in HUES.into_iter().enumerate() {
@@ -283,7 +279,7 @@ fn add_colours(style: &mut Style) {
                 &format!("fill-opacity:{opacity}"),
                 &[("fill", ink)],
             );
-            style.add(&format!(".h{rank}"), "", &[("stroke", ink)]);
+            style.stroke(&format!(".h{rank}"), ink);
         }
     }
 }

@@ -203,35 +203,45 @@ impl Style {
     /// The rules common to all pictures.
     pub(crate) fn new() -> Style {
         let mut style = Style::default();
-        style.add(".ground", "", &[("fill", Ink::Ground)]);
-        style.add("text", "", &[("fill", Ink::Text)]);
-        style.add(".faint", "", &[("fill", Ink::Faint)]);
-        style.add(".title", "font-size:16px;font-weight:600", &[]);
+        style.fill(".ground", Ink::Ground);
+        style.fill("text", Ink::Text);
+        style.fill(".faint", Ink::Faint);
+        style.fixed(".title", "font-size:16px;font-weight:600");
         style
     }
 
     /// Adds a rule. Properties in `fixed` have fixed values, properties in `colours` have a colour.
     pub(crate) fn add(&mut self, selector: &str, fixed: &str, colours: &[(&str, Ink)]) {
-        let list = |colour: fn(Ink) -> &'static str| {
-            colours
-                .iter()
-                .map(|(name, ink)| format!("{name}:{}", colour(*ink)))
-                .collect::<Vec<_>>()
-                .join(";")
+        let properties = |colour: fn(Ink) -> &'static str| {
+            let properties = colours.iter();
+            let properties = properties.map(|(name, ink)| format!("{name}:{}", colour(*ink)));
+            properties.collect::<Vec<_>>().join(";")
         };
-        let join = if fixed.is_empty() || colours.is_empty() {
-            ""
-        } else {
-            ";"
+        let join = match fixed.is_empty() || colours.is_empty() {
+            true => "",
+            false => ";",
         };
-        let _ = writeln!(
-            self.light,
-            "{selector}{{{fixed}{join}{}}}",
-            list(Ink::light)
-        );
+        let light = properties(Ink::light);
+        let _ = writeln!(self.light, "{selector}{{{fixed}{join}{light}}}");
         if !colours.is_empty() {
-            let _ = writeln!(self.dark, "{selector}{{{}}}", list(Ink::dark));
+            let dark = properties(Ink::dark);
+            let _ = writeln!(self.dark, "{selector}{{{dark}}}");
         }
+    }
+
+    /// Adds a rule without colours.
+    pub(crate) fn fixed(&mut self, selector: &str, properties: &str) {
+        self.add(selector, properties, &[]);
+    }
+
+    /// Adds the colour of areas.
+    pub(crate) fn fill(&mut self, selector: &str, ink: Ink) {
+        self.add(selector, "", &[("fill", ink)]);
+    }
+
+    /// Adds the colour of lines.
+    pub(crate) fn stroke(&mut self, selector: &str, ink: Ink) {
+        self.add(selector, "", &[("stroke", ink)]);
     }
 }
 

@@ -397,7 +397,7 @@ fn style() -> Style {
     style.add(".grid", "stroke-opacity:.35", &[("stroke", Ink::Absent)]);
     for activity in Activity::ALL {
         let selector = format!(".{}", activity.class());
-        style.add(&selector, "", &[("fill", activity.ink())]);
+        style.fill(&selector, activity.ink());
     }
     style
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use titin_model::{Description, HostedFunction, Program, ProgramKind, UserFunction};
+use titin_model::{Description, Program, ProgramKind, UserFunction};
 
 use crate::compile::beside;
 use crate::stage::locate;
@@ -18,11 +18,7 @@ pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) ->
         make_program_absolute(program);
     }
     for filter in description.extras.filters.values_mut() {
-        if let UserFunction::Library { path, .. } = &mut filter.call
-            && let Some(found) = beside(path, folders)
-        {
-            *path = found.to_string_lossy().into_owned();
-        }
+        make_function_absolute(&mut filter.call, folders);
     }
     for stage in description.extras.stage.values_mut() {
         for name in &mut stage.input {
@@ -35,6 +31,15 @@ pub fn with_absolute_paths(mut description: Description, folders: &[PathBuf]) ->
     description
 }
 
+/// Makes the path of a library absolute, if the library is in one of the folders.
+fn make_function_absolute(function: &mut UserFunction, folders: &[PathBuf]) {
+    if let UserFunction::Library { path, .. } = function
+        && let Some(found) = beside(path, folders)
+    {
+        *path = found.to_string_lossy().into_owned();
+    }
+}
+
 fn make_program_absolute(program: &mut Arc<Program>) {
     let Some(folder) = program
         .directory
@@ -43,13 +48,8 @@ fn make_program_absolute(program: &mut Arc<Program>) {
     else {
         return;
     };
-    if let ProgramKind::Hosted(HostedFunction {
-        call: UserFunction::Library { path, .. },
-        ..
-    }) = &mut Arc::make_mut(program).kind
-        && let Some(found) = beside(path, std::slice::from_ref(&folder))
-    {
-        *path = found.to_string_lossy().into_owned();
+    if let ProgramKind::Hosted(function) = &mut Arc::make_mut(program).kind {
+        make_function_absolute(&mut function.call, std::slice::from_ref(&folder));
     }
     let executable = match &program.kind {
         ProgramKind::Executable(path) if path.to_string_lossy().contains('/') => {

@@ -8,25 +8,26 @@ use titin_os::host;
 
 /// The cores for this process, at most as many as the quota of the process's control group allows.
 pub fn cores() -> Vec<u32> {
-    let mut cores: Vec<u32> = match sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU)
-            .filter(|&core| set.is_set(core))
-            .map(|core| core as u32)
-            .collect(),
-        Err(_) => Vec::new(),
-    };
+    let mut cores = allowed_cores();
     if cores.is_empty() {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         cores = (0..count).collect();
     }
-    if let Some(quota) = host::control_groups()
-        .iter()
-        .filter_map(|group| quota(group))
-        .reduce(f64::min)
-    {
+    let groups = host::control_groups();
+    let quotas = groups.iter().filter_map(|group| quota(group));
+    if let Some(quota) = quotas.reduce(f64::min) {
         cores.truncate((quota as usize).max(1));
     }
     cores
+}
+
+/// The cores on which this process may run; none if the system does not say.
+fn allowed_cores() -> Vec<u32> {
+    let Ok(set) = sched_getaffinity(None) else {
+        return Vec::new();
+    };
+    let cores = (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core));
+    cores.map(|core| core as u32).collect()
 }
 
 /// The quota of a control group, in cores.

@@ -280,14 +280,7 @@ impl ConnectionFile {
     ) -> Result<Vec<(Medium, PathBuf)>, DirectoryError> {
         let mut folders = Vec::new();
         for medium in media {
-            let path = match (chosen, self.file.parent()) {
-                (Some(chosen), _) => {
-                    chosen.join(format!("{IN_CHOSEN_FOLDER}{:032x}", EndpointId::random().0))
-                }
-                (None, parent) => parent
-                    .unwrap_or(Path::new("."))
-                    .join(format!("{IN_RUN_DIRECTORY}{}", medium.key())),
-            };
+            let path = self.folder_for(*medium, chosen);
             let made = std::path::absolute(&path).and_then(|path| {
                 DirBuilder::new().mode(0o700).create(&path)?;
                 Ok(path)
@@ -297,6 +290,21 @@ impl ConnectionFile {
             folders.push((*medium, path));
         }
         Ok(folders)
+    }
+
+    /// The folder for the messages of a medium: in the chosen folder, under a name of its own, or
+    /// else in the directory of the run.
+    fn folder_for(&self, medium: Medium, chosen: Option<&Path>) -> PathBuf {
+        match chosen {
+            Some(chosen) => {
+                let id = EndpointId::random().0;
+                chosen.join(format!("{IN_CHOSEN_FOLDER}{id:032x}"))
+            }
+            None => {
+                let parent = self.file.parent().unwrap_or(Path::new("."));
+                parent.join(format!("{IN_RUN_DIRECTORY}{}", medium.key()))
+            }
+        }
     }
 
     /// The folder of the meeting place, even if the folder could not be made.
@@ -324,8 +332,8 @@ pub fn remove_connection(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_dir_all(meeting_place);
 }
 
-/// Removes folders for messages. A connection file may have been changed by somebody, so no folder
-/// of another name is removed.
+/// Removes folders for messages. Anyone may have changed the connection file, so folders of other
+/// names are not removed.
 fn remove_folders<'a>(folders: impl IntoIterator<Item = &'a PathBuf>) {
     for folder in folders {
         if is_message_folder(folder) {

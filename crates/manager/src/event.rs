@@ -106,18 +106,21 @@ impl fmt::Display for Exit {
                 )
             }
             Exit::Code(code) => write!(f, "ended with exit code {code}"),
-            Exit::Signal(number, core) => {
-                match signal_name(*number) {
-                    Some(name) => write!(f, "was ended by {name}")?,
-                    None => write!(f, "was ended by signal {number}")?,
-                }
-                match (*number, core) {
-                    (9, _) => write!(f, " (a kill -9, or the system was out of memory)"),
-                    (_, true) => write!(f, " (a core file was written)"),
-                    _ => Ok(()),
-                }
-            }
+            Exit::Signal(number, core) => write_signal(f, *number, *core),
         }
+    }
+}
+
+/// Writes that a signal has ended a program. `core` says whether a core file was written.
+fn write_signal(f: &mut fmt::Formatter<'_>, number: i32, core: bool) -> fmt::Result {
+    match signal_name(number) {
+        Some(name) => write!(f, "was ended by {name}")?,
+        None => write!(f, "was ended by signal {number}")?,
+    }
+    match (number, core) {
+        (9, _) => write!(f, " (a kill -9, or the system was out of memory)"),
+        (_, true) => write!(f, " (a core file was written)"),
+        _ => Ok(()),
     }
 }
 

@@ -285,10 +285,14 @@ impl Manager {
     }
 
     fn tell_all(&mut self, message: &ToProgram) {
-        let links: Vec<LinkId> = self.links.keys().copied().collect();
-        for link in links {
+        for link in self.all_links() {
             self.tell(link, message.clone());
         }
+    }
+
+    /// The ids of all links, so that the links may change meanwhile.
+    fn all_links(&self) -> Vec<LinkId> {
+        self.links.keys().copied().collect()
     }
 
     fn log(&mut self, level: Level, instance: Option<InstanceId>, text: impl Into<String>) {

@@ -1,5 +1,7 @@
 //! The components that come with titin, and the settings that each of them reads.
 
+use std::fmt;
+
 use titin_element::Dtype;
 
 use crate::settings::{Setting, SettingType};
@@ -115,38 +117,33 @@ impl BuiltIn {
 }
 
 impl AcceptedValue {
-    /// Whether the setting accepts a value; the error describes the accepted values.
-    pub(crate) fn check(self, value: &Setting) -> Result<(), String> {
-        let (fits, wanted) = match (self, value) {
-            (Text, _) => (value.fits(SettingType::Str), "a text".to_string()),
-            (Word(words), Setting::Str(word)) => (words.contains(&word.as_str()), String::new()),
-            (Word(_), _) => (false, String::new()),
-            (Flag, _) => (value.fits(SettingType::Bool), "true or false".to_string()),
-            (Count, _) => (
-                matches!(value, Setting::Int(0..)),
-                "a whole number from 0".to_string(),
-            ),
-            (Times, _) => (
-                matches!(value, Setting::Bool(_) | Setting::Int(1..)),
-                "true, or a whole number from 1".to_string(),
-            ),
-            (Time, _) => (
-                value.in_unit("s").is_ok(),
-                "a time: a number, or one with a unit such as \"10 min\"".into(),
-            ),
-            (Counts, _) => {
-                let whole = match value {
-                    Setting::Ints(sizes) => sizes.iter().all(|size| *size >= 0),
-                    _ => value.fits(SettingType::Ints),
-                };
-                (whole, "a list of whole numbers from 0".to_string())
-            }
-        };
-        match self {
-            _ if fits => Ok(()),
-            Word(words) => Err(crate::problem::either(words.iter().copied())),
-            _ => Err(wanted),
+    /// Whether the setting accepts a value.
+    pub(crate) fn accepts(self, value: &Setting) -> bool {
+        match (self, value) {
+            (Text, _) => value.fits(SettingType::Str),
+            (Word(words), Setting::Str(word)) => words.contains(&word.as_str()),
+            (Word(_), _) => false,
+            (Flag, _) => value.fits(SettingType::Bool),
+            (Count, _) => matches!(value, Setting::Int(0..)),
+            (Times, _) => matches!(value, Setting::Bool(_) | Setting::Int(1..)),
+            (Time, _) => value.in_unit("s").is_ok(),
+            (Counts, Setting::Ints(sizes)) => sizes.iter().all(|size| *size >= 0),
+            (Counts, _) => value.fits(SettingType::Ints),
         }
+    }
+}
+
+impl fmt::Display for AcceptedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Text => "a text",
+            Word(words) => return f.write_str(&crate::problem::either(words.iter().copied())),
+            Flag => "true or false",
+            Count => "a whole number from 0",
+            Times => "true, or a whole number from 1",
+            Time => "a time: a number, or one with a unit such as \"10 min\"",
+            Counts => "a list of whole numbers from 0",
+        })
     }
 }
 
@@ -200,9 +197,9 @@ mod tests {
             ),
         ] {
             good.iter()
-                .for_each(|value| assert_eq!(takes.check(value), Ok(()), "{value}"));
+                .for_each(|value| assert!(takes.accepts(value), "{value}"));
             bad.iter()
-                .for_each(|value| assert!(takes.check(value).is_err(), "{takes:?} {value}"));
+                .for_each(|value| assert!(!takes.accepts(value), "{takes:?} {value}"));
         }
     }
 }

@@ -136,6 +136,19 @@ pub struct Port {
     pub(crate) at: TextPosition,
 }
 
+impl Port {
+    /// The port for settings, which a component need not list.
+    pub(crate) fn for_settings(at: TextPosition) -> Self {
+        Port {
+            name: SETTINGS_IN.into(),
+            operator: Operator::FInit,
+            timeline: Timeline::default(),
+            guessed: false,
+            at,
+        }
+    }
+}
+
 /// A conduit between two ports.
 #[derive(Clone, Debug)]
 pub struct Conduit {

@@ -276,16 +276,21 @@ fn hosted_function(hosted: &HostedFunction) -> YamlMap {
     let mut map = YamlMap::default();
     map.text("host", &hosted.host);
     let key = if hosted.steps { "step" } else { "function" };
-    match &hosted.call {
+    user_function(&mut map, &hosted.call, key, key);
+    map
+}
+
+/// Writes a function of the user, under the key for a function in Python, or the key for a symbol.
+fn user_function(map: &mut YamlMap, call: &UserFunction, in_python: &str, in_library: &str) {
+    match call {
         UserFunction::Python { module, function } => {
-            map.text(key, &format!("{module}:{function}"));
+            map.text(in_python, &format!("{module}:{function}"));
         }
         UserFunction::Library { path, symbol } => {
-            map.text("library", path.as_str());
-            map.text(key, symbol.as_str());
+            map.text("library", path);
+            map.text(in_library, symbol);
         }
     }
-    map
 }
 
 fn resources(resources: &IndexMap<Name, Resources>) -> YamlMap {
@@ -462,15 +467,7 @@ fn end_time(end: &EndTime) -> Yaml {
 
 fn filter_definition(filter: &FilterDefinition) -> YamlMap {
     let mut map = YamlMap::default();
-    match &filter.call {
-        UserFunction::Python { module, function } => {
-            map.text("python", &format!("{module}:{function}"));
-        }
-        UserFunction::Library { path, symbol } => {
-            map.text("library", path);
-            map.text("symbol", symbol);
-        }
-    }
+    user_function(&mut map, &filter.call, "python", "symbol");
     match filter.side {
         None => {}
         Some(FilterSide::Sender) => map.text("side", "sender"),

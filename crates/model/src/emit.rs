@@ -154,19 +154,27 @@ fn write_text(out: &mut String, text: &str, indent: usize) {
 
 /// A text on one line, in quotes if a reader could mistake the bare text.
 pub(crate) fn inline(text: &str) -> String {
-    let plain = text
-        .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.'))
+    match is_plain(text) {
+        true => text.to_string(),
+        false => quoted(text),
+    }
+}
+
+/// Whether YAML reads a text without quotes as the same text.
+fn is_plain(text: &str) -> bool {
+    let may_begin = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.');
+    let may_stand = |c: char| c.is_alphanumeric() || " _./-+(),@=~%:$*<>'".contains(c);
+    let like_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    text.starts_with(may_begin)
         && !text.ends_with([' ', ':'])
-        && text
-            .chars()
-            .all(|c| c.is_alphanumeric() || " _./-+(),@=~%:$*<>'".contains(c))
+        && text.chars().all(may_stand)
         && !text.contains(": ")
         && plain_type(text) == ScalarType::Text
-        && (text.contains(' ') || !text.starts_with(|c: char| c.is_ascii_digit()))
-        && !["yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
-    if plain {
-        return text.to_string();
-    }
+        && (text.contains(' ') || !like_number(text))
+        && !["yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str())
+}
+
+fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::built_in::BuiltIn;
+use crate::description::Model;
 use crate::document::{Document, Import};
 use crate::names::Name;
 use crate::options::LoadOptions;
@@ -57,26 +58,15 @@ impl Modules<'_> {
             Some(module) => Name::from(format!("{module}.{name}")),
             None => name.clone(),
         };
-        let mut locals: HashMap<Name, Name> = document
-            .models
-            .keys()
-            .chain(document.programs.keys())
-            .map(|name| (name.clone(), full(name)))
-            .collect();
+        let described = document.models.keys().chain(document.programs.keys());
+        let mut locals: HashMap<Name, Name> =
+            described.map(|name| (name.clone(), full(name))).collect();
         let mut imported = Vec::new();
         for import in std::mem::take(&mut document.imports) {
             let name = Name::from(format!("{}.{}", import.module, import.name));
-            if locals
-                .insert(import.name.clone(), name.clone())
-                .is_some_and(|other| other != name)
-            {
-                let what = format!("\"{}\" is both described and imported", import.name);
-                problems.error(
-                    import.at,
-                    Code::Duplicate,
-                    what,
-                    "an implementation is found by its name; rename one of them",
-                );
+            let before = locals.insert(import.name.clone(), name.clone());
+            if before.is_some_and(|before| before != name) {
+                report_namesake(&import, problems);
             }
             self.load(&import, problems);
             imported.push((import, name));
@@ -159,6 +149,12 @@ impl Modules<'_> {
     }
 }
 
+fn report_namesake(import: &Import, problems: &mut Problems) {
+    let what = format!("\"{}\" is both described and imported", import.name);
+    let why = "an implementation is found by its name; rename one of them";
+    problems.error(import.at, Code::Duplicate, what, why);
+}
+
 /// Reads a module from an installed Python package.
 fn installed_module(
     entry: &python::EntryPoint,
@@ -174,7 +170,7 @@ fn installed_module(
         Err(why) => {
             let path = import.module.replace('.', "/");
             let hint = format!("save its text as {path}.ymmsl in a directory of YMMSL_PATH");
-            problems.error_hint(import.at, Code::Import, what, why, hint);
+            problems.error_hint(import.at, Code::Import, what, why.to_string(), hint);
             None
         }
     }
@@ -278,23 +274,7 @@ fn take(
     problems: &mut Problems,
 ) -> bool {
     if !module.models.contains_key(name) && !module.programs.contains_key(name) {
-        let short = |name: &Name| name.rsplit('.').next().unwrap_or_default().to_string();
-        let there: Vec<_> = module
-            .models
-            .keys()
-            .chain(module.programs.keys())
-            .map(short)
-            .collect();
-        let there = || there.iter().map(String::as_str);
-        let what = format!("module \"{}\" has no \"{}\"", import.module, import.name);
-        let why = format!("it has {}", listing(there()));
-        problems.error_hint(
-            import.at,
-            Code::Import,
-            what,
-            why,
-            did_you_mean(&import.name, there()),
-        );
+        report_not_in_module(module, import, problems);
         return false;
     }
     let mut done: HashSet<&Name> = HashSet::new();
@@ -306,25 +286,44 @@ fn take(
         if let Some(program) = module.programs.get(name) {
             document.programs.insert(name.clone(), program.clone());
         } else if let Some(model) = module.models.get(name) {
-            next.extend(
-                model
-                    .components
-                    .values()
-                    .filter_map(|c| c.implementation.as_ref()),
-            );
-            let inside = format!("{name}.");
-            for (path, custom) in &module.custom_implementations {
-                if path.starts_with(&inside) {
-                    document
-                        .custom_implementations
-                        .insert(path.clone(), custom.clone());
-                    next.extend(custom.implementation.as_ref());
-                }
-            }
-            document.models.insert(name.clone(), model.clone());
+            next.extend(take_model(document, module, name, model));
         }
     }
     true
+}
+
+/// Takes a model with its custom implementations. Returns the names of everything that the model
+/// needs.
+fn take_model<'m>(
+    document: &mut Document,
+    module: &'m Document,
+    name: &Name,
+    model: &'m Model,
+) -> Vec<&'m Name> {
+    document.models.insert(name.clone(), model.clone());
+    let components = model.components.values();
+    let implementations = components.filter_map(|component| component.implementation.as_ref());
+    let mut needed: Vec<&Name> = implementations.collect();
+    let inside = format!("{name}.");
+    for (path, custom) in &module.custom_implementations {
+        if path.starts_with(&inside) {
+            let taken = &mut document.custom_implementations;
+            taken.insert(path.clone(), custom.clone());
+            needed.extend(custom.implementation.as_ref());
+        }
+    }
+    needed
+}
+
+fn report_not_in_module(module: &Document, import: &Import, problems: &mut Problems) {
+    let names = || {
+        let names = module.models.keys().chain(module.programs.keys());
+        names.map(|name| name.rsplit('.').next().unwrap_or_default())
+    };
+    let what = format!("module \"{}\" has no \"{}\"", import.module, import.name);
+    let why = format!("it has {}", listing(names()));
+    let hint = did_you_mean(&import.name, names());
+    problems.error_hint(import.at, Code::Import, what, why, hint);
 }
 
 /// Makes the paths of custom implementations begin with full names. A customised model is copied

@@ -43,25 +43,19 @@ fn finish(
     options: &LoadOptions,
     mut problems: Problems,
 ) -> Result<Description, ProblemReport> {
-    if documents.is_empty() && problems.errors() == 0 {
-        problems.error(
-            TextPosition::default(),
-            Code::NoModel,
-            "there is nothing to read",
-            "no file was given",
-        );
-    }
     if documents.is_empty() {
+        if problems.errors() == 0 {
+            report_nothing(&mut problems);
+        }
         return Err(problems.into_report());
     }
     let mut document = merge::documents(documents, &mut problems);
     let not_imported = imports::resolve(&mut document, options, &mut problems);
+    let programs = document.programs.into_iter();
     let mut description = Description {
         description: document.description,
         models: document.models,
-        programs: document
-            .programs
-            .into_iter()
+        programs: programs
             .map(|(name, program)| (name, Arc::new(program)))
             .collect(),
         custom_implementations: document.custom_implementations,
@@ -77,13 +71,16 @@ fn finish(
         start: options.start.clone(),
     };
     check::description(&mut description, options, &mut problems);
-    let failed = problems.errors() > 0;
-    let report = problems.into_report();
-    if failed {
-        return Err(report);
+    if problems.errors() > 0 {
+        return Err(problems.into_report());
     }
-    description.warnings = report;
+    description.warnings = problems.into_report();
     Ok(description)
+}
+
+fn report_nothing(problems: &mut Problems) {
+    let (what, why) = ("there is nothing to read", "no file was given");
+    problems.error(TextPosition::default(), Code::NoModel, what, why);
 }
 
 #[cfg(test)]

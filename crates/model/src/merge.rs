@@ -12,57 +12,30 @@ use crate::description::{Checkpoints, Component, Model, Port, PortReference, SET
 use crate::document::{Document, FormatVersion};
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
-use crate::problem::{Code, Problems};
+use crate::problem::{Code, Problems, TextPosition};
 use crate::titin_section::Extras;
 
 /// Merges documents into one document in the terms of v0.2.
 pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -> Document {
-    let all_old = documents
-        .iter()
-        .all(|document| document.version == FormatVersion::V01);
+    let is_old = |document: &Document| document.version == FormatVersion::V01;
+    let all_old = documents.iter().all(is_old);
     if !all_old {
-        documents
-            .iter_mut()
-            .for_each(|document| modernise(document, problems));
+        let documents = documents.iter_mut();
+        documents.for_each(|document| modernise(document, problems));
     }
     let mut merged = Document::default();
-    for document in documents {
+    for mut document in documents {
+        let models = std::mem::take(&mut document.models);
+        let programs = std::mem::take(&mut document.programs);
         if all_old {
-            merge_old_model(&mut merged, document.models);
-            merged.programs.extend(document.programs);
+            merge_old_model(&mut merged, models);
+            merged.programs.extend(programs);
         } else {
-            merge_new(
-                &mut merged.models,
-                document.models,
-                |m| m.at,
-                "model",
-                problems,
-            );
-            merge_new(
-                &mut merged.programs,
-                document.programs,
-                |p| p.at,
-                "program",
-                problems,
-            );
+            merge_new(&mut merged.models, models, |m| m.at, "model", problems);
+            let all = &mut merged.programs;
+            merge_new(all, programs, |p| p.at, "program", problems);
         }
-        if !merged.description.is_empty() && !document.description.is_empty() {
-            let end = merged.description.trim_end().len();
-            merged.description.truncate(end);
-            merged.description.push_str("\n\n");
-        }
-        merged.description.push_str(&document.description);
-        merged.imports.extend(document.imports);
-        merged
-            .custom_implementations
-            .extend(document.custom_implementations);
-        for (path, value, at) in document.settings.entries() {
-            merged.settings.set_at(path.clone(), value.clone(), at);
-        }
-        merged.resources.extend(document.resources);
-        merge_checkpoints(&mut merged.checkpoints, document.checkpoints);
-        merged.resume.extend(document.resume);
-        merge_extras(&mut merged.extras, document.extras);
+        merge_rest(&mut merged, document);
     }
     if all_old {
         merged.version = FormatVersion::V01;
@@ -71,10 +44,30 @@ pub(crate) fn documents(mut documents: Vec<Document>, problems: &mut Problems) -
     merged
 }
 
+/// Merges everything but models and programs.
+fn merge_rest(merged: &mut Document, document: Document) {
+    if !merged.description.is_empty() && !document.description.is_empty() {
+        let end = merged.description.trim_end().len();
+        merged.description.truncate(end);
+        merged.description.push_str("\n\n");
+    }
+    merged.description.push_str(&document.description);
+    merged.imports.extend(document.imports);
+    let custom = document.custom_implementations;
+    merged.custom_implementations.extend(custom);
+    for (path, value, at) in document.settings.entries() {
+        merged.settings.set_at(path.clone(), value.clone(), at);
+    }
+    merged.resources.extend(document.resources);
+    merge_checkpoints(&mut merged.checkpoints, document.checkpoints);
+    merged.resume.extend(document.resume);
+    merge_extras(&mut merged.extras, document.extras);
+}
+
 fn merge_new<T>(
     merged: &mut IndexMap<Name, T>,
     more: IndexMap<Name, T>,
-    at: impl Fn(&T) -> crate::problem::TextPosition,
+    at: impl Fn(&T) -> TextPosition,
     what: &str,
     problems: &mut Problems,
 ) {
@@ -182,51 +175,47 @@ pub(crate) fn guess_ports(
     which: impl Fn(&Component) -> bool,
     problems: &mut Problems,
 ) {
-    let mut missing: HashMap<Name, usize> = HashMap::new();
-    for component in model.components.values().filter(|c| which(c)) {
-        missing.insert(component.name.clone(), 0);
-    }
+    // The number of guessed ports of each component.
+    let components = model.components.values().filter(|c| which(c));
+    let mut guessed: HashMap<Name, usize> = components.map(|c| (c.name.clone(), 0)).collect();
     for conduit in &model.conduits {
-        for (end, operator) in [
+        let ends = [
             (&conduit.sender, Operator::OF),
             (&conduit.receiver, Operator::FInit),
-        ] {
-            let Some(name) = end
-                .component
-                .as_ref()
-                .filter(|name| missing.contains_key(*name))
-            else {
+        ];
+        for (end, operator) in ends.into_iter().filter(|(end, _)| end.port != SETTINGS_IN) {
+            let Some(name) = &end.component else { continue };
+            let Some(count) = guessed.get_mut(name) else {
                 continue;
             };
-            if end.port == SETTINGS_IN {
-                continue;
+            if let Some(component) = model.components.get_mut(name) {
+                guess_port(component, &end.port, operator, conduit.at);
+                *count += 1;
             }
-            let Some(component) = model.components.get_mut(name) else {
-                continue;
-            };
-            Arc::make_mut(&mut component.ports)
-                .entry(end.port.clone())
-                .or_insert_with(|| Port {
-                    name: end.port.clone(),
-                    operator,
-                    timeline: Timeline::default(),
-                    guessed: true,
-                    at: conduit.at,
-                });
-            missing.entry(name.clone()).and_modify(|n| *n += 1);
         }
     }
-    for component in model
-        .components
-        .values()
-        .filter(|c| missing.get(&c.name).is_some_and(|n| *n > 0))
-    {
-        let why = "they were taken from the conduits; their operators are known once the program says them";
-        let hint = format!(
-            "list them: {}: {{ports: {{f_init: ..., o_i: ..., s: ..., o_f: ...}}}}",
-            component.name
-        );
-        let what = format!("component \"{}\" lists no ports", component.name);
-        problems.warn(component.at, Code::Incomplete, what, why, hint);
+    let was_guessed = |component: &&Component| guessed.get(&component.name).is_some_and(|n| *n > 0);
+    for component in model.components.values().filter(was_guessed) {
+        warn_of_guessed_ports(component, problems);
     }
+}
+
+fn guess_port(component: &mut Component, name: &Name, operator: Operator, at: TextPosition) {
+    let ports = Arc::make_mut(&mut component.ports);
+    ports.entry(name.clone()).or_insert_with(|| Port {
+        name: name.clone(),
+        operator,
+        timeline: Timeline::default(),
+        guessed: true,
+        at,
+    });
+}
+
+fn warn_of_guessed_ports(component: &Component, problems: &mut Problems) {
+    let name = &component.name;
+    let what = format!("component \"{name}\" lists no ports");
+    let why =
+        "they were taken from the conduits; their operators are known once the program says them";
+    let hint = format!("list them: {name}: {{ports: {{f_init: ..., o_i: ..., s: ..., o_f: ...}}}}");
+    problems.warn(component.at, Code::Incomplete, what, why, hint);
 }

@@ -63,8 +63,9 @@ impl MuscleSettings {
     }
 }
 
-/// Whether the setting of this name accepts the value; the error describes the accepted values.
-pub(crate) fn check(name: &str, value: &Setting) -> Result<(), String> {
+/// The values that the setting of this name accepts, in words, if the setting does not accept
+/// `value`.
+pub(crate) fn wanted(name: &str, value: &Setting) -> Option<String> {
     let (fits, wanted) = match name {
         LOG_LEVEL => {
             let levels = crate::problem::either(LEVELS.map(|(name, _)| name));
@@ -75,9 +76,9 @@ pub(crate) fn check(name: &str, value: &Setting) -> Result<(), String> {
             "a number of seconds, below 0 for never".to_string(),
         ),
         PROFILE => (trace(value).is_some(), "\"all\" or \"none\"".to_string()),
-        _ => return Ok(()),
+        _ => return None,
     };
-    if fits { Ok(()) } else { Err(wanted) }
+    (!fits).then_some(wanted)
 }
 
 fn log_level(value: &Setting) -> Option<u8> {

@@ -77,6 +77,12 @@ impl NetworkComponent {
         volume(&self.multiplicity)
     }
 
+    /// Whether there is an instance with these indices.
+    fn has(&self, indices: &[u32]) -> bool {
+        let sizes = &self.multiplicity;
+        indices.len() == sizes.len() && indices.iter().zip(sizes).all(|(index, size)| index < size)
+    }
+
     /// Whether no instance of the component is started, so that the component needs no program.
     pub(crate) fn is_left_out_by(&self, start: &StartPolicy) -> bool {
         let StartPolicy::Except { hosted, by_hand } = start else {
@@ -92,12 +98,8 @@ impl NetworkComponent {
         let own = names().filter_map(|name| name.parse::<InstanceName>().ok());
         let own: HashSet<InstanceName> =
             own.filter(|name| *name.component() == self.path).collect();
-        let exists = |name: &&InstanceName| {
-            let (indices, sizes) = (name.indices(), &self.multiplicity);
-            indices.len() == sizes.len()
-                && indices.iter().zip(sizes).all(|(index, size)| index < size)
-        };
-        own.iter().filter(exists).count() == self.instances() as usize
+        let exists = own.iter().filter(|name| self.has(name.indices()));
+        exists.count() == self.instances() as usize
     }
 }
 
@@ -179,10 +181,7 @@ impl Network {
     /// The component that an instance belongs to; `None` if there is no such instance.
     pub fn component_of(&self, instance: &InstanceName) -> Option<&NetworkComponent> {
         let component = self.component(instance.component())?;
-        let (indices, sizes) = (instance.indices(), &component.multiplicity);
-        let fits = indices.len() == sizes.len()
-            && indices.iter().zip(sizes).all(|(index, size)| index < size);
-        fits.then_some(component)
+        component.has(instance.indices()).then_some(component)
     }
 
     /// The number of instances.

@@ -65,7 +65,7 @@ pub struct Steps {
     pub from: u64,
     /// No step after this number.
     pub until: Option<u64>,
-    /// From the first step on, every so many steps.
+    /// The distance between two steps: 3 means every third step from the first step on.
     pub every: u64,
 }
 

@@ -245,51 +245,45 @@ fn parse_unit(text: &str) -> Result<Unit, UnitError> {
 }
 
 fn multiply(unit: &mut Unit, word: &str, sign: i8) -> Result<(), UnitError> {
-    let name_end = word
-        .find(|c: char| {
-            c == '^' || c == '-' || c == '+' || c.is_ascii_digit() || "²³⁻¹".contains(c)
-        })
-        .unwrap_or(word.len());
-    let (name, power) = word.split_at(name_end);
     if word == "1" {
         return Ok(());
     }
-    let power: String = power
-        .trim_start_matches('^')
-        .chars()
-        .map(|c| match c {
-            '²' => '2',
-            '³' => '3',
-            '¹' => '1',
-            '⁻' => '-',
-            c => c,
-        })
-        .collect();
-    let power = match power.as_str() {
-        "" => 1,
-        power => match power.parse::<i8>() {
-            Ok(power @ (-9..=-1 | 1..=9)) => power,
-            _ => {
-                return fault(format!(
-                    "\"{word}\" has no power that makes sense; write m2 or m^2"
-                ));
-            }
-        },
-    } * sign;
+    let begins_power = |c: char| c.is_ascii_digit() || "^-+²³⁻¹".contains(c);
+    let (name, power) = word.split_at(word.find(begins_power).unwrap_or(word.len()));
+    let power = match power.trim_start_matches('^') {
+        "" => sign,
+        power => sign * power_of(power, word)?,
+    };
     let (times, over, dimension) = units::find_unit(name)?;
     let Some(product) = unit.dimension.times(dimension, power) else {
         return fault("the powers of this unit are too high".into());
     };
     unit.dimension = product;
-    let (times, over) = if power > 0 {
-        (times, over)
-    } else {
-        (over, times)
+    let (times, over) = match power > 0 {
+        true => (times, over),
+        false => (over, times),
     };
     let n = i32::from(power.unsigned_abs());
     unit.times *= times.powi(n);
     unit.over *= over.powi(n);
     Ok(())
+}
+
+/// A power such as `2`, `-1` or `⁻¹`, of a part of a unit.
+fn power_of(text: &str, word: &str) -> Result<i8, UnitError> {
+    let digits = text.chars().map(|c| match c {
+        '²' => '2',
+        '³' => '3',
+        '¹' => '1',
+        '⁻' => '-',
+        c => c,
+    });
+    match digits.collect::<String>().parse::<i8>() {
+        Ok(power @ (-9..=-1 | 1..=9)) => Ok(power),
+        _ => fault(format!(
+            "\"{word}\" has no power that makes sense; write m2 or m^2"
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::collections::hash_map::{Entry as HashEntry, RandomState};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use granit_parser::{Event, Parser, ScalarStyle, Span};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use crate::problem::{Code, Problems, TextPosition};
 
@@ -135,75 +135,28 @@ pub(crate) fn shorten(text: &str) -> String {
 /// Reads one document. Reports a text that is not YAML and returns nothing.
 pub(crate) fn parse(text: &str, file: TextPosition, problems: &mut Problems) -> Option<Node> {
     if text.len() > LONGEST_FILE {
-        let why = format!(
-            "it has {} bytes; at most {LONGEST_FILE} are read",
-            text.len()
-        );
+        let length = text.len();
+        let why = format!("it has {length} bytes; at most {LONGEST_FILE} are read");
         problems.error(file, Code::Limit, "the file is too long", why);
         return None;
     }
     let mut options =
         granit_parser::options! { flow_nesting_limit: DEEPEST, block_nesting_limit: DEEPEST };
     options.set_emit_comments(false);
-    let mut builder = TreeBuilder {
-        file,
-        problems,
-        nodes: 0,
-        hash: RandomState::new(),
-        anchors: HashMap::new(),
-        stack: Vec::new(),
-        root: None,
-    };
+    let mut builder = TreeBuilder::new(file, problems);
     let mut documents = 0;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match event {
             Ok(event) => event,
             Err(error) => {
-                let mark = error.marker();
-                let at = TextPosition {
-                    line: mark.line() as u32,
-                    column: mark.col() as u32 + 1,
-                    ..file
-                };
-                let lines: Vec<&str> = text.lines().take(mark.line()).collect();
-                match hint::entry_without_colon(&lines) {
-                    Some((line, hint)) => {
-                        let at = TextPosition {
-                            line,
-                            column: hint::indent(lines[line as usize - 1]) as u32 + 1,
-                            ..file
-                        };
-                        let why = "it stands among entries, each of which is a key, a colon, a blank and a value";
-                        builder.problems.error_hint(
-                            at,
-                            Code::Yaml,
-                            "this line is no entry",
-                            why,
-                            hint,
-                        );
-                    }
-                    None => builder.problems.error_hint(
-                        at,
-                        Code::Yaml,
-                        "this is not YAML",
-                        error.info(),
-                        hint::indentation(&lines),
-                    ),
-                }
+                builder.report_error(&error, text);
                 return None;
             }
         };
         if matches!(event, Event::DocumentStart(..)) {
             documents += 1;
             if documents > 1 {
-                let why =
-                    "a description is one YAML document; a second one begins here with \"---\"";
-                builder.problems.error(
-                    builder.place(&span),
-                    Code::Yaml,
-                    "more than one document",
-                    why,
-                );
+                builder.report_second_document(&span);
                 return builder.root;
             }
         }
@@ -250,13 +203,58 @@ struct TreeBuilder<'a> {
     root: Option<Node>,
 }
 
-impl TreeBuilder<'_> {
+impl<'a> TreeBuilder<'a> {
+    fn new(file: TextPosition, problems: &'a mut Problems) -> Self {
+        TreeBuilder {
+            file,
+            problems,
+            nodes: 0,
+            hash: RandomState::new(),
+            anchors: HashMap::new(),
+            stack: Vec::new(),
+            root: None,
+        }
+    }
+
     fn place(&self, span: &Span) -> TextPosition {
         TextPosition {
             line: span.start.line() as u32,
             column: span.start.col() as u32 + 1,
             ..self.file
         }
+    }
+
+    fn report_error(&mut self, error: &ScanError, text: &str) {
+        let mark = error.marker();
+        let at = TextPosition {
+            line: mark.line() as u32,
+            column: mark.col() as u32 + 1,
+            ..self.file
+        };
+        let lines: Vec<&str> = text.lines().take(mark.line()).collect();
+        if let Some((line, hint)) = hint::entry_without_colon(&lines) {
+            return self.report_no_entry(line, lines[line as usize - 1], hint);
+        }
+        let (what, hint) = ("this is not YAML", hint::indentation(&lines));
+        let problems = &mut self.problems;
+        problems.error_hint(at, Code::Yaml, what, error.info(), hint);
+    }
+
+    fn report_no_entry(&mut self, line: u32, text: &str, hint: String) {
+        let at = TextPosition {
+            line,
+            column: hint::indent(text) as u32 + 1,
+            ..self.file
+        };
+        let what = "this line is no entry";
+        let why = "it stands among entries, each of which is a key, a colon, a blank and a value";
+        self.problems.error_hint(at, Code::Yaml, what, why, hint);
+    }
+
+    fn report_second_document(&mut self, span: &Span) {
+        let what = "more than one document";
+        let why = "a description is one YAML document; a second one begins here with \"---\"";
+        self.problems.error(self.place(span), Code::Yaml, what, why);
     }
 
     /// Adds an event of the parser to the tree; `None` ends the reading.
@@ -287,33 +285,32 @@ impl TreeBuilder<'_> {
                     seen: HashMap::new(),
                 },
             ),
-            Event::SequenceEnd | Event::MappingEnd => {
-                let open = self.stack.pop()?;
-                let kind = match open.content {
-                    OpenContent::List(items) => NodeKind::List(items),
-                    OpenContent::Map { entries, .. } => NodeKind::Map(entries),
-                };
-                self.add(Node { at: open.at, kind }, open.anchor, open.extent)
-            }
-            Event::Alias(id) => {
-                let Some((node, extent)) = self.anchors.get(&id).cloned() else {
-                    let why = "the value that it stands for contains it, or is not there";
-                    self.problems
-                        .error(at, Code::Yaml, "this alias cannot be followed", why);
-                    return None;
-                };
-                self.nodes = self.nodes.saturating_add(extent.nodes);
-                self.add(
-                    Node {
-                        at,
-                        kind: NodeKind::Alias(node),
-                    },
-                    0,
-                    extent,
-                )
-            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(id) => self.add_alias(at, id),
             _ => Some(()),
         }
+    }
+
+    /// Adds the list or map that ends here.
+    fn close(&mut self) -> Option<()> {
+        let open = self.stack.pop()?;
+        let kind = match open.content {
+            OpenContent::List(items) => NodeKind::List(items),
+            OpenContent::Map { entries, .. } => NodeKind::Map(entries),
+        };
+        self.add(Node { at: open.at, kind }, open.anchor, open.extent)
+    }
+
+    fn add_alias(&mut self, at: TextPosition, id: usize) -> Option<()> {
+        let Some((node, extent)) = self.anchors.get(&id).cloned() else {
+            let what = "this alias cannot be followed";
+            let why = "the value that it stands for contains it, or is not there";
+            self.problems.error(at, Code::Yaml, what, why);
+            return None;
+        };
+        self.nodes = self.nodes.saturating_add(extent.nodes);
+        let kind = NodeKind::Alias(node);
+        self.add(Node { at, kind }, 0, extent)
     }
 
     fn open(&mut self, at: TextPosition, anchor: usize, content: OpenContent) -> Option<()> {

@@ -38,6 +38,9 @@ thread_local! {
 pub struct ForkTime(u64);
 
 impl ForkTime {
+    /// The time of memory that no child may see.
+    pub const NONE: Self = ForkTime(0);
+
     /// The present.
     pub fn now() -> Self {
         ForkTime(FORK_CLOCK.load(Ordering::Relaxed))

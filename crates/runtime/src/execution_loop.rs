@@ -43,7 +43,8 @@ pub(crate) struct ExecutionLoop {
     stepped: bool,
     /// The warning about a message announced for another time, until a caller takes the warning.
     misannounced: Option<String>,
-    /// Ports with such a warning, and O_F ports with the warning that a use has sent nothing there.
+    /// Ports that have had such a warning, and O_F ports that have had the warning that a use has
+    /// sent nothing there.
     misannounced_ports: Vec<usize>,
     missed: Vec<usize>,
 }
@@ -64,6 +65,58 @@ struct LastUse {
     step: Option<u32>,
     /// The time announced for the next message.
     next: Option<f64>,
+}
+
+/// A call that the execution loop refuses.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoopError {
+    #[error("a use begins with reuse(): call it first")]
+    BeforeUse,
+    #[error("the use begins at the time of its F_INIT messages: receive F_INIT port '{0}' first")]
+    BeginUnknown(Arc<str>),
+    #[error(
+        "{} {operator} port '{port}' {fault}",
+        if operator.sends() { "send on" } else { "receive on" }
+    )]
+    OutOfOrder {
+        operator: Operator,
+        port: String,
+        fault: OrderFault,
+    },
+    #[error(
+        "the timestamp on {operator} port '{port}' is {}",
+        if timestamp.is_nan() { "not a number" } else { "infinite" }
+    )]
+    NoTime {
+        operator: Operator,
+        port: String,
+        timestamp: f64,
+    },
+    #[error(
+        "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's \
+         timestamps must not fall"
+    )]
+    Backwards {
+        operator: Operator,
+        port: String,
+        timestamp: f64,
+        last: f64,
+    },
+}
+
+/// Why a call is out of order, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OrderFault {
+    #[error(
+        "before the first reuse(); call reuse() at the beginning of every use, as in `while instance.reuse()`"
+    )]
+    BeforeUse,
+    #[error("after {0}; F_INIT comes first: call reuse() to begin the next use")]
+    AfterFInit(Operator),
+    #[error("before F_INIT port '{0}' was received; receive all connected F_INIT ports first")]
+    BeforeFInit(Arc<str>),
+    #[error("after O_F; O_F ends a use: call reuse() to begin the next one")]
+    AfterOF,
 }
 
 /// A call on a port.
@@ -101,12 +154,10 @@ impl ExecutionLoop {
 
     /// The simulated time at which the current use begins: the latest time of the F_INIT messages,
     /// or 0.
-    pub(crate) fn begin(&self) -> Result<f64, String> {
+    pub(crate) fn begin(&self) -> Result<f64, LoopError> {
         match self.waiting.first() {
-            _ if !self.used => Err("a use begins with reuse(): call it first".to_owned()),
-            Some((_, missing)) if self.checked => Err(format!(
-                "the use begins at the time of its F_INIT messages: receive F_INIT port '{missing}' first"
-            )),
+            _ if !self.used => Err(LoopError::BeforeUse),
+            Some((_, missing)) if self.checked => Err(LoopError::BeginUnknown(missing.clone())),
             _ => Ok(self.begin.unwrap_or(0.0)),
         }
     }
@@ -213,7 +264,7 @@ impl ExecutionLoop {
 
     /// Whether a call on a port is in order, whatever the time of the call.
     #[inline(always)]
-    pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), String> {
+    pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), LoopError> {
         if !self.checked || self.is_in_order(operator) {
             Ok(())
         } else {
@@ -222,14 +273,14 @@ impl ExecutionLoop {
     }
 
     /// Fails if [`ExecutionLoop::call`] would refuse a call. The call is not noted.
-    pub(crate) fn check(&self, call: &PortCall<'_>) -> Result<(), String> {
+    pub(crate) fn check(&self, call: &PortCall<'_>) -> Result<(), LoopError> {
         self.place(call.port, call.operator)?;
         in_time(call, self.last(call.end), self.checked)
     }
 
     /// Notes a call with a message: the program is about to send the message, or has just taken the
     /// message. Fails if the call is out of order.
-    pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), String> {
+    pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), LoopError> {
         self.place(call.port, call.operator)?;
         let stamp = stamp(&mut self.stamps, call.end);
         let last = *stamp;
@@ -241,7 +292,7 @@ impl ExecutionLoop {
                     .map_or(call.timestamp, |begin| begin.max(call.timestamp)),
             );
         }
-        // Steps go round from O_I to S; nothing else leads back.
+        // After S an O_I begins the next step. No other call leads back to an earlier operator.
         if self.phase < Some(call.operator) || call.operator == Operator::OI {
             self.phase = Some(call.operator);
         }
@@ -323,35 +374,20 @@ impl ExecutionLoop {
         self.used && begun
     }
 
-    /// Why a call is not in order.
     #[cold]
-    fn out_of_order(&self, port: &str, operator: Operator) -> String {
-        let what = if operator.sends() {
-            "send on"
-        } else {
-            "receive on"
+    fn out_of_order(&self, port: &str, operator: Operator) -> LoopError {
+        let fault = match (operator, self.phase, self.waiting.first()) {
+            _ if !self.used => OrderFault::BeforeUse,
+            (Operator::FInit, Some(phase), _) => OrderFault::AfterFInit(phase),
+            (_, _, Some((_, missing))) if self.phase != Some(Operator::OF) => {
+                OrderFault::BeforeFInit(missing.clone())
+            }
+            _ => OrderFault::AfterOF,
         };
-        let wrong =
-            |why: &str, todo: &str| format!("{what} {operator} port '{port}' {why}; {todo}");
-        if !self.used {
-            return wrong(
-                "before the first reuse()",
-                "call reuse() at the beginning of every use, as in `while instance.reuse()`",
-            );
-        }
-        match (operator, self.phase, self.waiting.first()) {
-            (Operator::FInit, Some(phase), _) => wrong(
-                &format!("after {phase}"),
-                "F_INIT comes first: call reuse() to begin the next use",
-            ),
-            (_, _, Some((_, missing))) if self.phase != Some(Operator::OF) => wrong(
-                &format!("before F_INIT port '{missing}' was received"),
-                "receive all connected F_INIT ports first",
-            ),
-            _ => wrong(
-                "after O_F",
-                "O_F ends a use: call reuse() to begin the next one",
-            ),
+        LoopError::OutOfOrder {
+            operator,
+            port: port.to_owned(),
+            fault,
         }
     }
 }
@@ -393,15 +429,16 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
 
 /// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
-fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), String> {
-    // Refused also without checks: no code that compares times can go on from such a time.
+fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), LoopError> {
+    // Refused also without checks: a comparison with a NaN or an infinity says nothing about later
+    // times.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }
-    if checked && last.is_some_and(|last| call.timestamp < last.time) {
-        return Err(backwards(call, last));
+    match last {
+        Some(last) if checked && call.timestamp < last.time => Err(backwards(call, last)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether two times differ by more than rounding. `step` is the length of a step, 0 if the length
@@ -423,31 +460,22 @@ pub(crate) fn differs(one: f64, other: f64, step: f64) -> bool {
 }
 
 #[cold]
-fn no_time(call: &PortCall<'_>) -> String {
-    let what = if call.timestamp.is_nan() {
-        "not a number"
-    } else {
-        "infinite"
-    };
-    format!(
-        "the timestamp on {} port '{}' is {what}",
-        call.operator, call.port
-    )
+fn no_time(call: &PortCall<'_>) -> LoopError {
+    LoopError::NoTime {
+        operator: call.operator,
+        port: call.port.to_owned(),
+        timestamp: call.timestamp,
+    }
 }
 
 #[cold]
-fn backwards(call: &PortCall<'_>, last: Option<LastUse>) -> String {
-    let PortCall {
-        port,
-        operator,
-        timestamp,
-        ..
-    } = call;
-    let last = last.map_or(f64::NEG_INFINITY, |last| last.time);
-    format!(
-        "the timestamp on {operator} port '{port}' runs backwards: {timestamp:?} after {last:?}; within one use each port's \
-         timestamps must not fall"
-    )
+fn backwards(call: &PortCall<'_>, last: LastUse) -> LoopError {
+    LoopError::Backwards {
+        operator: call.operator,
+        port: call.port.to_owned(),
+        timestamp: call.timestamp,
+        last: last.time,
+    }
 }
 
 #[cfg(test)]
@@ -491,9 +519,12 @@ mod tests {
             (f64::NEG_INFINITY, "infinite"),
         ] {
             let call = call(Operator::OI, time);
-            let why = cycle.call(&call).unwrap_err();
-            assert_eq!(why, format!("the timestamp on O_I port 'out' is {what}"));
-            assert_eq!(cycle.check(&call).unwrap_err(), why);
+            let why = cycle.call(&call).unwrap_err().to_string();
+            assert_eq!(
+                why.to_string(),
+                format!("the timestamp on O_I port 'out' is {what}")
+            );
+            assert_eq!(cycle.check(&call).unwrap_err().to_string(), why);
         }
     }
 
@@ -518,24 +549,31 @@ mod tests {
     fn calls_out_of_order_are_explained() {
         let before = ExecutionLoop::new(true)
             .call(&call(Operator::OI, 0.0))
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(before.contains("before the first reuse()"), "{before}");
 
         let mut cycle = begun();
-        let early = cycle.call(&call(Operator::OI, 0.0)).unwrap_err();
+        let early = cycle
+            .call(&call(Operator::OI, 0.0))
+            .unwrap_err()
+            .to_string();
         assert!(
             early.contains("O_I port 'out'") && early.contains("F_INIT port 'init'"),
             "{early}"
         );
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         cycle.call(&call(Operator::OI, 0.0)).unwrap();
-        let late = cycle.call(&call(Operator::FInit, 0.0)).unwrap_err();
+        let late = cycle
+            .call(&call(Operator::FInit, 0.0))
+            .unwrap_err()
+            .to_string();
         assert!(
             late.contains("after O_I") && late.contains("reuse()"),
             "{late}"
         );
         cycle.call(&call(Operator::OF, 0.0)).unwrap();
-        let over = cycle.call(&call(Operator::S, 0.0)).unwrap_err();
+        let over = cycle.call(&call(Operator::S, 0.0)).unwrap_err().to_string();
         assert!(over.contains("S port 'in' after O_F"), "{over}");
     }
 
@@ -544,7 +582,10 @@ mod tests {
         let mut cycle = begun();
         cycle.call(&call(Operator::FInit, 5.0)).unwrap();
         cycle.call(&call(Operator::OI, 6.0)).unwrap();
-        let back = cycle.call(&call(Operator::OI, 5.5)).unwrap_err();
+        let back = cycle
+            .call(&call(Operator::OI, 5.5))
+            .unwrap_err()
+            .to_string();
         assert!(back.contains("5.5 after 6.0"), "{back}");
         assert!(cycle.call(&call(Operator::OI, f64::NAN)).is_err());
         cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
@@ -652,7 +693,7 @@ mod tests {
             here.steps().to_vec()
         };
         for step in 0..3 {
-            // One that is used in some steps only.
+            // A port that is used in some steps only.
             if step != 1 {
                 assert_eq!(place(&mut cycle, Operator::OI, 2, 0), [4, step]);
             }
@@ -664,7 +705,7 @@ mod tests {
             assert_eq!((passed, here.steps()), (step, &[4, step][..]));
             cycle.pass((2, 0), passed);
             assert_eq!(place(&mut cycle, Operator::S, 4, 0), [4, step]);
-            // Another turn with others, in the same step.
+            // An exchange with other instances, in the same step.
             assert_eq!(place(&mut cycle, Operator::OI, 5, 0), [4, step]);
             assert_eq!(place(&mut cycle, Operator::S, 6, 0), [4, step]);
         }
@@ -679,7 +720,10 @@ mod tests {
         cycle.call(&call(Operator::OF, 1.0)).unwrap();
         cycle.call(&call(Operator::FInit, 0.0)).unwrap();
         assert_eq!(cycle.untaken(), None);
-        let not_a_number = cycle.call(&call(Operator::OI, f64::NAN)).unwrap_err();
+        let not_a_number = cycle
+            .call(&call(Operator::OI, f64::NAN))
+            .unwrap_err()
+            .to_string();
         assert!(
             not_a_number.contains("O_I port 'out' is not a number"),
             "{not_a_number}"

@@ -15,6 +15,7 @@
 mod copies;
 mod declare;
 mod header;
+mod kept_versions;
 mod link;
 mod ordinary_calls;
 mod pieces;
@@ -45,10 +46,12 @@ use crate::serial::{Serial, Wait};
 use crate::{Error, Kind, Message, Result};
 
 use copies::LinkCopies;
+use kept_versions::KeptVersions;
 use link::FieldLink;
-use pieces::{PiecesReceived, PiecesSent};
-use pull::{Asking, Pull, VersionAnswer};
+use pieces::PiecesReceived;
+use pull::{Asking, VersionAnswer};
 use rendezvous::{AgreedField, Coupling};
+use send::PiecesSent;
 
 pub(crate) use rendezvous::Rendezvous;
 
@@ -362,7 +365,7 @@ impl InstanceFields {
     }
 
     /// Has `look` read the versions for a conduit, if the field is pulled.
-    fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
+    fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&KeptVersions) -> T) -> Option<T> {
         self.rendezvous.pull(conduit, look)
     }
 

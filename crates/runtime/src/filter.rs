@@ -7,13 +7,15 @@
 //! three choose by steps, they commute with all filters that change data or times.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io::IoSlice;
+use std::io::{self, IoSlice, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use titin_model::{Filter, FilterKind};
-use titin_transport::{Buffer, Filling};
+use titin_transport::{Buffer, Filling, SharedBuffer};
+use titin_wire::Malformed;
 use titin_wire::control::FilterFunction;
 use titin_wire::meta::{Codec, Content, Dtype, ElementKind, ElementValue, Layout, StorageOrder};
 use titin_wire::structure::{self, Value};
@@ -26,17 +28,22 @@ pub struct Mapped {
     /// The kind and layout of the data.
     pub content: Content,
     /// The data.
-    pub body: Arc<Buffer>,
+    pub body: SharedBuffer,
     /// Simulated time.
     pub timestamp: f64,
     /// Simulated time of the next message, if known.
     pub next_timestamp: Option<f64>,
 }
 
-/// A filter of the user, ready to be called: one message in, one message or an error out.
-pub type Function = Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, String> + Send + Sync>;
+/// Why a filter of the user cannot be found or called, or has failed, as the end of a sentence that
+/// names the filter. The program of the user and the binding decide what can fail.
+pub type FilterFailure = Box<dyn std::error::Error + Send + Sync>;
 
-type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync;
+/// A filter of the user, ready to be called: one message in, one message or an error out.
+pub type Function =
+    Arc<dyn Fn(&Mapped) -> std::result::Result<Mapped, FilterFailure> + Send + Sync>;
+
+type Find = dyn Fn(&FilterFunction) -> std::result::Result<Function, FilterFailure> + Send + Sync;
 
 /// Finds user's filters in the language of the program.
 #[derive(Clone, Default)]
@@ -45,16 +52,35 @@ pub struct Functions(Option<Arc<Find>>);
 impl Functions {
     /// Finds filters by the function `find`.
     pub fn new(
-        find: impl Fn(&FilterFunction) -> std::result::Result<Function, String> + Send + Sync + 'static,
+        find: impl Fn(&FilterFunction) -> std::result::Result<Function, FilterFailure>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Functions(Some(Arc::new(find)))
     }
 
-    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, String> {
+    fn find(&self, filter: &FilterFunction) -> std::result::Result<Function, FilterFailure> {
         match &self.0 {
             Some(find) => find(filter),
-            None => Err("this program's language has no way to call it".to_owned()),
+            None => Err("this program's language has no way to call it".into()),
         }
+    }
+
+    /// The filter of a name in the description.
+    fn find_defined(
+        &self,
+        name: &str,
+        defined: &BTreeMap<String, FilterFunction>,
+    ) -> Result<Function> {
+        let found = match defined.get(name) {
+            Some(filter) => self.find(filter),
+            None => Err("it is not defined".into()),
+        };
+        found.map_err(|why| {
+            let text = format!("filter '{name}' cannot be called here: {why}");
+            Error::new(Kind::Filter, text)
+        })
     }
 }
 
@@ -84,7 +110,7 @@ impl Chain {
     pub(crate) fn new(
         filters: &[Filter],
         sends: bool,
-        defined: &std::collections::BTreeMap<String, FilterFunction>,
+        defined: &BTreeMap<String, FilterFunction>,
         functions: &Functions,
     ) -> Result<Self> {
         let (before, behind) = filters.split_at(titin_model::before_wire(filters));
@@ -106,21 +132,9 @@ impl Chain {
                 FilterKind::Astype(dtype) => chain.steps.push(FilterStep::Astype(*dtype)),
                 FilterKind::User(name) => {
                     let name = name.as_str();
-                    let found = defined
-                        .get(name)
-                        .ok_or_else(|| "it is not defined".to_owned());
-                    let function =
-                        found
-                            .and_then(|filter| functions.find(filter))
-                            .map_err(|why| {
-                                Error::new(
-                                    Kind::Filter,
-                                    format!("filter '{name}' cannot be called here: {why}"),
-                                )
-                            })?;
-                    chain
-                        .steps
-                        .push(FilterStep::User(name.to_owned(), function));
+                    let function = functions.find_defined(name, defined)?;
+                    let step = FilterStep::User(name.to_owned(), function);
+                    chain.steps.push(step);
                 }
             }
         }
@@ -154,26 +168,16 @@ impl Chain {
             match step {
                 FilterStep::Zstd(level) => {
                     codings.push((Codec::Zstd, mapped.body.len() as u64));
-                    mapped.body = Arc::new(compress(&mapped.body, *level)?);
+                    mapped.body = compress(&mapped.body, *level)?.into();
                 }
-                FilterStep::User(name, function) => {
-                    mapped = within(name, || function(&mapped))
-                        .and_then(timely)
-                        .map_err(|why| {
-                            Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"))
-                        })?;
-                }
+                FilterStep::User(name, function) => mapped = call(name, function, &mapped)?,
                 FilterStep::Scale(a, b) => {
-                    mapped = numbers(
-                        mapped,
-                        &format!("scale({}, {})", short(*a), short(*b)),
-                        |l, e| scale(l, e, *a, *b),
-                    )?
+                    let name = format!("scale({}, {})", short(*a), short(*b));
+                    mapped = numbers(mapped, &name, |array| scale(array, *a, *b))?
                 }
                 FilterStep::Astype(dtype) => {
-                    mapped = numbers(mapped, &format!("astype({})", dtype.name()), |l, e| {
-                        convert(l, e, *dtype)
-                    })?;
+                    let name = format!("astype({})", dtype.name());
+                    mapped = numbers(mapped, &name, |array| convert(array, *dtype))?;
                 }
             }
         }
@@ -208,6 +212,17 @@ pub(crate) fn is_inside() -> bool {
 
 struct Inside(Option<String>);
 
+/// The message from a filter of the user.
+fn call(name: &str, function: &Function, mapped: &Mapped) -> Result<Mapped> {
+    let failed =
+        |why: FilterFailure| Error::new(Kind::Filter, format!("filter '{name}' failed: {why}"));
+    let mapped = within(name, || function(mapped)).map_err(failed)?;
+    match fault_of_times(&mapped) {
+        Some(fault) => Err(failed(fault.into())),
+        None => Ok(mapped),
+    }
+}
+
 /// Calls a filter of the user.
 fn within<T>(name: &str, function: impl FnOnce() -> T) -> T {
     CALLS.fetch_add(1, Ordering::Relaxed);
@@ -222,65 +237,57 @@ impl Drop for Inside {
     }
 }
 
-/// The message from a filter, if the times can be sent.
-fn timely(mapped: Mapped) -> std::result::Result<Mapped, String> {
-    let Mapped {
-        timestamp,
-        next_timestamp,
-        ..
-    } = mapped;
+/// Why the times of a message from a filter cannot be sent.
+fn fault_of_times(mapped: &Mapped) -> Option<String> {
+    let (timestamp, next) = (mapped.timestamp, mapped.next_timestamp);
     if timestamp.is_nan() {
-        return Err("the timestamp that it gives is not a number".to_owned());
+        return Some("the timestamp that it gives is not a number".to_owned());
     }
-    if timestamp.is_infinite() || next_timestamp.is_some_and(f64::is_infinite) {
-        return Err("a timestamp that it gives is infinite".to_owned());
+    if timestamp.is_infinite() || next.is_some_and(f64::is_infinite) {
+        return Some("a timestamp that it gives is infinite".to_owned());
     }
-    match next_timestamp.filter(|next| next.is_nan() || *next < timestamp) {
-        Some(next) => Err(format!(
-            "the next timestamp that it gives is {next:?}, before {timestamp:?}"
-        )),
-        None => Ok(mapped),
-    }
+    let next = next.filter(|next| next.is_nan() || *next < timestamp)?;
+    Some(format!(
+        "the next timestamp that it gives is {next:?}, before {timestamp:?}"
+    ))
 }
 
 /// Undoes the codings of a received message.
-pub(crate) fn decode(body: Arc<Buffer>, codings: &[(Codec, u64)]) -> Result<Arc<Buffer>> {
-    codings
-        .iter()
-        .rev()
-        .try_fold(body, |body, (Codec::Zstd, length)| {
-            let damaged = |why: String| {
-                Error::new(
-                    Kind::TypeMismatch,
-                    format!("a compressed message is damaged: {why}"),
-                )
-            };
-            // The memory for a false length is reserved, but not touched: the system gives pages
-            // for the real bytes alone.
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(&body[..])
-                .map_err(|e| damaged(e.to_string()))?;
-            let honest = zstd::bulk::Decompressor::upper_bound(&body)
-                .is_none_or(|bound| bound as u64 >= *length);
-            if !honest {
-                return Err(damaged(format!("it claims {length} bytes")));
-            }
-            let mut filling = Filling::new(*length).map_err(no_memory)?;
-            while !filling.rest().is_empty() {
-                match std::io::Read::read(&mut decoder, filling.rest()) {
-                    Ok(0) => return Err(damaged("it ends early".to_owned())),
-                    Ok(count) => filling.advance(count),
-                    Err(error) => return Err(damaged(error.to_string())),
-                }
-            }
-            match std::io::Read::read(&mut decoder, &mut [0]) {
-                Ok(0) => Ok(Arc::new(filling.finish())),
-                Ok(_) => Err(damaged(format!("it goes on behind {length} bytes"))),
-                Err(error) => Err(damaged(error.to_string())),
-            }
-        })
+pub(crate) fn decode(body: SharedBuffer, codings: &[(Codec, u64)]) -> Result<SharedBuffer> {
+    let mut codings = codings.iter().rev();
+    codings.try_fold(body, |body, (Codec::Zstd, length)| {
+        Ok(decompress(&body, *length)?.into())
+    })
 }
 
-pub(crate) fn no_memory(error: std::io::Error) -> Error {
+/// The `length` bytes that were compressed to `body`.
+fn decompress(body: &[u8], length: u64) -> Result<Buffer> {
+    // The memory for a false length is reserved, but not touched: the system gives pages for the
+    // real bytes alone.
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(damaged)?;
+    let bound = zstd::bulk::Decompressor::upper_bound(body);
+    if bound.is_some_and(|bound| (bound as u64) < length) {
+        return Err(damaged(format!("it claims {length} bytes")));
+    }
+    let mut filling = Filling::new(length).map_err(no_memory)?;
+    while !filling.rest().is_empty() {
+        match decoder.read(filling.rest()).map_err(damaged)? {
+            0 => return Err(damaged("it ends early")),
+            count => filling.advance(count),
+        }
+    }
+    match decoder.read(&mut [0]).map_err(damaged)? {
+        0 => Ok(filling.finish()),
+        _ => Err(damaged(format!("it goes on behind {length} bytes"))),
+    }
+}
+
+fn damaged(why: impl fmt::Display) -> Error {
+    let text = format!("a compressed message is damaged: {why}");
+    Error::new(Kind::TypeMismatch, text)
+}
+
+pub(crate) fn no_memory(error: io::Error) -> Error {
     Error::new(Kind::NoMemory, error.to_string())
 }
 
@@ -290,56 +297,80 @@ fn compress(body: &[u8], level: i32) -> Result<Buffer> {
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
 }
 
+/// Numbers of a type.
+struct Numbers<'a> {
+    dtype: Dtype,
+    elements: &'a [u8],
+}
+
+/// Why a filter cannot change numbers.
+#[derive(Debug, thiserror::Error)]
+enum NumberFilterError {
+    #[error("true and false are no numbers")]
+    Flags,
+    #[error("{} to {} would lose the imaginary part", .from.name(), .to.name())]
+    Imaginary { from: Dtype, to: Dtype },
+    #[error("{} cannot hold what becomes of {before}", .dtype.name())]
+    NotFinite { dtype: Dtype, before: ElementValue },
+    #[error("{} cannot hold {number}", .dtype.name())]
+    TooLarge { dtype: Dtype, number: ElementValue },
+    #[error("the message carries a structure, and no array or number")]
+    Structure,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Memory(#[from] io::Error),
+}
+
+/// Numbers that a filter has changed, and their type.
+type ChangedNumbers = std::result::Result<(Dtype, Filling), NumberFilterError>;
+
 /// Runs a filter that changes the elements of an array, or a number sent alone. Nil passes.
 fn numbers(
     mut mapped: Mapped,
     name: &str,
-    change: impl FnOnce(&Layout, &[u8]) -> std::result::Result<(Dtype, Filling), String>,
+    change: impl FnOnce(Numbers<'_>) -> ChangedNumbers,
 ) -> Result<Mapped> {
-    let failed = |why: String| {
-        Error::new(
-            Kind::Filter,
-            format!("filter {name} cannot be applied: {why}"),
-        )
+    let failed = |why: NumberFilterError| {
+        let text = format!("filter {name} cannot be applied: {why}");
+        Error::new(Kind::Filter, text)
     };
     match &mut mapped.content {
         Content::Nil => {}
         Content::Structure => {
             let (dtype, element) = element(&mapped.body).map_err(failed)?;
-            let (dtype, filling) =
-                change(&Layout::new(dtype, StorageOrder::C, []), &element).map_err(failed)?;
+            let elements = &element;
+            let (dtype, filling) = change(Numbers { dtype, elements }).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
             let Some(value) = number(dtype.read(&changed)) else {
                 mapped.content = Content::Array(Layout::new(dtype, StorageOrder::C, []));
-                mapped.body = Arc::new(changed);
+                mapped.body = changed.into();
                 return Ok(mapped);
             };
-            let encoded = structure::encode(&value).map_err(|error| failed(error.to_string()))?;
-            let parts: Vec<_> = encoded
-                .parts
-                .iter()
-                .map(|part| IoSlice::new(part.as_ref()))
-                .collect();
-            mapped.body = Arc::new(Buffer::gather(&parts).map_err(no_memory)?);
+            let encoded = structure::encode(&value).map_err(|error| failed(error.into()))?;
+            let parts = encoded.parts.iter();
+            let parts: Vec<_> = parts.map(|part| IoSlice::new(part.as_ref())).collect();
+            mapped.body = Buffer::gather(&parts).map_err(no_memory)?.into();
         }
         Content::Array(layout) => {
-            let (dtype, filling) = change(layout, &mapped.body).map_err(failed)?;
+            let (dtype, elements) = (layout.dtype, &mapped.body[..]);
+            let (dtype, filling) = change(Numbers { dtype, elements }).map_err(failed)?;
             layout.dtype = dtype;
-            mapped.body = Arc::new(filling.finish());
+            mapped.body = filling.finish().into();
         }
     }
     Ok(mapped)
 }
 
 /// A number of a structure, as an element of an array.
-fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), String> {
-    match structure::decode(body).map_err(|error| error.to_string())? {
+fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), NumberFilterError> {
+    match structure::decode(body)? {
         Value::Bool(flag) => Ok((Dtype::Bool, vec![flag.into()])),
         Value::Int(number) => Ok((Dtype::Int64, number.to_le_bytes().into())),
         Value::UInt(number) => Ok((Dtype::UInt64, number.to_le_bytes().into())),
         Value::Float(number) => Ok((Dtype::Float64, number.to_le_bytes().into())),
-        _ => Err("the message carries a structure, and no array or number".to_owned()),
+        _ => Err(NumberFilterError::Structure),
     }
 }
 
@@ -365,18 +396,13 @@ fn short(number: f64) -> String {
 
 /// `a x + b`. Real and complex arrays keep their type; whole numbers become float64. A finite
 /// number stays finite, or the filter refuses the message.
-fn scale(
-    layout: &Layout,
-    elements: &[u8],
-    a: f64,
-    b: f64,
-) -> std::result::Result<(Dtype, Filling), String> {
-    let dtype = match layout.dtype.kind() {
-        ElementKind::Bool => return Err("true and false are no numbers".to_owned()),
-        ElementKind::Float | ElementKind::Complex => layout.dtype,
+fn scale(numbers: Numbers<'_>, a: f64, b: f64) -> ChangedNumbers {
+    let dtype = match numbers.dtype.kind() {
+        ElementKind::Bool => return Err(NumberFilterError::Flags),
+        ElementKind::Float | ElementKind::Complex => numbers.dtype,
         ElementKind::Signed | ElementKind::Unsigned => Dtype::Float64,
     };
-    each(layout.dtype, elements, dtype, |number| match number {
+    numbers.each(dtype, |number| match number {
         ElementValue::Bool(_) => number,
         ElementValue::Whole(x) => ElementValue::Real(a * x as f64 + b),
         ElementValue::Real(x) => ElementValue::Real(a * x + b),
@@ -387,48 +413,34 @@ fn scale(
 /// Converts to another type. Rounds reals to shorter reals, and cuts reals towards zero to whole
 /// numbers. Refuses a number that the type cannot hold, and the cut of complex numbers to real
 /// numbers.
-fn convert(
-    layout: &Layout,
-    elements: &[u8],
-    dtype: Dtype,
-) -> std::result::Result<(Dtype, Filling), String> {
-    if layout.dtype.is_complex() && !dtype.is_complex() {
-        return Err(format!(
-            "{} to {} would lose the imaginary part",
-            layout.dtype.name(),
-            dtype.name()
-        ));
+fn convert(numbers: Numbers<'_>, to: Dtype) -> ChangedNumbers {
+    let from = numbers.dtype;
+    if from.is_complex() && !to.is_complex() {
+        return Err(NumberFilterError::Imaginary { from, to });
     }
-    each(layout.dtype, elements, dtype, |number| number)
+    numbers.each(to, |number| number)
 }
 
-fn each(
-    from: Dtype,
-    elements: &[u8],
-    to: Dtype,
-    change: impl Fn(ElementValue) -> ElementValue,
-) -> std::result::Result<(Dtype, Filling), String> {
-    let count = elements.len() / from.size();
-    let mut filling =
-        Filling::new((count * to.size()) as u64).map_err(|error| error.to_string())?;
-    for (old, new) in elements
-        .chunks_exact(from.size())
-        .zip(filling.rest().chunks_exact_mut(to.size()))
-    {
-        let before = from.read(old);
-        let number = change(before);
-        if !number.is_finite() && before.is_finite() {
-            return Err(format!(
-                "{} cannot hold what becomes of {before}",
-                to.name()
-            ));
+impl Numbers<'_> {
+    /// Changes each number, and writes the number with the type `dtype`.
+    fn each(&self, dtype: Dtype, change: impl Fn(ElementValue) -> ElementValue) -> ChangedNumbers {
+        let count = self.elements.len() / self.dtype.size();
+        let mut filling = Filling::new((count * dtype.size()) as u64)?;
+        let old = self.elements.chunks_exact(self.dtype.size());
+        let new = filling.rest().chunks_exact_mut(dtype.size());
+        for (old, new) in old.zip(new) {
+            let before = self.dtype.read(old);
+            let number = change(before);
+            if !number.is_finite() && before.is_finite() {
+                return Err(NumberFilterError::NotFinite { dtype, before });
+            }
+            let cast = dtype.cast(number);
+            let written = cast.and_then(|number| dtype.write(number, new));
+            written.ok_or(NumberFilterError::TooLarge { dtype, number })?;
         }
-        to.cast(number)
-            .and_then(|number| to.write(number, new))
-            .ok_or_else(|| format!("{} cannot hold {number}", to.name()))?;
+        filling.advance(count * dtype.size());
+        Ok((dtype, filling))
     }
-    filling.advance(count * to.size());
-    Ok((to, filling))
 }
 
 #[cfg(test)]
@@ -439,7 +451,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What a peer says it has compressed, with changed bytes and a false length: it is undone or refused.
+        /// Compressed bytes of a peer, some of them changed, with a false length, are decompressed
+        /// or refused.
         #[test]
         fn damaged_codings_are_undone_or_refused(
             body in vec(0..3u8, 0..2000),
@@ -456,11 +469,12 @@ mod tests {
                 }
             }
             changed.truncate(packed.len().saturating_sub(cut.saturating_sub(100)));
-            // Of two codings the inner one is told as long as it is, or as the outer one.
+            // With two codings, the length of the inner coding is correct, or is the given false
+            // length.
             let lengths = [length.unwrap_or(body.len() as u64), length.unwrap_or(zstd::bulk::compress(&body, 1).unwrap().len() as u64)];
             let codings: Vec<_> = lengths[..times].iter().map(|length| (Codec::Zstd, *length)).collect();
             let filled = Buffer::gather(&[IoSlice::new(&changed)]).unwrap();
-            match decode(Arc::new(filled), &codings) {
+            match decode(filled.into(), &codings) {
                 Ok(found) => {
                     prop_assert_eq!(found.len() as u64, codings[0].1);
                     prop_assert!(changed != packed || found[..] == body[..]);
@@ -475,8 +489,10 @@ mod tests {
         let scaled = |dtype: Dtype, number, a, b| {
             let mut element = vec![0; dtype.size()];
             dtype.write(number, &mut element).unwrap();
-            let scaled = scale(&Layout::new(dtype, StorageOrder::C, [1]), &element, a, b);
-            scaled.map(|(dtype, filling)| dtype.read(&filling.finish()).to_string())
+            let elements = &element;
+            let scaled = scale(Numbers { dtype, elements }, a, b);
+            let scaled = scaled.map(|(dtype, filling)| dtype.read(&filling.finish()).to_string());
+            scaled.map_err(|why| why.to_string())
         };
         use ElementValue::{Complex, Real, Whole};
         for (dtype, number, a, b) in [
@@ -515,14 +531,13 @@ mod tests {
     #[test]
     fn times_that_cannot_be_sent_are_the_filters_fault() {
         let made = |timestamp, next_timestamp| {
-            let body = Arc::new(Buffer::gather(&[]).unwrap());
-            timely(Mapped {
+            let body = SharedBuffer::default();
+            fault_of_times(&Mapped {
                 content: Content::Nil,
                 body,
                 timestamp,
                 next_timestamp,
             })
-            .err()
         };
         assert_eq!(made(1.0, None), None);
         assert_eq!(made(1.0, Some(1.0)), None);

@@ -5,6 +5,7 @@
 //! calls of the program from calls of the layers.
 
 mod close;
+mod closing;
 mod end_of_use;
 mod fields;
 mod layers;

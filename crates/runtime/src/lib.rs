@@ -2,8 +2,8 @@
 //!
 //! A program opens an [`Instance`], and the instance joins the run named by the environment. Then
 //! the program sends and receives on ports in the order of the submodel execution loop. All calls
-//! wait at the one doorbell of the instance; one background thread per process moves bytes. The
-//! crate never prints, never exits, installs no signal handler and links no MPI.
+//! wait at the one doorbell of the instance; the background thread of the process moves bytes
+//! meanwhile. The crate never prints, never exits, installs no signal handler and links no MPI.
 //!
 //! ```no_run
 //! use titin_runtime::{Instance, Options, Patience, Payload};
@@ -48,7 +48,7 @@ mod setting;
 pub use communicator::Communicator;
 pub use error::{Error, Kind, Result};
 pub use field::{FieldId, Stamps};
-pub use filter::{Function, Functions, Mapped};
+pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};
 pub use message::{Lent, Loan, Message, MessageParts, Payload};
 pub use non_blocking::{Listing, ReadyList};
@@ -57,11 +57,11 @@ pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
 pub use profile::ProfileRegion;
 pub use serial::{Patience, PortChoice};
-pub use setting::{SettingValue, overlay_of};
+pub use setting::{OverlayError, SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
-pub use titin_transport::{Buffer, Filling};
+pub use titin_transport::{Buffer, Filling, SharedBuffer};
 pub use titin_wire::control::{FilterFunction, Scale};
 pub use titin_wire::meta::{
     Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Shape,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use titin_transport::{Buffer, Filling};
+use titin_transport::{Buffer, Filling, SharedBuffer};
 use titin_wire::Malformed;
 use titin_wire::meta::{Content, Layout, LayoutRef, MAX_RANK, Meta};
 use titin_wire::settings::Overlay;
@@ -19,8 +19,10 @@ use crate::{Error, Kind, Result};
 pub struct Payload<'a> {
     what: PayloadShape<'a>,
     pub(crate) parts: SmallVec<[IoSlice<'a>; 1]>,
+    /// The bytes of all parts.
+    length: u64,
     /// The memory itself, where titin has lent the memory: the memory is sent without a copy.
-    pub(crate) lent: Option<Arc<Buffer>>,
+    pub(crate) lent: Option<SharedBuffer>,
     /// Whether the message announces a field.
     field: bool,
 }
@@ -45,7 +47,7 @@ pub struct Loan {
 #[derive(Debug, Clone)]
 pub struct Lent {
     layout: Layout,
-    memory: Arc<Buffer>,
+    memory: SharedBuffer,
 }
 
 impl Loan {
@@ -68,7 +70,7 @@ impl Loan {
     pub fn finish(self) -> Lent {
         Lent {
             layout: self.layout,
-            memory: Arc::new(self.memory.finish()),
+            memory: self.memory.finish().into(),
         }
     }
 }
@@ -77,7 +79,7 @@ impl Lent {
     pub(crate) fn new(layout: Layout, memory: Buffer) -> Self {
         Lent {
             layout,
-            memory: Arc::new(memory),
+            memory: memory.into(),
         }
     }
 
@@ -85,7 +87,7 @@ impl Lent {
         &self.layout
     }
 
-    pub(crate) fn memory(&self) -> &Arc<Buffer> {
+    pub(crate) fn memory(&self) -> &SharedBuffer {
         &self.memory
     }
 
@@ -101,6 +103,7 @@ impl<'a> Payload<'a> {
         Payload {
             what: PayloadShape::Nil,
             parts: SmallVec::new(),
+            length: 0,
             lent: None,
             field: false,
         }
@@ -111,6 +114,7 @@ impl<'a> Payload<'a> {
         Payload {
             what: PayloadShape::Array(form.into()),
             parts: smallvec![IoSlice::new(elements)],
+            length: elements.len() as u64,
             lent: None,
             field: false,
         }
@@ -127,13 +131,14 @@ impl<'a> Payload<'a> {
 
     /// A structure, encoded by [`structure::encode`].
     pub fn structure(encoded: &'a Encoded<'a>) -> Self {
-        let parts = encoded
+        let parts: SmallVec<[IoSlice<'a>; 1]> = encoded
             .parts
             .iter()
             .map(|part| IoSlice::new(part.as_ref()))
             .collect();
         Payload {
             what: PayloadShape::Structure,
+            length: parts.iter().map(|part| part.len() as u64).sum(),
             parts,
             lent: None,
             field: false,
@@ -145,6 +150,7 @@ impl<'a> Payload<'a> {
         Payload {
             what: PayloadShape::Structure,
             parts: smallvec![IoSlice::new(encoded)],
+            length: encoded.len() as u64,
             lent: None,
             field: false,
         }
@@ -209,7 +215,7 @@ impl<'a> Payload<'a> {
 
     /// The number of bytes.
     pub(crate) fn length(&self) -> u64 {
-        self.parts.iter().map(|part| part.len() as u64).sum()
+        self.length
     }
 
     /// Checks that the elements of an array fill the shape of the array.
@@ -256,7 +262,7 @@ pub struct Message {
     pub(crate) slots: Option<u32>,
     /// The step in which the sender sent the message.
     pub(crate) iteration: Iteration,
-    pub(crate) body: Arc<Buffer>,
+    pub(crate) body: SharedBuffer,
     /// The structure in the body of a message for a program, after [`Message::read`].
     pub(crate) tree: Option<Arc<Tree>>,
 }
@@ -267,7 +273,7 @@ pub struct MessageParts {
     /// The metadata, with the content of the message.
     pub meta: Arc<Meta>,
     /// The payload.
-    pub body: Arc<Buffer>,
+    pub body: SharedBuffer,
     /// The structure in the payload, if the payload is a structure.
     pub structure: Option<Value<Range<usize>>>,
     /// The settings overlay of the message.
@@ -280,7 +286,7 @@ pub(crate) type Tree = Value<Range<usize>>;
 impl Message {
     /// A message without data.
     pub(crate) fn nil(timestamp: f64) -> Self {
-        let (meta, body) = (Arc::default(), Arc::default());
+        let (meta, body) = (Arc::default(), SharedBuffer::default());
         let (settings, iteration) = (None, Iteration::default());
         let (next_timestamp, number, tag, slots, tree) = (None, 0, 0, None, None);
         Message {
@@ -363,7 +369,7 @@ impl Message {
     }
 
     /// Shared ownership of the payload, for views that outlive the message.
-    pub fn buffer(&self) -> Arc<Buffer> {
+    pub fn buffer(&self) -> SharedBuffer {
         self.body.clone()
     }
 }

@@ -345,7 +345,7 @@ mod tests {
         let (first, second) = (ready.listing(1), ready.listing(1));
         first.push();
         first.leave();
-        // Whoever has taken notice of a ring before, and comes to this only now.
+        // A thread that noticed a ring before `leave`, and calls `push` only now.
         first.push();
         assert_eq!(ready.next(Some(Duration::ZERO)), None);
         second.push();

@@ -178,16 +178,7 @@ impl Options {
                 ))
             });
         }
-        let text = read(&manager).map_err(|error| {
-            let why = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => "only the user who has started the run may read it: have him give you a copy, or",
-                _ => "the run may be over, or this host does not share the file system: then",
-            };
-            wrong(format!(
-                "cannot read the run's connection file {manager} (from TITIN_MANAGER): {error}; {why} set TITIN_MANAGER \
-                 to tcp:host:port and TITIN_SECRET"
-            ))
-        })?;
+        let text = read(&manager).map_err(|error| unreadable(&manager, &error))?;
         Connection::from_json(&text)
             .map_err(|error| wrong(format!("{manager} (from TITIN_MANAGER): {error}")))
     }
@@ -216,6 +207,21 @@ fn secret_for(manager: &str) -> Result<Secret> {
 /// The name of a port without the mark of a vector port.
 fn bare(name: &str) -> &str {
     name.strip_suffix("[]").unwrap_or(name)
+}
+
+/// The error of a connection file that cannot be read.
+fn unreadable(file: &str, error: &std::io::Error) -> Error {
+    let why = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "only the user who has started the run may read it: have him give you a copy, or"
+        }
+        _ => "the run may be over, or this host does not share the file system: then",
+    };
+    let text = format!(
+        "cannot read the run's connection file {file} (from TITIN_MANAGER): {error}; {why} set TITIN_MANAGER \
+         to tcp:host:port and TITIN_SECRET"
+    );
+    Error::new(Kind::Connection, text)
 }
 
 /// The text of a connection file. Reads no more bytes than such a file can have, also from an

@@ -138,6 +138,12 @@ impl OutletState {
         self.length == payload.length() && self.plain.as_ref().is_some_and(is_alike)
     }
 
+    /// The metadata of the last message that needed its content alone.
+    #[inline(always)]
+    pub(crate) fn last_plain(&self) -> Option<&Arc<Meta>> {
+        self.plain.as_ref()
+    }
+
     /// The metadata of a message that needs its content alone: the metadata of the last such
     /// message, if the contents are alike.
     #[inline(always)]
@@ -553,7 +559,7 @@ impl PortEnd {
             .as_deref()
             .filter(|pinned| *pinned != medium.key())
         {
-            // A link by the pinned medium will come, but within a process.
+            // A link by the pinned medium will come, unless the peer is in this process.
             Some(_) if own_route != RouteMedium::Best && medium != Medium::Inproc => false,
             Some(_) if route != RouteMedium::Best => false,
             Some(pinned) => {

@@ -44,8 +44,7 @@ use self::tree::Branch;
 use crate::{Error, Kind, Result};
 
 pub(crate) use addresses::host;
-pub(crate) use member::{FieldHandler, Probed, ProcessMember};
-pub(crate) use peers::RemoteField;
+pub(crate) use member::{FieldHandler, Probed, ProcessMember, RemoteField};
 pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::RouteMedium;
 pub(crate) use single_copy::forked;
@@ -74,7 +73,7 @@ pub(crate) struct Process {
     crowd: AtomicUsize,
     /// Whether some process cannot be reached, for sure.
     given_up: AtomicU64,
-    /// How long joining the run may take, and so a dialled process to answer.
+    /// How long joining the run may take, and how long a dialled process may take to answer.
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
@@ -155,30 +154,32 @@ impl Process {
     }
 
     fn start(connection: &Connection) -> Result<Arc<Self>> {
-        let system = |error: std::io::Error| {
-            let todo = match Errno::from_io_error(&error) {
-                Some(Errno::MFILE) => "; close some, or raise the limit with `ulimit -n`",
-                _ => "",
-            };
-            Error::new(
-                Kind::Connection,
-                format!("titin cannot open its sockets: {error}{todo}"),
-            )
-        };
-        let exchange = Arc::new(match std::env::var("TITIN_SHARED_MEMORY") {
-            Err(_) => ConduitTable::default(),
-            Ok(text) => ConduitTable::with_ceiling(titin_model::bytes_of(&text).ok_or_else(|| {
-                let text = format!(
-                    "TITIN_SHARED_MEMORY is {text:?}: give the most bytes to share, such as \"256 MiB\", or leave it out"
-                );
-                Error::new(Kind::Usage, text)
-            })?),
-        });
-        let process = Arc::new(Process {
+        let process = Arc::new(Process::new(connection, Arc::new(conduit_table()?)));
+        let handler = Arc::new(Events(Arc::downgrade(&process)));
+        let reactor = Reactor::with_conduits(
+            connection.secret.clone(),
+            handler,
+            process.exchange.clone(),
+            process.patience,
+        );
+        let reactor = reactor.map_err(no_socket)?;
+        // From here on dropping the process stops the reactor, also if a later step fails.
+        process.reactor.set(reactor.clone()).ok().expect("set once");
+        reactor.introduce(process.id);
+        let tcp = process.listen_by_tcp(connection)?;
+        let in_folders = process.listen_in_folders(connection)?;
+        let meeting_place = process.meet(connection.spans_hosts).into_iter();
+        let addresses = meeting_place.chain(tcp).chain(in_folders).collect();
+        process.addresses.set(addresses).expect("set once");
+        Ok(process)
+    }
+
+    fn new(connection: &Connection, exchange: Arc<ConduitTable>) -> Self {
+        Process {
             id: EndpointId::random(),
             secret: connection.secret.clone(),
             inproc: Arc::new(Inproc::new(exchange.clone())),
-            exchange: exchange.clone(),
+            exchange,
             reactor: OnceLock::new(),
             addresses: OnceLock::new(),
             claims: Mutex::default(),
@@ -191,45 +192,28 @@ impl Process {
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
             state: Mutex::default(),
-        });
-        let handler = Arc::new(Events(Arc::downgrade(&process)));
-        let reactor = Reactor::with_conduits(
-            connection.secret.clone(),
-            handler,
-            exchange,
-            process.patience,
-        );
-        let reactor = reactor.map_err(system)?;
-        // From here on dropping the process stops the reactor, also if a later step fails.
-        process.reactor.set(reactor.clone()).ok().expect("set once");
-        reactor.introduce(process.id);
-        let ip = if connection.spans_hosts {
-            Ipv4Addr::UNSPECIFIED
-        } else {
-            Ipv4Addr::LOCALHOST
+        }
+    }
+
+    /// Listens by TCP, and returns the addresses for peers.
+    fn listen_by_tcp(&self, connection: &Connection) -> Result<Vec<Address>> {
+        let ip = match connection.spans_hosts {
+            true => Ipv4Addr::UNSPECIFIED,
+            false => Ipv4Addr::LOCALHOST,
         };
-        let port = match reactor.listen(Medium::Tcp, &ip.to_string()) {
-            Ok(Address::Tcp(_, port)) => Some(port),
+        let port = match self.reactor().listen(Medium::Tcp, &ip.to_string()) {
+            Ok(Address::Tcp(_, port)) => port,
             Ok(_) => unreachable!("a tcp listener has a tcp address"),
             // A host without a network, not even within the host.
-            Err(_) if !connection.folders.is_empty() => None,
-            Err(error) => return Err(system(error)),
+            Err(_) if !connection.folders.is_empty() => return Ok(Vec::new()),
+            Err(error) => return Err(no_socket(error)),
         };
-        let hosts = if connection.spans_hosts {
-            interfaces(&connection.addresses)
-        } else {
-            vec![ip.to_string()]
+        let hosts = match connection.spans_hosts {
+            true => interfaces(&connection.addresses),
+            false => vec![ip.to_string()],
         };
-        let tcp = port.map(|port| hosts.into_iter().map(move |host| Address::Tcp(host, port)));
-        let in_folders = process.listen_in_folders(connection)?;
-        let addresses = process
-            .meet(connection.spans_hosts)
-            .into_iter()
-            .chain(tcp.into_iter().flatten())
-            .chain(in_folders)
-            .collect();
-        process.addresses.set(addresses).expect("set once");
-        Ok(process)
+        let hosts = hosts.into_iter();
+        Ok(hosts.map(|host| Address::Tcp(host, port)).collect())
     }
 
     fn reach_manager(&self, connection: &Connection) -> Result<()> {
@@ -324,6 +308,29 @@ impl Process {
         // more.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The table of conduits. The user may set how much shared memory the process uses.
+fn conduit_table() -> Result<ConduitTable> {
+    let Ok(text) = std::env::var("TITIN_SHARED_MEMORY") else {
+        return Ok(ConduitTable::default());
+    };
+    let Some(ceiling) = titin_model::bytes_of(&text) else {
+        let text = format!(
+            "TITIN_SHARED_MEMORY is {text:?}: give the most bytes to share, such as \"256 MiB\", or leave it out"
+        );
+        return Err(Error::new(Kind::Usage, text));
+    };
+    Ok(ConduitTable::with_ceiling(ceiling))
+}
+
+fn no_socket(error: std::io::Error) -> Error {
+    let todo = match Errno::from_io_error(&error) {
+        Some(Errno::MFILE) => "; close some, or raise the limit with `ulimit -n`",
+        _ => "",
+    };
+    let text = format!("titin cannot open its sockets: {error}{todo}");
+    Error::new(Kind::Connection, text)
 }
 
 fn explanation() -> Duration {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use titin_wire::control::Event;
 
-/// One of so many calls is timed where a clock would cost a tenth of the call. The number is prime.
-/// So in a repeated pattern of sends, such as a large message and a small message in turn, not
-/// always the same send is timed.
+/// If a look at the clock would cost a tenth of a call, only one call of `SAMPLE` calls is timed.
+/// The number is prime. So in a repeated pattern of sends, such as a large message and a small
+/// message in turn, each send is timed now and then.
 const SAMPLE: u32 = 61;
 
 /// The number of calls for which the call with this number stands, if the call is timed.

@@ -58,13 +58,13 @@ impl RankPlace {
 pub(crate) struct RankTree {
     /// To the ranks below, if there are any: the results of calls at rank 0.
     down: Option<Port>,
-    /// From the rank above, but for rank 0.
+    /// From the rank above; rank 0 has no such port.
     above: Option<Port>,
     /// From the ranks below: how often a rank has sent or received each field, and the news that a
     /// rank has closed.
     below: Option<Port>,
-    /// To the rank above, but for rank 0. The end of the stream says that this rank and all ranks
-    /// below have closed.
+    /// To the rank above; rank 0 has no such port. The end of the stream says that this rank and
+    /// all ranks below have closed.
     up: Option<Port>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use titin_transport::Buffer;
+use titin_transport::SharedBuffer;
 use titin_wire::ConduitId;
 use titin_wire::meta::Meta;
 use titin_wire::settings::Overlay;
@@ -22,14 +22,14 @@ pub(crate) struct SendState {
     /// The overlay of the message, and the number of the overlay.
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
     /// The payload, shared by filters and several receivers.
-    pub(crate) copy: Option<Arc<Buffer>>,
+    pub(crate) copy: Option<SharedBuffer>,
     /// The conduits that do not get the message.
     pub(crate) left_out: Option<Vec<ConduitId>>,
     /// How many of the conduits have had the message.
     pub(crate) done: usize,
     /// The message for the next conduit after the filters before the wire, if the next conduit had
     /// no room.
-    pub(crate) filtered: Option<Box<(Arc<Buffer>, Meta, Timestamps)>>,
+    pub(crate) filtered: Option<Box<(SharedBuffer, Meta, Timestamps)>>,
     /// The link of the next conduit is gone, and the reason is not known yet.
     pub(crate) lost: bool,
     /// The chunk of a field's piece in the message, if there is such a chunk.

@@ -8,6 +8,7 @@ mod close;
 mod open;
 mod receive;
 mod receive_any;
+mod receiving_end;
 mod report;
 mod send;
 mod step_filters;

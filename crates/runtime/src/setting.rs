@@ -234,20 +234,39 @@ impl OverlayNames {
     }
 }
 
+/// Why a value is no settings overlay, as the end of a sentence about the origin of the value.
+#[derive(Debug, thiserror::Error)]
+pub enum OverlayError {
+    /// The value is no map.
+    #[error("this is no map")]
+    NoMap,
+    /// A name in the map cannot be the name of a setting.
+    #[error("'{name}' cannot name a setting: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// The fault of the name.
+        why: String,
+    },
+    /// The value of this name cannot be the value of a setting.
+    #[error("the value of '{0}' cannot be a setting")]
+    Value(String),
+}
+
 /// Reads a map from names to values as settings.
 ///
 /// # Errors
-/// The fault of the value, as the end of a sentence about the origin of the value.
-pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
+/// The fault of the value.
+pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, OverlayError> {
     let Value::Map(entries) = value else {
-        return Err("this is no map".to_owned());
+        return Err(OverlayError::NoMap);
     };
     let setting = |(name, value): &(String, Value<B>)| {
-        let path = name
-            .parse::<Reference>()
-            .map_err(|why| format!("'{name}' cannot name a setting: {why}"))?;
-        let setting = setting_of(value)
-            .ok_or_else(|| format!("the value of '{name}' cannot be a setting"))?;
+        let path = name.parse::<Reference>().map_err(|why| {
+            let (name, why) = (name.clone(), why.to_string());
+            OverlayError::Name { name, why }
+        })?;
+        let setting = setting_of(value).ok_or_else(|| OverlayError::Value(name.clone()))?;
         // The path takes the form of the description: an instance would never find a name with
         // `[01]`.
         Ok((path.to_string(), setting))
@@ -256,35 +275,43 @@ pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, String> {
 }
 
 fn setting_of<B>(value: &Value<B>) -> Option<Setting> {
-    let float = |value: &Value<B>| match value {
-        Value::Float(number) => Some(*number),
-        Value::Int(number) => Some(*number as f64),
-        _ => None,
-    };
-    let int = |value: &Value<B>| match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    };
     Some(match value {
         Value::Bool(flag) => Setting::Bool(*flag),
         Value::Int(number) => Setting::Int(*number),
         Value::Float(number) => Setting::Float(*number),
         Value::Text(text) => Setting::Str(text.clone()),
-        Value::List(values) => {
-            let ints: Option<Vec<i64>> = values.iter().map(int).collect();
-            let floats: Option<Vec<f64>> = values.iter().map(float).collect();
-            let row = |value: &Value<B>| match value {
-                Value::List(row) => row.iter().map(float).collect::<Option<Vec<f64>>>(),
-                _ => None,
-            };
-            match (ints, floats) {
-                (Some(ints), _) => Setting::Ints(ints),
-                (None, Some(floats)) => Setting::Floats(floats),
-                (None, None) => Setting::Table(values.iter().map(row).collect::<Option<_>>()?),
-            }
-        }
+        Value::List(values) => list_setting(values)?,
         _ => return None,
     })
+}
+
+/// A list of whole numbers, a list of numbers, or a table.
+fn list_setting<B>(values: &[Value<B>]) -> Option<Setting> {
+    let int = |value: &Value<B>| match value {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    };
+    if let Some(ints) = values.iter().map(int).collect() {
+        return Some(Setting::Ints(ints));
+    }
+    if let Some(floats) = floats(values) {
+        return Some(Setting::Floats(floats));
+    }
+    let row = |value: &Value<B>| match value {
+        Value::List(row) => floats(row),
+        _ => None,
+    };
+    let rows: Option<_> = values.iter().map(row).collect();
+    Some(Setting::Table(rows?))
+}
+
+fn floats<B>(values: &[Value<B>]) -> Option<Vec<f64>> {
+    let float = |value: &Value<B>| match value {
+        Value::Float(number) => Some(*number),
+        Value::Int(number) => Some(*number as f64),
+        _ => None,
+    };
+    values.iter().map(float).collect()
 }
 
 #[cfg(test)]
@@ -374,7 +401,7 @@ mod tests {
             Setting::Int(1)
         );
         for wrong in ["", "a b", "a..b", "1a"] {
-            let why = named(wrong).unwrap_err();
+            let why = named(wrong).unwrap_err().to_string();
             assert!(
                 why.starts_with(&format!("'{wrong}' cannot name a setting: ")),
                 "{why}"

@@ -1,6 +1,7 @@
-//! Sends what no call of titin makes: the bytes of each file named, as the structure of a message on port `out`.
+//! Sends malformed messages, which no call of titin makes. Each file that the command line names is
+//! one message on port `out`: the bytes of the file stand where a structure should.
 //!
-//! For tests of what receivers in every language make of malformed data.
+//! Tests use this program to check that receivers in every language refuse malformed data.
 
 use std::error::Error;
 

@@ -1,7 +1,10 @@
-//! How long a message takes between two processes over tcp, next to a plain socket in the same run.
+//! Measures the time that a message takes between two processes over tcp, and the time over a plain
+//! socket in the same run.
 //!
-//! From the call of `send` here until the message has been taken there: half of there and back, except for the large
-//! one, to which an empty message comes back. The payload is written anew each time; the receiver does not read it.
+//! The time of a message runs from the call of `send` until the other process has taken the
+//! message. For most sizes it is half the time of a message there and back. The large message is
+//! answered by an empty message. The payload is written anew each time, and the receiver does not
+//! read the payload.
 //!
 //!     cargo run --release -p titin-testkit --example link -- [pairs [bytes [streams [MB/s]]]]
 
@@ -88,7 +91,8 @@ fn measure(pairs: usize, only: Option<usize>, [streams, pacing]: [usize; 2]) {
     child.wait().expect("the other process ends");
 }
 
-/// The other process: answers each message with one of the same size, or an empty one if it is large.
+/// The other process. It answers each message with a message of the same size, and a large message
+/// with an empty message.
 fn answer() {
     let mut lines = BufReader::new(std::io::stdin())
         .lines()
@@ -127,7 +131,7 @@ fn serve(mut way: impl Way) {
     }
 }
 
-/// Mean of one way, in microseconds.
+/// The mean time of one way, in microseconds.
 fn time(way: &mut impl Way, payload: &mut [u8], room: &mut [u8], times: u32) -> f64 {
     let mut spent = Duration::ZERO;
     for round in 0..times {
@@ -148,7 +152,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 trait Way {
     fn send(&mut self, payload: &[u8]);
-    /// Length of the message that came; `None` when none will.
+    /// The length of the message that has come, or `None` if no further message will come.
     fn take(&mut self, room: &mut [u8]) -> Option<usize>;
 }
 

@@ -1,5 +1,6 @@
-//! What holds on every medium. `titin_testkit::conformance!(Pair::tcp)` makes a test of each function here, but for the
-//! one that measures the memory of its process and so wants that for itself (`tests/memory.rs`).
+//! The contract of carriers, which holds on every medium. `titin_testkit::conformance!(Pair::tcp)`
+//! makes a test of each function here. One function measures the memory of its process, and so
+//! needs a process of its own: `tests/memory.rs` calls it.
 
 #![allow(missing_docs)]
 
@@ -12,7 +13,7 @@ use titin_wire::frame::PIECE;
 
 use crate::{Inlet, Outlet, Pair, pattern};
 
-/// One test of each case of the suite, on the pairs that a function makes.
+/// Makes a test of each case of the suite, on the pairs that the given function makes.
 #[macro_export]
 macro_rules! conformance {
     ($pair:expr) => {
@@ -53,17 +54,17 @@ macro_rules! conformance {
     )*};
 }
 
-/// A message that no socket's buffers take whole.
+/// The length of a message that is larger than the buffers of any socket.
 const LARGE: usize = 24 << 20;
 
-/// Enough for a burst, and each small enough to be quick.
+/// The number of messages in a burst of small messages.
 const BURST: u64 = 100_000;
 
 fn limits(messages: u64, bytes: u64) -> InboxOptions {
     InboxOptions { messages, bytes }
 }
 
-/// Takes the next message, which must be the one of that number and length.
+/// Takes the next message, which must have this number and length.
 fn expect(inlet: &Inlet, sequence: u64, length: usize) -> IncomingMessage {
     let message = inlet.receive();
     check(&message, sequence, length);
@@ -144,7 +145,8 @@ pub fn any_size_arrives_whole(make: fn() -> Pair) {
 pub fn a_payload_may_be_in_many_parts(make: fn() -> Pair) {
     let pair = make();
     let (outlet, inlet) = pair.conduit(1);
-    // More parts than a system call takes, empty ones among them, cut where pieces are not.
+    // More parts than one system call takes. Some parts are empty, and parts do not end where
+    // pieces end.
     for (sequence, (length, part)) in
         (0..).zip([(1000, 7), (3 * PIECE, PIECE / 3), (2 * PIECE, 4999), (0, 1)])
     {
@@ -206,8 +208,9 @@ pub fn heads_and_metadata_arrive_as_sent(make: fn() -> Pair) {
     }
 }
 
-/// Messages of two conduits, of which most are like the last and some differ in one thing: the
-/// shape, the tag, the length, a next timestamp, the conduit. All have as many bytes of metadata.
+/// Sends messages over two conduits. Most messages are like the message before; some differ in one
+/// thing: the shape, the tag, the length, a next timestamp, or the conduit. The metadata of all
+/// messages has the same length.
 pub fn messages_that_differ_in_one_thing_are_told_apart(make: fn() -> Pair) {
     use titin_transport::Outgoing;
     use titin_wire::frame::Head;
@@ -223,7 +226,7 @@ pub fn messages_that_differ_in_one_thing_are_told_apart(make: fn() -> Pair) {
     let (mut meta, mut tag, mut next, mut at) = (0, 0, None, 0);
     let mut sequences = [0, 0];
     for number in 0..2000_u64 {
-        // About half are like the last.
+        // About half of the messages are like the message before.
         let drawn = pattern(number, 2);
         match drawn[0] % 16 {
             0..4 => meta = usize::from(drawn[1]) % metas.len(),
@@ -245,7 +248,7 @@ pub fn messages_that_differ_in_one_thing_are_told_apart(make: fn() -> Pair) {
         let bytes = pattern(number, layout.bytes().expect("few") as usize);
         outlet.claim(bytes.len() as u64);
         let parts = [IoSlice::new(&bytes)];
-        // Equal metadata in memory of their own, now and then.
+        // Every seventh message has equal metadata at another place in memory.
         let copy = Arc::new((*metas[meta]).clone());
         let meta = if number % 7 == 0 { &copy } else { &metas[meta] };
         pair.left
@@ -273,7 +276,7 @@ pub fn memory_is_the_callers_again_though_the_receiver_is_stalled(make: fn() -> 
     let pair = make();
     let (outlet, inlet) = pair.conduit(1);
     let stall = pair.stall();
-    // Each stream has its buffers.
+    // Each stream has buffers of its own, which the message must exceed together.
     let large = LARGE.max(pair.left.carrier.streams() * (8 << 20));
     let lengths = [1000, large, 1, 100_000, 3 * PIECE];
     for (sequence, length) in (0..).zip(lengths) {
@@ -379,12 +382,12 @@ pub fn messages_give_way_only_from_the_number_on_that_is_said(make: fn() -> Pair
     }
 }
 
-/// To be run where nothing else takes memory.
+/// Must run alone in its process, because the memory of the process is measured.
 pub fn the_latest_message_does_so_while_the_receiver_is_stalled(make: fn() -> Pair) {
     let pair = make();
     let (outlet, inlet) = pair.superseding(1);
     let stall = pair.stall();
-    // All together they would fill the machine's memory.
+    // All messages together would fill the machine's memory.
     let bytes = pattern(0, 1 << 20);
     for sequence in 0..BURST {
         let length = if sequence < 100 {
@@ -412,7 +415,8 @@ pub fn one_message_larger_than_the_buffer_fits(make: fn() -> Pair) {
     }
 }
 
-/// The receiver has taken all that was sent, but so little that it has not told yet; what comes next is large.
+/// The receiver has taken every message, but these were so small that the receiver has not
+/// acknowledged them yet. The next message is large.
 pub fn a_full_buffer_takes_more_as_soon_as_it_can(make: fn() -> Pair) {
     let pair = make();
     let (outlet, inlet) = pair.limited(1, limits(64, 1000));
@@ -420,7 +424,7 @@ pub fn a_full_buffer_takes_more_as_soon_as_it_can(make: fn() -> Pair) {
     expect(&inlet, 0, 10);
     assert_eq!(outlet.window.claim(995), Room::Full);
     outlet.send(&pattern(1, 995));
-    // And the other way about: it is taken only once the sender waits.
+    // The other order: the receiver takes the message only when the sender waits already.
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| outlet.send(&pattern(2, 10)));
         expect(&inlet, 1, 995);
@@ -455,7 +459,7 @@ pub fn acknowledgements_are_cumulative(make: fn() -> Pair) {
     for sequence in 0..16 {
         expect(&inlet, sequence, 100);
     }
-    // Told of every fourth.
+    // The receiver acknowledges every fourth message.
     outlet.wait(|window| window.ahead() == (0, 0));
     send_all(&outlet, 16..19, |_| 100);
     take_all(&inlet, 16..19, |_| 100);
@@ -545,7 +549,8 @@ pub fn both_ends_may_send_large_messages_at_once(make: fn() -> Pair) {
         (pair.left.outlet(1, options), pair.right.inlet(1, options)),
         (pair.right.outlet(2, options), pair.left.inlet(2, options)),
     );
-    // Each sends, then receives: if a send waited for the other end to receive, neither would ever.
+    // Each end sends first and receives then. If a send waited for the other end to receive, both
+    // ends would wait for ever.
     std::thread::scope(|scope| {
         for (outlet, inlet) in [(&there.0, &back.1), (&back.0, &there.1)] {
             scope.spawn(move || {
@@ -575,7 +580,7 @@ pub fn what_was_kept_for_a_stalled_receiver_arrives_in_order(make: fn() -> Pair)
             .for_each(|(outlet, _)| send_all(outlet, sequence..sequence + 1, length));
     }
     drop(stall);
-    // While that drains, more comes.
+    // Further messages come while the receiver takes in the messages that were kept.
     for sequence in 20..40 {
         conduits
             .iter()
@@ -595,7 +600,8 @@ pub fn what_is_posted_waits_for_nobody_and_keeps_its_place(make: fn() -> Pair) {
         let bytes = pattern(sequence, length);
         match sequence % 3 {
             2 => drop(outlet.send(&bytes)),
-            // From where it lies: nothing is copied, though nobody reads.
+            // A posted message is read from where it lies, so nothing is copied although the
+            // receiver does not read.
             _ => {
                 let sent = outlet.post(&bytes);
                 assert!(
@@ -629,7 +635,7 @@ pub fn messages_may_come_before_there_is_an_instance(make: fn() -> Pair) {
     expect(&inlet, 4, 10);
 }
 
-/// Bytes of memory that this process has in use.
+/// The number of bytes of memory that this process uses.
 pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs");
     let pages: usize = statm

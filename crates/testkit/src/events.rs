@@ -1,8 +1,8 @@
-//! A reactor's handler that notes what happens, so that a test can wait for it.
+//! A handler of a reactor that notes every event, so that a test can wait for an event.
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use titin_transport::{Handler, Link, Lost};
+use titin_transport::{Handler, Link, LinkError};
 use titin_wire::handshake::Agreement;
 
 use crate::progress;
@@ -10,14 +10,14 @@ use crate::progress;
 /// The body of a control message that makes the receiving reactor's thread stand still.
 pub(crate) const STAND_STILL: &[u8] = b"stand still";
 
-/// What a handler was told.
+/// An event of which the reactor has told its handler.
 #[derive(Clone)]
 #[allow(missing_docs)]
 pub enum LinkEvent {
     Opened(Arc<Link>, Agreement),
     Control(Arc<Link>, Vec<u8>),
-    Lost(Arc<Link>, Lost),
-    Unreachable(u128, Lost),
+    Lost(Arc<Link>, LinkError),
+    Unreachable(u128, LinkError),
     Broken(String),
 }
 
@@ -36,7 +36,8 @@ struct State {
 }
 
 impl Events {
-    /// Waits for an event that `pick` finds something in, takes it out and returns what was found.
+    /// Waits for an event for which `pick` returns a value. Removes the event and returns the
+    /// value.
     pub fn wait<T>(&self, mut pick: impl FnMut(&LinkEvent) -> Option<T>) -> T {
         let mut state = self.state.lock().expect("never poisoned");
         loop {
@@ -62,8 +63,8 @@ impl Events {
         })
     }
 
-    /// Waits for a link to be lost, and says why.
-    pub fn lost(&self) -> Lost {
+    /// Waits for a link to be lost, and returns the reason.
+    pub fn lost(&self) -> LinkError {
         self.wait(|event| match event {
             LinkEvent::Lost(_, why) => Some(why.clone()),
             _ => None,
@@ -78,20 +79,21 @@ impl Events {
         })
     }
 
-    /// Waits until what was dialled with this tag is given up, and says why.
-    pub fn unreachable(&self, tag: u128) -> Lost {
+    /// Waits until the reactor gives up the dial with this tag, and returns the reason.
+    pub fn unreachable(&self, tag: u128) -> LinkError {
         self.wait(|event| match event {
             LinkEvent::Unreachable(found, why) if *found == tag => Some(why.clone()),
             _ => None,
         })
     }
 
-    /// How many events nobody has waited for.
+    /// The number of events that were noted and not waited for.
     pub fn count(&self) -> usize {
         self.state.lock().expect("never poisoned").events.len()
     }
 
-    /// Has the reactor's thread stand still at the next order to, and says when it does.
+    /// Makes the reactor's thread stand still when it receives [`STAND_STILL`], which `order`
+    /// sends. Returns when the thread stands still.
     pub(crate) fn hold(&self, order: impl FnOnce()) {
         let mut state = self.state.lock().expect("never poisoned");
         state.held = true;
@@ -103,7 +105,7 @@ impl Events {
         }
     }
 
-    /// Lets it go on.
+    /// Lets the reactor's thread go on.
     pub(crate) fn release(&self) {
         self.state.lock().expect("never poisoned").held = false;
         self.changed.notify_all();
@@ -137,11 +139,11 @@ impl Handler for Events {
         state.standing = false;
     }
 
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         self.note(LinkEvent::Lost(link.clone(), why));
     }
 
-    fn unreachable(&self, tag: u128, why: Lost) {
+    fn unreachable(&self, tag: u128, why: LinkError) {
         self.note(LinkEvent::Unreachable(tag, why));
     }
 

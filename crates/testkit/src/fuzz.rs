@@ -1,7 +1,8 @@
-//! What hostile bytes are put through: by cargo-fuzz (`fuzz/` at the top), and by the tests, which run the corpus.
+//! The functions that read hostile bytes. cargo-fuzz (`fuzz/` at the top) calls them with generated
+//! bytes, and the tests call them with the corpus.
 //!
-//! Each function panics if a decoder does, or if what it accepts does not hold together. It returns why the bytes were
-//! refused, if they were.
+//! Each function panics if a decoder panics, or if a decoder accepts bytes whose value contradicts
+//! itself. If the bytes are refused, the function returns the reason.
 
 mod array;
 mod seeds;
@@ -25,13 +26,13 @@ use titin_wire::{Malformed, Secret};
 pub use array::array;
 pub use seeds::seeds;
 
-/// Why bytes were refused, if they were.
+/// The reason if the bytes were refused.
 pub type Outcome = Result<(), String>;
 
-/// A function to put bytes through, and its name.
+/// The name of a function that reads hostile bytes, and the function.
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
-/// All of them.
+/// All functions that read hostile bytes.
 pub const TARGETS: [Target; 8] = [
     ("stream", stream),
     ("streams", streams),
@@ -43,7 +44,8 @@ pub const TARGETS: [Target; 8] = [
     ("array", array),
 ];
 
-/// The frames of a link, behind a byte that says how they are cut: however that is, they say the same.
+/// Reads the frames of a link. The first byte says into how large parts the bytes are cut for the
+/// reader. The reader must find the same frames however the bytes are cut.
 pub fn stream(bytes: &[u8]) -> Outcome {
     let (step, bytes) = bytes
         .split_first()
@@ -59,8 +61,9 @@ pub fn stream(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// The frames of a link of three streams: over and over the number of a stream, how many times 16 bytes follow, and these.
-/// However they are cut, they say the same.
+/// Reads the frames of a link of three streams. The input repeats: the number of a stream, a count,
+/// and count times 16 bytes of this stream. The reader must find the same frames however the bytes
+/// are cut.
 pub fn streams(bytes: &[u8]) -> Outcome {
     let (whole, outcome) = read_streams(bytes, usize::MAX);
     let (cut, cut_outcome) = read_streams(bytes, 7);
@@ -72,7 +75,7 @@ pub fn streams(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// The metadata of a message, behind eight bytes for the length of its payload.
+/// Reads the metadata of a message. The first eight bytes are the length of the payload.
 pub fn meta(bytes: &[u8]) -> Outcome {
     let (total, bytes) = bytes
         .split_first_chunk()
@@ -84,7 +87,7 @@ pub fn meta(bytes: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// The payload of a structure.
+/// Reads the payload of a structure.
 pub fn structure(bytes: &[u8]) -> Outcome {
     let value = structure::decode(bytes).map_err(text)?;
     let value = within(&value, bytes);
@@ -92,7 +95,7 @@ pub fn structure(bytes: &[u8]) -> Outcome {
     let again = encoded.to_bytes();
     assert_eq!(again.len() as u64, encoded.length);
     let decoded = structure::decode(&again).expect("what was encoded can be decoded");
-    // Not compared as values: a number may be none.
+    // The values are compared as text, because a number may be NaN, which does not equal itself.
     assert_eq!(
         format!("{:?}", within(&decoded, &again)),
         format!("{value:?}")
@@ -100,7 +103,8 @@ pub fn structure(bytes: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// Whatever comes as MessagePack or JSON: control messages, what ranks tell each other, overlays, the connection file.
+/// Reads everything that comes as MessagePack or JSON: control messages, messages between ranks,
+/// overlays, and the connection file.
 pub fn control(bytes: &[u8]) -> Outcome {
     fn accepts<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Outcome {
         let message: T = control::decode(bytes).map_err(text)?;
@@ -129,7 +133,8 @@ pub fn control(bytes: &[u8]) -> Outcome {
         .expect("not empty")
 }
 
-/// What a stranger says to a listener and to a dialler, behind a byte that says how it is cut: it never gets in.
+/// Reads the bytes of a stranger's handshake, at a listener and at a dialler. The first byte says
+/// into how large parts the bytes are cut. The handshake must never succeed.
 pub fn handshake(bytes: &[u8]) -> Outcome {
     let (step, bytes) = bytes
         .split_first()
@@ -160,7 +165,7 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// A text as a description: what is accepted is flattened, written and read again.
+/// Reads a text as a description. An accepted description is flattened, written, and read again.
 pub fn description(bytes: &[u8]) -> Outcome {
     let text = &*String::from_utf8_lossy(bytes);
     let options = LoadOptions {

@@ -1,4 +1,5 @@
-//! A process that takes part over tcp, as far as other processes can tell.
+//! A host: to other processes it looks like a process of a run. Several hosts live in the process
+//! of one test.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -12,13 +13,13 @@ use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::{Events, Watchdog};
 
-/// A reactor, what it has told, and the conduit ends that it serves.
+/// A reactor, the events of the reactor, and the conduit ends that the reactor serves.
 pub struct Host {
-    /// Its conduit ends.
+    /// The conduit ends of the host.
     pub conduits: Arc<ConduitTable>,
-    /// What its reactor has told.
+    /// The events of the reactor.
     pub events: Arc<Events>,
-    /// Its reactor.
+    /// The reactor.
     pub reactor: Arc<Reactor>,
     directory: tempfile::TempDir,
     _watchdog: Watchdog,
@@ -46,7 +47,7 @@ impl Host {
         }
     }
 
-    /// A folder that goes with it.
+    /// A folder that is removed with the host.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -58,7 +59,7 @@ impl Host {
             .expect("a port is free")
     }
 
-    /// Listens at a file, which is gone with this.
+    /// Listens at a socket file, which is removed with the host.
     pub fn listen_shm(&self) -> Address {
         let path = self.directory().join("here");
         self.reactor
@@ -66,7 +67,7 @@ impl Host {
             .expect("a file can be made")
     }
 
-    /// Listens in a folder, which is gone with this.
+    /// Listens in a folder, which is removed with the host.
     pub fn listen_file(&self) -> Address {
         let folder = self.directory().join("messages");
         let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
@@ -77,7 +78,7 @@ impl Host {
     /// Listens in this folder.
     ///
     /// # Errors
-    /// If the folder does not serve.
+    /// If the reactor cannot listen in the folder.
     pub fn listen_in(&self, folder: &Path) -> std::io::Result<Address> {
         let place = folder.to_str().expect("a plain name");
         self.reactor.listen(Medium::File, place)
@@ -93,7 +94,7 @@ impl Host {
         self.dial_within(addresses, tag, settings, PATIENCE);
     }
 
-    /// Begins to dial, and gives up after so long.
+    /// Begins to dial. The reactor gives up after `patience`.
     pub fn dial_within(
         &self,
         addresses: &[Address],

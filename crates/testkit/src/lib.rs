@@ -1,8 +1,9 @@
-//! What tests of titin share: the [conformance](conformance!) suite that every medium must pass, a [`Pair`] of ends to
-//! run it on, a [`Host`] for tests of tcp alone and a [`RawPeer`] that speaks it by hand and wrongly, and a [`Watchdog`]
-//! against hangs.
+//! The common parts of titin's tests: the [conformance](conformance!) suite that every medium must
+//! pass, a [`Pair`] of ends to run the suite on, a [`Host`] for tests of one medium, a [`RawPeer`]
+//! that writes the bytes of tcp by hand and can write wrong bytes, and a [`Watchdog`] against
+//! hangs.
 //!
-//! For development only: nothing that is shipped depends on it.
+//! For development only: nothing that is shipped depends on this crate.
 //!
 //! ```
 //! use titin_testkit::{Pair, pattern};

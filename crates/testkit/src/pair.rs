@@ -1,4 +1,4 @@
-//! Two ends that a medium connects, as two instances would be.
+//! Two ends that a medium connects, as it connects two instances.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, IncomingMessage, Inproc, Link, Outgoing,
-    Room, SendReport, Window,
+    Room, SendReport, SharedBuffer, Window,
 };
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
@@ -15,24 +15,24 @@ use titin_wire::{Address, ConduitId, LinkSettings, Secret};
 use crate::events::STAND_STILL;
 use crate::{Events, Host, Watchdog, progress};
 
-/// Two ends, left and right, and what connects them.
+/// Two connected ends, left and right.
 pub struct Pair {
-    /// Messages go from here to the right, unless a test says otherwise.
+    /// The left end. Messages go from left to right unless a test says otherwise.
     pub left: PairEnd,
-    /// The other end.
+    /// The right end.
     pub right: PairEnd,
     _watchdog: Watchdog,
 }
 
 /// One end of a [`Pair`].
 pub struct PairEnd {
-    /// Its conduit ends.
+    /// The conduit ends of this end.
     pub conduits: Arc<ConduitTable>,
-    /// Takes messages to the other end.
+    /// Carries messages to the other end.
     pub carrier: Arc<dyn Carrier>,
-    /// Where its instance waits.
+    /// The bell at which the instance of this end waits.
     pub bell: Arc<Doorbell>,
-    /// Between processes, its host and link.
+    /// The host and the link of this end, if the pair plays two processes.
     pub tcp: Option<(Host, Arc<Link>)>,
 }
 
@@ -40,9 +40,9 @@ pub struct PairEnd {
 pub struct Outlet {
     /// The conduit.
     pub conduit: ConduitId,
-    /// Its window.
+    /// The window of the conduit.
     pub window: Arc<Window>,
-    /// The first of the messages whose place each later one takes.
+    /// If set, each message takes the place of the earlier messages from this number on.
     pub supersedes: Option<u64>,
     carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
@@ -51,13 +51,13 @@ pub struct Outlet {
 
 /// The receiving end of a conduit.
 pub struct Inlet {
-    /// Its inbox.
+    /// The inbox of the conduit.
     pub inbox: Arc<Inbox>,
     carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
 }
 
-/// Keeps an end from taking in anything, until dropped.
+/// Keeps an end from taking in anything until the value is dropped.
 pub struct Stall(Option<Arc<Events>>);
 
 impl Pair {
@@ -77,12 +77,12 @@ impl Pair {
         }
     }
 
-    /// Two processes, as far as titin can tell, and a connection over loopback.
+    /// Two hosts that titin takes for two processes, and a connection over loopback.
     pub fn tcp() -> Self {
         Self::set(LinkSettings::default())
     }
 
-    /// As [`Pair::tcp`], where so many streams carry large messages.
+    /// As [`Pair::tcp`]. `count` streams carry large messages.
     pub fn streams(count: u32) -> Self {
         Self::set(LinkSettings {
             streams: Some(count),
@@ -102,7 +102,7 @@ impl Pair {
         }
     }
 
-    /// Two processes of one host, as far as titin can tell, and the memory that they share.
+    /// Two hosts that titin takes for two processes of one machine, and the memory that they share.
     pub fn shm() -> Self {
         let secret = Secret::random();
         let (left, right) = (Host::start(&secret), Host::start(&secret));
@@ -114,12 +114,12 @@ impl Pair {
         }
     }
 
-    /// Two processes that share a folder of their own.
+    /// Two hosts that exchange messages through a new folder.
     pub fn file() -> Self {
         Self::meet(Host::listen_file)
     }
 
-    /// Two processes that share this folder. The left one dials.
+    /// Two hosts that exchange messages through this folder. The left host dials.
     pub fn file_in(folder: &Path) -> Self {
         Self::meet(|host| host.listen_in(folder).expect("the folder serves"))
     }
@@ -135,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// The same, with so many bytes of memory to share.
+    /// As [`Pair::shm`]. Each host shares at most `bytes` bytes of memory.
     pub fn shm_with_ceiling(bytes: u64) -> Self {
         let secret = Secret::random();
         let host = || Host::start_with(&secret, ConduitTable::with_ceiling(bytes));
@@ -169,7 +169,8 @@ impl Pair {
         )
     }
 
-    /// Keeps the right end from taking in anything, where the medium is one that could be kept from it.
+    /// Keeps the right end from taking in anything, if the medium allows it. Within a process
+    /// nothing is taken in.
     pub fn stall(&self) -> Stall {
         let (Some((_, link)), Some((host, _))) = (&self.left.tcp, &self.right.tcp) else {
             return Stall(None);
@@ -180,7 +181,8 @@ impl Pair {
 }
 
 impl PairEnd {
-    /// Conduit ends of a host without a link of its own: what comes from peers by hand is taken, and not answered.
+    /// The conduit ends of a host without a link. Such an end takes messages of a
+    /// [`RawPeer`](crate::RawPeer) and does not answer.
     pub fn of(host: &Host) -> Self {
         let conduits = host.conduits.clone();
         PairEnd {
@@ -240,12 +242,12 @@ impl PairEnd {
 }
 
 impl Outlet {
-    /// Sends bytes, as soon as there is room.
+    /// Sends bytes as soon as the receiver has room.
     pub fn send(&self, bytes: &[u8]) -> SendReport {
         self.send_parts(&[IoSlice::new(bytes)])
     }
 
-    /// Sends bytes in parts, as soon as there is room.
+    /// Sends bytes in parts as soon as the receiver has room.
     pub fn send_parts(&self, parts: &[IoSlice<'_>]) -> SendReport {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let sequence = self.claim(length);
@@ -253,14 +255,14 @@ impl Outlet {
             .expect("the other end is there")
     }
 
-    /// Posts a copy of these bytes, in memory of the medium's own kind.
+    /// Posts a copy of these bytes. The copy lies in memory of the medium's own kind.
     pub fn post(&self, bytes: &[u8]) -> SendReport {
         let mut memory = self
             .conduits
             .loan(bytes.len() as u64)
             .expect("there is memory");
         memory.rest().copy_from_slice(bytes);
-        let copy = Arc::new(memory.finish());
+        let copy = SharedBuffer::from(memory.finish());
         let meta = Arc::new(meta(bytes.len() as u64));
         let (head, parts) = (
             head(self.conduit, self.claim(bytes.len() as u64)),
@@ -273,12 +275,12 @@ impl Outlet {
         sent
     }
 
-    /// Sends the message of this number, whatever the window says.
+    /// Sends a message with this number, without asking the window.
     pub fn send_numbered(
         &self,
         sequence: u64,
         parts: &[IoSlice<'_>],
-    ) -> Result<SendReport, titin_transport::Lost> {
+    ) -> Result<SendReport, titin_transport::LinkError> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let meta = Arc::new(Meta {
             supersedes: self.supersedes,
@@ -296,7 +298,7 @@ impl Outlet {
         self.carrier.end(self.conduit, self.window.sent());
     }
 
-    /// Waits for room as the runtime does; the number of the message that may be sent.
+    /// Waits for room as the runtime does. Returns the number of the message that may be sent.
     pub fn claim(&self, length: u64) -> u64 {
         let mut asked = false;
         loop {
@@ -311,7 +313,7 @@ impl Outlet {
         }
     }
 
-    /// Waits until the window is as wanted.
+    /// Waits until `wanted` is true of the window.
     pub fn wait(&self, wanted: impl Fn(&Window) -> bool) {
         until(&self.bell, Some(&*self.carrier), || {
             wanted(&self.window).then_some(())
@@ -335,7 +337,7 @@ impl Inlet {
         direct.flatten().unwrap_or_else(|| self.receive())
     }
 
-    /// Waits until the inbox is as wanted.
+    /// Waits until `wanted` is true of the inbox.
     pub fn wait(&self, wanted: impl Fn(&Inbox) -> bool) {
         until(&self.bell, Some(&*self.carrier), || {
             wanted(&self.inbox).then_some(())
@@ -350,7 +352,7 @@ impl Drop for Stall {
 }
 
 impl From<Host> for PairEnd {
-    /// The end of a host's one link.
+    /// The end of the only link of a host.
     fn from(host: Host) -> Self {
         let link = host.events.opened();
         let (conduits, carrier) = (host.conduits.clone(), link.carrier());
@@ -363,7 +365,7 @@ impl From<Host> for PairEnd {
     }
 }
 
-/// Bytes that tell one message from another, and one place in it from another.
+/// Returns bytes that differ from message to message, and from place to place in a message.
 pub fn pattern(sequence: u64, length: usize) -> Vec<u8> {
     let mut state = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);
@@ -389,7 +391,8 @@ fn meta(length: u64) -> Meta {
     }
 }
 
-/// Waits at a bell until there is what is looked for, which may come by a carrier.
+/// Waits at a bell until `poll` returns a value. The wait also looks at the carrier, if there is
+/// one.
 pub fn until<T>(
     bell: &Doorbell,
     carrier: Option<&dyn Carrier>,

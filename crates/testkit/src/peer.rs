@@ -1,4 +1,4 @@
-//! A peer that speaks tcp by hand, byte by byte and wrongly if a test likes.
+//! A peer that writes the bytes of tcp by hand, and can write wrong bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,11 +8,11 @@ use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Content, Meta};
 use titin_wire::{Address, ConduitId, EndpointId, Secret};
 
-/// A plain socket, connected to a listener of titin's.
+/// A plain socket that is connected to a listener of titin.
 pub struct RawPeer(pub TcpStream);
 
 impl RawPeer {
-    /// Connects, and says nothing.
+    /// Connects, and writes nothing.
     pub fn connect(address: &Address) -> Self {
         let Address::Tcp(host, port) = address else {
             panic!("{address} is not of tcp")
@@ -22,7 +22,8 @@ impl RawPeer {
         RawPeer(stream)
     }
 
-    /// Connects and proves that it knows the secret; `write` sends the bytes, the last of them with `behind` added.
+    /// Connects and proves that the peer knows the secret. `write` sends the bytes; the bytes
+    /// `behind` follow the last bytes of the handshake in the same write.
     pub fn enter(
         address: &Address,
         secret: &Secret,
@@ -32,7 +33,8 @@ impl RawPeer {
         RawPeer::enter_for(Purpose::Data, address, secret, behind, write)
     }
 
-    /// A link of so many further streams: what the dialler holds once all have joined, the first stream first.
+    /// Makes a link of `count` further streams. Returns the dialler's end of each stream once all
+    /// streams have joined, the first stream first.
     pub fn enter_streams(address: &Address, secret: &Secret, count: u64) -> Vec<Self> {
         let key = EndpointId::random().0 as u64;
         let mut first = RawPeer::enter_first(address, secret, key, count);
@@ -46,7 +48,7 @@ impl RawPeer {
         std::iter::once(first).chain(further).collect()
     }
 
-    /// The first stream of a link that is to have so many further ones.
+    /// Makes the first stream of a link that is to have `count` further streams.
     pub fn enter_first(address: &Address, secret: &Secret, key: u64, count: u64) -> Self {
         let streams = header(&Frame::Streams {
             key,
@@ -58,7 +60,7 @@ impl RawPeer {
         RawPeer::enter_for(Purpose::Streams, address, secret, &streams, RawPeer::write)
     }
 
-    /// A further stream, with bytes right behind.
+    /// Makes a further stream. The bytes `behind` follow the handshake in the same write.
     pub fn enter_further(
         address: &Address,
         secret: &Secret,
@@ -70,7 +72,7 @@ impl RawPeer {
         RawPeer::enter_for(Purpose::Stream, address, secret, &bytes, RawPeer::write)
     }
 
-    /// Enters for a purpose, and says so much behind.
+    /// Connects for a purpose. The bytes `behind` follow the handshake in the same write.
     pub fn enter_with(purpose: Purpose, address: &Address, secret: &Secret, behind: &[u8]) -> Self {
         RawPeer::enter_for(purpose, address, secret, behind, RawPeer::write)
     }
@@ -137,7 +139,7 @@ impl RawPeer {
     }
 }
 
-/// The bytes of a message whose payload is cut into pieces of this length.
+/// Returns the bytes of a message whose payload is cut into pieces of length `piece`.
 pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8> {
     let conduit = ConduitId(conduit);
     let meta = Meta {
@@ -167,7 +169,8 @@ pub fn message(conduit: u32, sequence: u64, body: &[u8], piece: usize) -> Vec<u8
     bytes
 }
 
-/// The bytes of a message that comes over several streams: its head, for the first one, and pieces that begin at these offsets.
+/// Returns the bytes of a message that comes over several streams: the head of the message, for the
+/// first stream, and the pieces that begin at these offsets.
 pub fn striped(
     conduit: u32,
     sequence: u64,
@@ -195,7 +198,7 @@ pub fn striped(
     )
 }
 
-/// The bytes of a frame's header.
+/// Returns the bytes of a frame's header.
 pub fn header(frame: &Frame) -> [u8; 64] {
     Header::from(frame).encode()
 }

@@ -1,4 +1,4 @@
-//! Somebody on the way between two hosts, who can cut connections.
+//! A relay between two hosts, which can cut connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use titin_wire::Address;
 
-/// Passes on what comes, connection by connection.
+/// Passes the bytes of each connection on to another address, in both directions.
 pub struct Relay {
     address: Address,
     connections: Arc<Mutex<Vec<[TcpStream; 2]>>>,
@@ -20,7 +20,8 @@ impl Relay {
         Self::start_reluctant(to, 0, 0)
     }
 
-    /// Passes on to this address; but first hangs up on so many connections, and takes so many without a word.
+    /// Passes on to this address. Before that the relay hangs up on the first `hung_up`
+    /// connections, and accepts the next `ignored` connections without an answer.
     pub fn start_reluctant(to: Address, hung_up: usize, ignored: usize) -> Self {
         let Address::Tcp(host, port) = to else {
             panic!("{to} is not of tcp")
@@ -30,7 +31,7 @@ impl Relay {
         let connections: Arc<Mutex<Vec<[TcpStream; 2]>>> = Arc::default();
         let admitted = Arc::new(AtomicUsize::new(usize::MAX));
         let (known, limit) = (connections.clone(), admitted.clone());
-        // Ends with the process; nothing comes any more once the test is over.
+        // The thread ends with the process. No connection comes once the test is over.
         std::thread::spawn(move || {
             let accept = |_| listener.accept().expect("it listens").0;
             (0..hung_up).map(accept).for_each(drop);
@@ -56,17 +57,19 @@ impl Relay {
         }
     }
 
-    /// Where it listens.
+    /// The address at which the relay listens.
     pub fn address(&self) -> Address {
         self.address.clone()
     }
 
-    /// Lets only so many connections through, hangs up on the next one, and listens no more.
+    /// Lets only `count` connections through. The relay hangs up on the next connection, and
+    /// listens no more.
     pub fn admit(&self, count: usize) {
         self.admitted.store(count, Ordering::SeqCst);
     }
 
-    /// Cuts a connection, of those that were made in the order in which they were.
+    /// Cuts the connection with this number. Connections are counted in the order in which they
+    /// were made.
     pub fn cut(&self, number: usize) {
         self.connections.lock().expect("never poisoned")[number]
             .iter()

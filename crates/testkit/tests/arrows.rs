@@ -1,11 +1,11 @@
-//! Our crates depend on each other one way only, as `ARCHITECTURE.md` draws it.
+//! The crates of titin depend on each other as `ARCHITECTURE.md` draws it, and never in a circle.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Who may use whom.
+/// The crates of titin that each crate may use.
 const ARROWS: [(&str, &[&str]); 15] = [
     ("titin-element", &[]),
     ("titin-model", &["titin-element"]),

@@ -1,5 +1,5 @@
-//! The inputs that fuzzing begins with, and those that it has found: each is read or refused, and what an earlier
-//! release has written is read by this one.
+//! The inputs that fuzzing begins with, and the inputs that fuzzing has found. Each input is read
+//! or refused. This release reads everything that earlier releases have written.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn seeds_cut_short_or_changed_are_read_or_refused() {
     }
 }
 
-/// What this release writes is what it wrote when it was made: the bytes of a release never change.
+/// The seeds are equal to the files of the corpus, so the bytes that titin writes have not changed.
 #[test]
 fn seeds_are_the_bytes_of_the_corpus() {
     for (name, _) in TARGETS {

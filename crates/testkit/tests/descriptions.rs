@@ -1,10 +1,11 @@
-//! Texts that nobody would write: the corpora of the fuzz target and of the checks, whole, cut short and broken.
+//! Odd texts as descriptions: the corpora of the fuzz target and of the checks, whole, cut short,
+//! and with broken lines.
 
 use std::path::{Path, PathBuf};
 
 use titin_testkit::fuzz::description;
 
-/// Refused or accepted, either is right.
+/// Reads a text. The text may be refused or accepted; only a panic is a failure.
 fn check(text: &str) {
     let _ = description(text.as_bytes());
 }
@@ -46,7 +47,7 @@ fn texts_cut_short_are_read_without_a_panic() {
     }
 }
 
-/// Each line in turn is left out, said twice, moved in, or has one of its characters exchanged.
+/// Each line in turn is left out, repeated, or indented, or has one of its characters exchanged.
 #[test]
 fn broken_texts_are_read_without_a_panic() {
     for text in corpora() {

@@ -1,4 +1,4 @@
-//! The element types of the bindings and of the docs are those of the table in `titin-element`.
+//! The bindings and the documents have the element types of the table in `titin-element`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(root.join(path)).unwrap()
 }
 
-/// The numbers that lines of the form `NAME = 5` give to the names for which `wanted` says so, in the order of the file.
+/// Reads lines of the form `NAME = 5`. Returns the names for which `wanted` is true, and their
+/// numbers, in the order of the file.
 fn constants(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<(String, u8)> {
     text.lines()
         .filter_map(|line| line.split_once(" = "))

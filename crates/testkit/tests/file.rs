@@ -1,5 +1,5 @@
-//! The contract of carriers through a folder, and what is particular to it: files that make no sense, folders that
-//! refuse, processes that are killed, and what is left behind.
+//! The contract of carriers through a folder. Also the cases of this medium alone: files that make
+//! no sense, folders that refuse files, killed processes, and files that are left behind.
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write};
@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use titin_testkit::{
     Host, Pair, PairEnd, conformance, pattern, play_part, start_part, start_part_of,
 };
-use titin_transport::{InboxOptions, Lost};
+use titin_transport::{InboxOptions, LinkError};
 use titin_wire::{Address, LinkSettings, Secret};
 
 conformance!(Pair::file);
@@ -40,7 +40,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Two hosts, and the run's folder, which goes with the value.
+/// Two hosts, and the run's folder, which is removed with the value.
 struct Meeting {
     pair: Pair,
     folder: PathBuf,
@@ -71,14 +71,14 @@ fn segments_from_left(run: &Path) -> PathBuf {
     folders.find(|path| path.ends_with("there")).unwrap()
 }
 
-fn lost(end: &PairEnd) -> Lost {
+fn lost(end: &PairEnd) -> LinkError {
     let (host, _) = end.tcp.as_ref().unwrap();
     host.events.lost()
 }
 
 /// The number of the next segment in a folder whose segments are all read.
 fn next_segment(folder: &Path) -> u64 {
-    // A draft that is renamed between two looks has the next number.
+    // A file with the number of the next segment disappears, because the reader takes it.
     (0..)
         .find(|number| {
             let path = folder.join(format!("{number:016x}"));
@@ -133,7 +133,7 @@ fn files_that_make_no_sense_end_the_link_and_are_named() {
                 fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
                 let lost = lost(&meeting.pair.right);
                 assert!(
-                    matches!(&lost, Lost::Malformed(why) if why.to_string().contains(said)),
+                    matches!(&lost, LinkError::Malformed(why) if why.to_string().contains(said)),
                     "{said}: {lost}"
                 );
                 assert!(lost.to_string().contains(there.to_str().unwrap()), "{lost}");
@@ -151,7 +151,7 @@ fn frames_that_make_no_sense_end_the_link() {
     let foreign = meeting.folder.join("foreign");
     fs::write(&foreign, segment(number, 1000, 0, &garbage)).unwrap();
     fs::rename(foreign, there.join(format!("{number:016x}"))).unwrap();
-    assert!(matches!(lost(&meeting.pair.right), Lost::Malformed(_)));
+    assert!(matches!(lost(&meeting.pair.right), LinkError::Malformed(_)));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_process_without_the_secret_is_refused() {
     let [host, stranger] = [Secret::random(), Secret::random()].map(|secret| Host::start(&secret));
     stranger.dial(&[host.listen_in(&folder).unwrap()], 3);
     let why = stranger.events.unreachable(3);
-    assert!(matches!(why, Lost::Refused(_)), "{why}");
+    assert!(matches!(why, LinkError::Refused(_)), "{why}");
     assert_eq!(host.events.count(), 0);
 }
 
@@ -285,13 +285,13 @@ fn nothing_is_left_behind_in_good_order() {
             (right, left)
         };
         drop(first);
-        assert_eq!(lost(&second), Lost::Closed);
+        assert_eq!(lost(&second), LinkError::Closed);
         drop(second);
         assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
     }
 }
 
-/// The receiver of a message goes on `late` after the end of the sender.
+/// The receiver of a message stands still, and goes on `late` after the end of the sender.
 fn all_arrives_after_the_end_of_the_sender(bytes: usize, late: Duration) {
     let meeting = Meeting::new();
     let (outlet, inlet) = meeting.pair.conduit(1);
@@ -302,7 +302,7 @@ fn all_arrives_after_the_end_of_the_sender(bytes: usize, late: Duration) {
     std::thread::sleep(late);
     drop(stall);
     assert_eq!(inlet.receive().body[..], pattern(0, bytes));
-    assert_eq!(lost(&right), Lost::Closed);
+    assert_eq!(lost(&right), LinkError::Closed);
     drop(right);
     assert_eq!(below(&meeting.folder), Vec::<PathBuf>::new());
 }
@@ -319,12 +319,13 @@ fn a_receiver_that_is_slower_than_the_end_of_the_sender_gets_all() {
     all_arrives_after_the_end_of_the_sender(6_000_000, Duration::from_millis(2500));
 }
 
-/// Another process, which plays a part, and our end of the link to it.
+/// Starts another process, which plays a part. Returns the process, and this end of the link to the
+/// process.
 fn start(part: &str, folder: &Path) -> (Child, PairEnd) {
     start_part(part, |host| host.listen_in(folder).unwrap())
 }
 
-/// The other process. No test of its own.
+/// The code of the other process, which is not a test.
 #[test]
 #[ignore = "started by the other tests"]
 fn part() {
@@ -341,7 +342,7 @@ fn part() {
     }
 }
 
-/// Uses up the descriptors of this process, but for a few, until the returned files are closed.
+/// Uses up all but `few` descriptors of this process, until the returned files are closed.
 fn use_up(few: usize) -> Vec<File> {
     let limit = Rlimit {
         current: Some(200),
@@ -353,7 +354,7 @@ fn use_up(few: usize) -> Vec<File> {
     files
 }
 
-/// The part of a process that has no descriptors left for a while, as the orders say.
+/// The part of a process that has no descriptors left for a while. The lines of `orders` say when.
 fn run_short(side: &PairEnd, orders: &mut impl Iterator<Item = String>) {
     let outlet = side.outlet(1, InboxOptions::default());
     let (host, _) = side.tcp.as_ref().unwrap();
@@ -368,7 +369,7 @@ fn run_short(side: &PairEnd, orders: &mut impl Iterator<Item = String>) {
     drop(used);
 
     orders.next();
-    // Enough to see a connection, and not to take it.
+    // Two descriptors are enough to notice a connection, and too few to accept it.
     let used = use_up(2);
     outlet.send(b"with two");
     orders.next();
@@ -437,8 +438,8 @@ fn a_killed_process_is_noticed_and_its_files_are_removed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(lost(&end), Lost::Closed);
-        // What had arrived whole can be received still.
+        assert_eq!(lost(&end), LinkError::Closed);
+        // Messages that had arrived whole can be received still.
         for step in received.. {
             let Some(message) = inlet.inbox.take() else {
                 break;
@@ -488,7 +489,7 @@ fn a_full_folder_is_named() {
     let (outlet, inlet) = pair.conduit(1);
     outlet.send(&pattern(0, 100_000));
     assert_eq!(inlet.receive().body[..], pattern(0, 100_000));
-    // A folder that is full for a moment is waited for.
+    // The sender waits for a folder that is full for a moment.
     let ballast = small.path().join("ballast");
     let file = File::create(&ballast).unwrap();
     let there = segments_from_left(small.path());
@@ -520,8 +521,8 @@ fn a_read_only_folder_is_named() {
     let Some(fixed) = Mounted::new("mode=0700") else {
         return eprintln!("not checked: this user may not mount");
     };
-    // The system lets no file system become read-only while a file is open for writing, as that of
-    // a listening process is.
+    // The operating system lets no file system become read-only while a file is open for writing,
+    // and a listening process has a file open for writing.
     let listener = fixed.path().join("0".repeat(32));
     private_folder(&listener);
     let remount = Command::new("mount")

@@ -1,4 +1,5 @@
-//! A forked child holds none of our descriptors: the peer sees the parent's end though the child lives on.
+//! A forked child holds no descriptor of titin, so the peer notices the end of the parent although
+//! the child lives on.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use titin_os::descriptors;
 use titin_testkit::{Pair, pattern};
-use titin_transport::Lost;
+use titin_transport::LinkError;
 
 #[test]
 fn a_child_keeps_no_connection_open() {
@@ -17,7 +18,7 @@ fn a_child_keeps_no_connection_open() {
         let Pair { left, right, .. } = pair;
         drop(left);
         let (host, _) = right.tcp.as_ref().unwrap();
-        assert_eq!(host.events.lost(), Lost::Closed);
+        assert_eq!(host.events.lost(), LinkError::Closed);
     });
 }
 
@@ -50,7 +51,8 @@ fn open_files(process: u32) -> impl Iterator<Item = std::path::PathBuf> {
         .filter_map(|entry| fs::read_link(entry.path()).ok())
 }
 
-/// Calls `check` with the id of a child that has closed our descriptors, and lives on meanwhile.
+/// Forks a child, which closes titin's descriptors and lives on. Calls `check` with the child's
+/// process id.
 #[allow(unsafe_code)]
 fn beside_a_child(check: impl FnOnce(u32)) {
     let (mut told, mut tell) = std::io::pipe().unwrap();
@@ -59,7 +61,8 @@ fn beside_a_child(check: impl FnOnce(u32)) {
     match unsafe { nix::unistd::fork() }.unwrap() {
         nix::unistd::ForkResult::Child => {
             drop(live);
-            // SAFETY: taken out of the table, they are ours to close, and nobody else will.
+            // SAFETY: the descriptors were taken out of the table, so no other code of this process
+            // closes them.
             descriptors::take_all()
                 .for_each(|raw| drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) }));
             let _ = tell.write_all(b"1");

@@ -1,14 +1,14 @@
-//! Peers that know the secret and still send what they should not: their link is lost, and nothing else.
+//! Hostile peers that know the secret: each peer loses its link, and nothing else is harmed.
 
 use titin_testkit::{Host, RawPeer, header, message, pattern};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::frame::{Ack, Frame, Head};
 use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Secret};
 
 const CONDUIT: ConduitId = ConduitId(1);
 
-/// What the link is lost for once these bytes have come.
+/// Returns the reason for which the link is lost once these bytes have come.
 fn verdict(bytes: &[u8]) -> String {
     let secret = Secret::random();
     let host = Host::start(&secret);
@@ -16,7 +16,7 @@ fn verdict(bytes: &[u8]) -> String {
     let mut peer = RawPeer::enter(&address, &secret, bytes, RawPeer::write);
     let why = host.events.lost();
     peer.drain();
-    // Another one is served as before.
+    // Another peer is served as before.
     let body = pattern(0, 1000);
     let _friend = RawPeer::enter(
         &address,
@@ -117,7 +117,7 @@ fn an_end_in_the_middle_of_a_frame() {
             &bytes[..length],
             RawPeer::write,
         ));
-        assert_eq!(host.events.lost(), Lost::Closed);
+        assert_eq!(host.events.lost(), LinkError::Closed);
         assert_eq!(host.conduits.inbox(CONDUIT).received(), 0);
     }
 }
@@ -171,7 +171,7 @@ fn data_for_a_process_that_has_no_conduits() {
     reactor.stop();
 }
 
-/// Whatever single byte of a header is changed, the host keeps its countenance.
+/// Each byte of a header in turn is changed. The host goes on and serves another peer.
 #[test]
 fn headers_with_one_byte_changed() {
     let secret = Secret::random();
@@ -191,7 +191,7 @@ fn headers_with_one_byte_changed() {
     for (number, frame) in (0..).zip(&frames) {
         for at in 0..64 {
             let mut bytes = frame.clone();
-            // Conduits of its own each time, lest one finds what another has left.
+            // Each try has a conduit of its own, so that no try finds messages of another try.
             bytes[9] = at as u8;
             bytes[10] = number;
             bytes[at] ^= 0xff;

@@ -35,6 +35,6 @@ fn receivers_of_a_multicast_share_one_buffer() {
     assert!(
         bodies
             .iter()
-            .all(|body| Arc::ptr_eq(body, &bodies[0]) && body[..] == *b"one")
+            .all(|body| body.is_same(&bodies[0]) && body[..] == *b"one")
     );
 }

@@ -1,4 +1,5 @@
-//! What is measured by the memory of the process, alone in one: other tests would be counted too.
+//! Tests that measure the memory of the process. They run alone in their process, because the
+//! memory of other tests would be counted too.
 
 use titin_testkit::conformance::the_latest_message_does_so_while_the_receiver_is_stalled as case;
 use titin_testkit::{Pair, Watchdog, conformance::resident, pattern};
@@ -16,7 +17,8 @@ fn without_blocks() -> Pair {
     Pair::shm_with_ceiling(0)
 }
 
-/// What the ring does not take of messages that give way to each other is not kept for a receiver that stands still.
+/// Messages supersede each other while the receiver stands still and the ring is full. The sender
+/// does not keep the superseded messages.
 fn superseded_in_the_ring() {
     let pair = Pair::shm();
     let (outlet, inlet) = pair.superseding(1);

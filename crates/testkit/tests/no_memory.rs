@@ -1,13 +1,15 @@
-//! Where the process may have no more memory, alone in one: other tests would have none either.
+//! A process that gets no more memory. The test runs alone in its process, because other tests
+//! would get no memory either.
 
 use std::io::IoSlice;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use titin_testkit::{Host, PairEnd, RawPeer};
-use titin_transport::{InboxOptions, Lost};
+use titin_transport::{InboxOptions, LinkError};
 use titin_wire::Secret;
 
-/// The system has taken the beginning, and for a copy of what it does not take there is no memory.
+/// The operating system has taken the beginning of a message, and there is no memory for a copy of
+/// the rest.
 #[test]
 fn a_message_of_which_half_is_out_ends_the_link() {
     let secret = Secret::random();
@@ -25,18 +27,19 @@ fn a_message_of_which_half_is_out_ends_the_link() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split_whitespace().next().unwrap().parse().unwrap();
     let (before, most) = getrlimit(Resource::RLIMIT_AS).unwrap();
-    // Less than a copy takes, and enough for what threads take that have only just begun.
+    // The limit is below the size of a copy, and leaves enough memory for threads that have just
+    // started.
     setrlimit(Resource::RLIMIT_AS, pages * 4096 + (192 << 20), most).unwrap();
     let why = outlet
         .send_numbered(0, &[IoSlice::new(&bytes)])
         .unwrap_err();
     setrlimit(Resource::RLIMIT_AS, before, most).unwrap();
-    assert!(matches!(why, Lost::NoMemory(_)), "{why}");
+    assert!(matches!(why, LinkError::NoMemory(_)), "{why}");
     let seen = peer.drain().len();
     assert!(
         seen > 1 << 16 && seen < bytes.len(),
         "{seen} bytes are not half of it"
     );
     let (host, _) = side.tcp.as_ref().unwrap();
-    assert_eq!(host.events.lost(), Lost::Closed);
+    assert_eq!(host.events.lost(), LinkError::Closed);
 }

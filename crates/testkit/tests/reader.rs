@@ -1,13 +1,15 @@
-//! A stream of frames says the same however the network cuts it, and whatever room the reader gives.
+//! A reader finds the same frames in a stream, however the network cuts the stream and however much
+//! room the reader gives.
 
 use std::io::IoSliceMut;
 
 use titin_testkit::{header, message, pattern};
-use titin_transport::{FrameReader, Lost, Received};
+use titin_transport::{FrameReader, LinkError, Received};
 use titin_wire::frame::Frame;
 use titin_wire::{ConduitId, Malformed};
 
-/// Every kind of frame; messages that interleave; empty ones; some in one piece and some in several.
+/// A stream with several kinds of frames. The messages interleave; some are empty, some come in one
+/// piece, and some in several pieces.
 fn stream() -> Vec<u8> {
     let conduit = ConduitId(1);
     let split = |bytes: Vec<u8>, at: usize| (bytes[..at].to_vec(), bytes[at..].to_vec());
@@ -40,8 +42,8 @@ fn stream() -> Vec<u8> {
     .concat()
 }
 
-/// What a reader makes of a stream that comes in pieces that end at these places.
-fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, Option<Lost>) {
+/// Returns the frames that a reader finds in a stream that is cut at these places.
+fn read(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> (Vec<String>, Option<LinkError>) {
     let (mut reader, mut out, mut at) = (FrameReader::new(&[]), Vec::new(), 0);
     let mut lost = None;
     'cut: for end in ends.into_iter().chain([stream.len()]) {
@@ -103,7 +105,7 @@ fn every_two_and_three_parts() {
     let whole = read(&stream, []);
     for first in 0..=stream.len() {
         assert_eq!(read(&stream, [first]), whole, "cut at {first}");
-        // Trying every place would only take longer.
+        // Every seventh place is enough. Every place would take longer.
         for second in (first..stream.len()).step_by(7) {
             assert_eq!(
                 read(&stream, [first, second]),
@@ -130,7 +132,8 @@ fn equal_parts_of_every_size() {
 #[test]
 fn parts_of_random_sizes() {
     let stream: Vec<u8> = (0..20).flat_map(|_| stream()).collect();
-    // Numbers are for whoever delivers; a reader only puts pieces together.
+    // The same numbers come again and again. A reader does not check the numbers of messages; it
+    // only puts pieces together.
     let whole = read(&stream, []);
     assert_eq!((whole.0.len(), &whole.1), (140, &None));
     for seed in 0..200 {
@@ -156,7 +159,7 @@ fn what_came_before_an_error_is_there_however_it_is_cut() {
     assert_eq!(whole.0.len(), 7);
     assert_eq!(
         whole.1,
-        Some(Lost::Malformed(Malformed::new(
+        Some(LinkError::Malformed(Malformed::new(
             "frame header",
             "unknown kind 77"
         )))

@@ -1,17 +1,18 @@
-//! The contract of carriers through shared memory, and what is particular to it.
+//! The contract of carriers through shared memory, and the cases of this medium alone.
 
 use std::io::IoSlice;
 use std::sync::Arc;
 
 use titin_testkit::{Host, Inlet, Outlet, Pair, PairEnd, Watchdog, conformance, pattern};
-use titin_transport::{Carrier, InboxOptions, IncomingMessage, Outgoing, Shortage};
+use titin_transport::{Carrier, InboxOptions, IncomingMessage, Outgoing, SharedBuffer, Shortage};
 use titin_wire::Secret;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
 
 conformance!(Pair::shm);
 
-/// The same where no payload finds a block: all that is larger than fits the ring goes by the socket, in its turn.
+/// The contract when no payload finds a block. Every message that does not fit the ring goes by the
+/// socket, in its turn.
 mod without_blocks {
     use titin_testkit::{Pair, conformance};
 
@@ -22,7 +23,7 @@ mod without_blocks {
     conformance!(pair);
 }
 
-/// And where some do.
+/// The contract when some payloads find a block and others do not.
 mod with_few_blocks {
     use titin_testkit::{Pair, conformance};
 
@@ -33,7 +34,7 @@ mod with_few_blocks {
     conformance!(pair);
 }
 
-/// A length of each kind: in the ring, in a block, in a large one.
+/// Lengths of each kind in turn: a message in the ring, in a block, and in a large block.
 fn length(step: u64) -> usize {
     [100, 3_000, 70_000, 0, 300_000][step as usize % 5]
 }
@@ -148,7 +149,7 @@ fn blocks_of_superseded_messages_come_back_from_a_receiver_that_stands_still() {
     let (outlet, inlet) = pair.superseding(1);
     let stall = pair.stall();
     for step in 0..30_000 {
-        // Now and then in the ring, and then with metadata of another length.
+        // Every third message lies in the ring.
         outlet.send(&pattern(step, if step % 3 == 0 { 100 } else { 3_000 }));
     }
     assert_eq!(
@@ -173,7 +174,7 @@ fn messages_that_take_each_others_place_need_two_blocks_while_the_receiver_stand
     }
     drop(stall);
     let mut step = 500;
-    // And while it takes now one and then another of them.
+    // Also while the receiver takes a message from time to time.
     while step < 700 || inlet.inbox.received() < 500 {
         let bytes = pattern(step, 5_000);
         outlet.send(&bytes);
@@ -203,7 +204,7 @@ fn what_lies_between_messages_that_take_each_others_place_is_not_missed() {
     }
     drop(stall);
     outlet.end();
-    // Of which the last one takes the place of the one before, and the fourth that of all before it.
+    // Message 3 takes the place of all messages before it, and message 5 the place of message 4.
     inlet.wait(|inbox| inbox.ended());
     assert_eq!(
         [inlet.receive(), inlet.receive()].map(|message| message.head.sequence),
@@ -263,7 +264,7 @@ fn what_goes_by_the_socket_for_its_metadata_is_copied_into_no_block() {
     assert!(message.meta == meta && message.body[..] == bytes[..]);
 }
 
-/// Three processes: one that sends to two others, by two conduits each.
+/// Three hosts. One host sends to the other two, over two conduits each.
 struct Fan {
     outlets: Vec<(Arc<dyn Carrier>, Outlet)>,
     inlets: Vec<Inlet>,
@@ -305,13 +306,8 @@ impl Fan {
         }
     }
 
-    /// Sends to all as the runtime does; how many bytes were copied.
-    fn send(
-        &self,
-        sequence: u64,
-        parts: &[IoSlice<'_>],
-        lent: Option<Arc<titin_transport::Buffer>>,
-    ) -> u64 {
+    /// Sends to all receivers as the runtime does. Returns the number of copied bytes.
+    fn send(&self, sequence: u64, parts: &[IoSlice<'_>], lent: Option<SharedBuffer>) -> u64 {
         let mut shared = lent;
         let mut copied = 0;
         for (carrier, outlet) in &self.outlets {
@@ -341,7 +337,7 @@ fn a_multicast_writes_the_payload_once() {
     assert_eq!(fan.send(0, &[IoSlice::new(&bytes)], None), 100_000);
     let messages: Vec<IncomingMessage> = fan.inlets.iter().map(Inlet::receive).collect();
     assert!(messages.iter().all(|message| message.body[..] == bytes[..]));
-    // The two of one process see the same memory, even.
+    // Both conduits of one process deliver the same memory.
     assert_eq!(messages[0].body.as_ptr(), messages[1].body.as_ptr());
 }
 
@@ -349,10 +345,10 @@ fn a_multicast_writes_the_payload_once() {
 fn a_copy_that_no_peer_can_read_is_made_once_where_all_can() {
     let fan = Fan::new();
     let bytes = pattern(0, 100_000);
-    // As for a receiver of this process that comes first.
+    // A multicast whose first receiver is in the sender's process makes such a copy.
     let private = titin_transport::Buffer::gather(&[IoSlice::new(&bytes)]).unwrap();
     assert_eq!(
-        fan.send(0, &[IoSlice::new(&bytes)], Some(Arc::new(private))),
+        fan.send(0, &[IoSlice::new(&bytes)], Some(private.into())),
         100_000
     );
     assert!(
@@ -369,7 +365,7 @@ fn a_block_is_used_again_once_all_receivers_have_let_it_go() {
         let mut loan = fan.sender.conduits.loan(100_000).unwrap();
         loan.rest().copy_from_slice(&pattern(number, 100_000));
         loan.advance(100_000);
-        Arc::new(loan.finish())
+        SharedBuffer::from(loan.finish())
     };
     let first = lend(0);
     let place = first.as_ptr() as usize;

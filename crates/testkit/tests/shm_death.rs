@@ -1,4 +1,5 @@
-//! Processes that share memory are killed, or stopped, at any moment: what was received is whole and in order.
+//! Processes that share memory are killed or stopped at any moment. The received messages are whole
+//! and in order.
 
 use std::process::Child;
 
@@ -8,19 +9,20 @@ use titin_testkit::{Host, PairEnd, Watchdog, pattern, play_part, start_part};
 use titin_transport::InboxOptions;
 use titin_wire::EndpointId;
 
-/// Lengths of all kinds: in the ring, in blocks, in large ones.
+/// Lengths of each kind: messages in the ring, in blocks, and in large blocks.
 const LENGTHS: [usize; 6] = [0, 100, 2_000, 5_000, 100_000, 700_000];
 
 fn bytes(step: u64) -> Vec<u8> {
     pattern(step, LENGTHS[(step % 6) as usize])
 }
 
-/// Another process, which plays a part, and our end of the link to it.
+/// Starts another process, which plays a part. Returns the process, and this end of the link to the
+/// process.
 fn start(part: &str) -> (Child, PairEnd) {
     start_part(part, Host::listen_shm)
 }
 
-/// The other process. No test of its own.
+/// The code of the other process, which is not a test.
 #[test]
 #[ignore = "started by the other tests"]
 fn part() {
@@ -63,7 +65,7 @@ fn a_sender_that_is_killed_at_any_moment_shows_nothing_torn() {
                 views.push((step, message));
             }
         }
-        // Anywhere in what it does next.
+        // A random pause, so that the kill hits the process at any place.
         for _ in 0..(random >> 32) % 200_000 {
             std::hint::spin_loop();
         }
@@ -121,7 +123,7 @@ fn a_peer_that_is_stopped_goes_on_later() {
     let inlet = side.inlet(2, InboxOptions::default());
     let pid = Pid::from_raw(child.id() as i32);
     kill(pid, Signal::SIGSTOP).unwrap();
-    // Far more than the ring holds; nobody waits for one that is stopped.
+    // Far more messages than the ring holds. The sender does not wait for the stopped process.
     for step in 0..200 {
         outlet.send(&bytes(step));
     }

@@ -1,4 +1,5 @@
-//! Peers that share memory, know the secret, and put there what they should not: their link is lost, and nothing else.
+//! Hostile peers that know the secret and write wrong bytes to shared memory: each peer loses its
+//! link, and nothing else is harmed.
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -24,13 +25,13 @@ const BLOCKS: usize = 1 << 14;
 const REGION: usize = ENTRIES + RING + 4 * BLOCKS;
 const BELLS: usize = BLOCKS * 64;
 
-/// A peer by hand, behind its handshake.
+/// A peer that the test plays by hand, after the handshake.
 struct Hand {
     socket: UnixStream,
     ring: std::fs::File,
 }
 
-/// Memory as titin makes it.
+/// Makes memory as titin makes it.
 fn memory(length: usize, seals: SealFlags) -> OwnedFd {
     let file =
         rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
@@ -79,7 +80,7 @@ impl Hand {
             ancillary.push(SendAncillaryMessage::ScmRights(&files));
         }
         let bytes = header(frame);
-        // The other end may have hung up.
+        // The write fails if the other end has hung up.
         let _ = rustix::net::sendmsg(
             &self.socket,
             &[IoSlice::new(&bytes)],
@@ -88,7 +89,7 @@ impl Hand {
         );
     }
 
-    /// Shares memory as a friend would.
+    /// Shares memory as a well-behaved peer does.
     fn share(&mut self) {
         let files = [self.ring.try_clone().unwrap().into(), sealed(BELLS)];
         self.send(
@@ -103,7 +104,7 @@ impl Hand {
         self.socket.read_exact(&mut answer).unwrap();
     }
 
-    /// Puts bytes in the ring, from its beginning on, and has them looked at.
+    /// Writes bytes at the beginning of the ring, and asks the other end to look.
     fn put(&self, bytes: &[u8]) {
         self.ring.write_all_at(bytes, ENTRIES as u64).unwrap();
         self.send(&Frame::Look, &[]);
@@ -114,7 +115,7 @@ impl Hand {
     }
 }
 
-/// A process, and a peer by hand that shares memory with it.
+/// Returns a host, and a peer played by hand that shares memory with the host.
 fn met() -> (Host, Hand) {
     let secret = Secret::random();
     let host = Host::start(&secret);
@@ -123,7 +124,7 @@ fn met() -> (Host, Hand) {
     (host, hand)
 }
 
-/// What the link of this peer is lost for.
+/// Returns the reason for which the link of this peer is lost.
 fn verdict(act: impl FnOnce(&mut Hand)) -> String {
     let (host, mut hand) = met();
     act(&mut hand);
@@ -174,7 +175,8 @@ fn entries_that_do_not_belong_in_a_ring() {
     assert_verdict("unknown kind 77", |hand| hand.put(&[77; LINE]));
 }
 
-/// Acknowledgements of a conduit that nobody knows, all round the ring, so that it never ends; but for the last.
+/// Fills the whole ring with acknowledgements of an unknown conduit, so that the reader finds no
+/// end. The bytes `last` stand at the end of the ring.
 fn all_round(last: &[u8]) -> Vec<u8> {
     let ack = Ack {
         received: 0,
@@ -194,7 +196,8 @@ fn all_round(last: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_ring_that_has_no_end_does_not_keep_anybody() {
-    // What says that the rest is empty stands where there is no rest.
+    // An entry of kind 255 fills the ring up to its end. Here it stands at the beginning, where no
+    // such entry may stand.
     assert_verdict("unknown kind 255", |hand| {
         hand.put(&[255, 0, 0, 0, 0, 0, 0, 0])
     });
@@ -366,7 +369,7 @@ fn segments_that_are_not_what_they_are_said_to_be() {
     }
 }
 
-/// A segment of 4096 such bytes.
+/// Makes a segment of 4096 bytes of this value.
 fn filled(byte: u8) -> OwnedFd {
     let file = std::fs::File::from(sealed(4096));
     file.write_all_at(&[byte; 4096], 0).unwrap();
@@ -406,7 +409,8 @@ fn a_block_goes_back_though_nobody_has_seen_what_it_had() {
         };
         [&Header::from(&frame).encode()[..], &meta, &[0; LINE]].concat()
     };
-    // All wait for segments that have not come, and each takes the place of the one before.
+    // All three messages lie in segments that have not come, and each message takes the place of
+    // the message before.
     hand.put(&[placed(5, 10), superseding(1, u64::MAX), superseding(2, 7)].concat());
     let returned = |block: u64| {
         let mut count = [0; 4];
@@ -447,7 +451,8 @@ fn what_was_taken_back_is_not_seen_and_holds_up_nothing() {
         },
         &[filled(3)],
     );
-    // The first and the last were, and the blocks that they had are anywhere.
+    // The sender has taken back the first and the last message, so their block numbers may be
+    // wrong.
     hand.put(
         &[
             superseding(0, u64::MAX, 1),
@@ -533,7 +538,7 @@ fn segments_are_let_go_when_they_are_withdrawn() {
         },
         &copy(0),
     );
-    // What nobody has, or another one, harms nobody.
+    // A peer may withdraw segments that do not exist. Nothing is harmed.
     hand.send(&Frame::Withdrawn { first: 1 << 32 }, &[]);
     hand.send(&Frame::Withdrawn { first: u64::MAX }, &[]);
     hand.put(&placed(0, 10));
@@ -598,13 +603,13 @@ fn offers_that_are_none_leave_no_link() {
         hand.drain();
     }
     assert_eq!(host.events.count(), 0, "one of them became a link");
-    // A friend is served as before.
+    // A well-behaved peer is served as before.
     let friend = Host::start(&secret);
     friend.dial(&[address], 0);
     friend.events.opened();
 }
 
-/// A valid entry or frame of some kind, for any block and number.
+/// Draws a valid entry or frame of some kind, for any block and number.
 fn any_entry() -> impl Strategy<Value = Vec<u8>> {
     let length = meta().len() as u32;
     let small = 0..4u64;
@@ -654,7 +659,7 @@ fn any_entry() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A frame that hands over or withdraws memory, with numbers that are often near to right ones.
+/// Draws a frame that hands over or withdraws memory. The numbers are often close to right numbers.
 fn any_memory() -> impl Strategy<Value = Frame> {
     let number = || {
         prop_oneof![
@@ -687,7 +692,8 @@ fn any_memory() -> impl Strategy<Value = Frame> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Entries with some bytes changed, between frames about memory: the link may be lost, and nothing else is.
+    /// Entries with some changed bytes, and frames about memory. The link may be lost, and nothing
+    /// else is harmed.
     #[test]
     fn whatever_a_peer_puts_there_harms_nobody_else(
         entries in vec(any_entry(), 0..6),
@@ -713,7 +719,7 @@ proptest! {
         drop(hand);
         host.events.lost();
         prop_assert!(inlet.inbox.received() <= entries.len() as u64);
-        // Others are let in as before.
+        // Other peers are let in as before.
         Hand::enter(&address, &secret).share();
         host.events.lost();
     }

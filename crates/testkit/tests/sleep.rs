@@ -12,7 +12,7 @@ use nix::unistd::{ForkResult, Pid, fork, gettid};
 use rustix::event::{EventfdFlags, eventfd};
 use titin_os::descriptors;
 use titin_testkit::{Host, Inlet, Outlet, Pair, PairEnd, pattern, play_part, start_part, until};
-use titin_transport::{Doorbell, InboxOptions, Lost};
+use titin_transport::{Doorbell, InboxOptions, LinkError};
 
 /// Messages of each sender in a test.
 const ROUNDS: u64 = 2000;
@@ -170,7 +170,7 @@ fn the_reactor_learns_of_the_end_though_a_caller_sleeps() {
                 _ => left.reactor.stop(),
             }
             let (right, _) = pair.right.tcp.as_ref().unwrap();
-            assert_eq!(right.events.lost(), Lost::Closed);
+            assert_eq!(right.events.lost(), LinkError::Closed);
         });
     }
 }
@@ -204,7 +204,7 @@ fn the_reactor_learns_of_the_death_of_the_peer_though_a_caller_sleeps() {
             child.kill().unwrap();
             child.wait().unwrap();
             let (host, _) = end.tcp.as_ref().unwrap();
-            assert_eq!(host.events.lost(), Lost::Closed);
+            assert_eq!(host.events.lost(), LinkError::Closed);
         });
     }
 }
@@ -227,7 +227,7 @@ fn a_sender_without_room_learns_of_the_death_of_the_peer() {
         child.kill().unwrap();
         child.wait().unwrap();
         let (host, _) = end.tcp.as_ref().unwrap();
-        assert_eq!(host.events.lost(), Lost::Closed);
+        assert_eq!(host.events.lost(), LinkError::Closed);
     });
 }
 

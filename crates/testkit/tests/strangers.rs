@@ -1,4 +1,4 @@
-//! Who is let in at a listener, and who is answered when dialled.
+//! The connections that a listener lets in, and the listeners that a dialler accepts.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use titin_testkit::{Host, RawPeer, Relay, header, message, pattern};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
-/// So many strangers have places at a listener.
+/// The number of strangers that a listener holds at once.
 const PLACES: usize = 1024;
 
 #[test]
@@ -24,7 +24,7 @@ fn another_secret_is_refused_and_said_so() {
     let stranger = Host::start(&Secret::random());
     stranger.dial(&[address], 5);
     let why = stranger.events.unreachable(5);
-    assert_eq!(why, Lost::Refused(Refusal::Secret));
+    assert_eq!(why, LinkError::Refused(Refusal::Secret));
     assert!(why.to_string().contains("TITIN_SECRET"), "{why}");
     assert_eq!(host.events.count(), 0, "a stranger is nobody's business");
 }
@@ -67,7 +67,8 @@ fn thousands_of_strangers_do_not_keep_a_friend_out() {
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
-    // Each takes a descriptor here and one at the listener, and there are two crowds.
+    // Each stranger takes a descriptor here and a descriptor at the listener, and there are two
+    // crowds.
     let crowd_size = files
         .current
         .map_or(2500, |most| (most as usize / 4 - 20).min(2500));
@@ -78,7 +79,8 @@ fn thousands_of_strangers_do_not_keep_a_friend_out() {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let (address, shared) = (host.listen(), host.listen_shm());
-    // Some say nothing, some begin to speak, some greet as a titin does; all stay.
+    // Some strangers write nothing, some begin a greeting, and some write a whole greeting. All
+    // stay connected.
     let greeting = Handshake::dial(Secret::random(), Purpose::Data).1;
     let words = |number: usize| [&b""[..], b"TITIN", &greeting[..]][number % 3];
     let mut crowd: Vec<RawPeer> = (0..crowd_size)
@@ -146,7 +148,7 @@ fn a_dial_that_comes_to_nothing_in_time_says_what_is_known() {
     };
     let expected =
         format!("127.0.0.1:{port}: it takes connections, but has not answered; tried for 40ms");
-    assert_eq!(why, Lost::Late(expected));
+    assert_eq!(why, LinkError::Late(expected));
 }
 
 #[test]
@@ -172,7 +174,8 @@ fn memory_is_shared_though_the_queue_of_the_listener_was_full() {
     } {}
     let friend = Host::start(&secret);
     friend.dial(&[Address::Shm(path.clone()), host.listen()], 1);
-    // What is dialled later is told later: the full one has been tried by then.
+    // The events come in the order of the dials. So when the second dial has failed, the full
+    // socket has been tried.
     friend.dial(&[closed()], 2);
     friend.events.unreachable(2);
     std::fs::rename(&real, &path).unwrap();
@@ -263,7 +266,7 @@ fn the_verdict_names_every_address() {
 fn frames_may_come_right_behind_the_handshake() {
     let secret = Secret::random();
     let host = Host::start(&secret);
-    // More than a greeting's buffer takes, and a large message at the end.
+    // The bytes exceed the buffer for greetings, and the last message is large.
     let bodies: Vec<_> = (0..20)
         .map(|sequence| pattern(sequence, 500 * sequence as usize))
         .collect();
@@ -309,13 +312,13 @@ fn receive(host: &Host) -> titin_testkit::Inlet {
     side.inlet(1, InboxOptions::default())
 }
 
-/// An address at which nobody listens.
+/// An address at which no process listens.
 fn closed() -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port())
 }
 
-/// Something else that listens, says this and hangs up.
+/// Starts a listener that is not titin. The listener writes these words and hangs up.
 fn greeter(words: &'static [u8]) -> (Address, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

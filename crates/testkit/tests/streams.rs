@@ -1,11 +1,11 @@
-//! The contract of carriers over several streams, and what is particular to them.
+//! The contract of carriers over several streams, and the cases of several streams alone.
 
 use std::io::Read;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use titin_testkit::{Host, Pair, PairEnd, RawPeer, conformance, header, message, pattern, striped};
-use titin_transport::{InboxOptions, Lost, Medium};
+use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::frame::Frame;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
@@ -29,7 +29,7 @@ mod sixteen {
     conformance!(|| Pair::streams(16));
 }
 
-/// A host to which somebody speaks by hand over this many further streams.
+/// Returns a host, and a peer played by hand with `count` further streams.
 fn visited(count: u64) -> (Host, Vec<RawPeer>) {
     let secret = Secret::random();
     let host = Host::start(&secret);
@@ -73,7 +73,7 @@ fn pieces_may_come_in_any_order_and_before_their_head() {
     let (late_head, late) = striped(1, 2, &bodies[2], &[0, 250]);
     peers[2].write(&[&pieces[2][..], &late[1], &pieces[0]].concat());
     peers[1].write(&late[0]);
-    // The end and what is small wait behind the large message that was sent before.
+    // The end and the small message wait behind the large message that was sent before them.
     let end = header(&Frame::End {
         conduit: ConduitId(1),
         sequence: 4,
@@ -118,7 +118,8 @@ fn pieces_may_come_one_byte_at_a_time_and_right_behind_the_handshake() {
     );
 }
 
-/// What the link is lost for once these bytes have come on the first stream, or those on the second.
+/// Returns the reason for which the link is lost once these bytes have come, `first` on the first
+/// stream and `second` on the last.
 fn verdict(first: &[u8], second: &[u8]) -> String {
     let (host, mut peers) = visited(2);
     peers[2].write(second);
@@ -201,7 +202,7 @@ fn lengths_that_no_memory_has() {
     }
 }
 
-/// Whatever single byte of a piece's header is changed, the host keeps its countenance.
+/// Each byte of a piece's header in turn is changed. The host goes on and accepts the next link.
 #[test]
 fn pieces_with_one_byte_changed() {
     let secret = Secret::random();
@@ -221,9 +222,8 @@ fn pieces_with_one_byte_changed() {
 }
 
 #[track_caller]
-fn assert_broke(why: &Lost, stream: usize, streams: usize) {
-    let is_broken =
-        matches!(why, Lost::Stream { number, count, .. } if (*number, *count) == (stream, streams));
+fn assert_broke(why: &LinkError, stream: usize, streams: usize) {
+    let is_broken = matches!(why, LinkError::Stream { number, count, .. } if (*number, *count) == (stream, streams));
     assert!(is_broken, "{why}");
 }
 
@@ -261,7 +261,8 @@ fn a_stream_that_ends_between_pieces_ends_the_link() {
     }
 }
 
-/// The system of a sender has taken everything, so nobody writes any more; but not all that it took arrives.
+/// The operating system has taken all bytes of a message, so the sender writes no more. Then a
+/// stream breaks, and some of these bytes never arrive.
 #[test]
 fn a_sender_learns_of_a_stream_that_breaks_behind_its_last_message() {
     for length in [1 << 20, 256 << 20] {
@@ -282,7 +283,7 @@ fn a_sender_learns_of_a_stream_that_breaks_behind_its_last_message() {
             length > 1 << 20,
             "the system has taken all but {copied} of {length} bytes"
         );
-        // Closed with bytes that were not read, so it is reset.
+        // The peer closes the stream without reading all bytes, so the connection is reset.
         peers[2].0.read_exact(&mut [0; 64]).unwrap();
         drop(peers.pop());
         let (host, _) = side.tcp.as_ref().unwrap();
@@ -298,12 +299,13 @@ fn an_end_in_the_middle_of_a_message_is_no_message() {
     peers[0].write(&head);
     peers[1].write(&pieces[0]);
     drop(peers);
-    assert_eq!(host.events.lost(), Lost::Closed);
+    assert_eq!(host.events.lost(), LinkError::Closed);
     assert_eq!(host.conduits.inbox(ConduitId(1)).received(), 0);
 }
 
-/// A sender whose messages go over four streams, to somebody who takes the place of a host.
-fn sender(break_one: bool) -> (Lost, Lost) {
+/// Sends over four streams through a relay, which breaks one stream or all. Returns the error of
+/// the send, and the reason that the sender's reactor gives.
+fn sender(break_one: bool) -> (LinkError, LinkError) {
     let secret = Secret::random();
     let host = Host::start(&secret);
     let relay = titin_testkit::Relay::start(host.listen());
@@ -340,14 +342,14 @@ fn sender(break_one: bool) -> (Lost, Lost) {
 #[test]
 fn a_sender_learns_which_stream_broke() {
     let (why, told) = sender(true);
-    assert!(matches!(why, Lost::Stream { count: 4, .. }), "{why}");
+    assert!(matches!(why, LinkError::Stream { count: 4, .. }), "{why}");
     assert_eq!(why, told);
 }
 
 #[test]
 fn a_sender_learns_that_the_other_end_has_gone() {
     let (why, told) = sender(false);
-    assert_eq!(told, Lost::Closed, "{why}");
+    assert_eq!(told, LinkError::Closed, "{why}");
 }
 
 #[test]
@@ -358,7 +360,7 @@ fn streams_that_do_not_come_make_no_link() {
     let key = EndpointId::random().0 as u64;
     let mut first = RawPeer::enter_first(&address, &secret, key, 2);
     first.0.read_exact(&mut [0; 64]).unwrap();
-    // Numbers and keys that nobody waits for.
+    // Streams whose number or key the host does not expect.
     assert_eq!(
         RawPeer::enter_further(&address, &secret, key ^ 1, 1, &[]).drain(),
         b""
@@ -370,7 +372,7 @@ fn streams_that_do_not_come_make_no_link() {
     RawPeer::enter_further(&address, &secret, key, 1, &[]).drain();
     assert_eq!(first.drain(), b"", "the link is given up");
     assert_eq!(host.events.count(), 0);
-    // Others come as before.
+    // Other links are made as before.
     let peers = RawPeer::enter_streams(&address, &secret, 3);
     assert_eq!(host.events.opened().tag(), None);
     drop(peers);
@@ -447,7 +449,8 @@ fn the_rate_is_kept() {
             let start = Instant::now();
             outlet.send(&bytes);
             assert!(inlet.receive().body[..] == bytes[..]);
-            // What the system lets through at once to begin with is not much.
+            // The operating system sends a few bytes at once at the beginning, hence the factor
+            // 0.8.
             let least = Duration::from_secs_f64(0.8 * bytes.len() as f64 / rate as f64);
             assert!(
                 start.elapsed() >= least,
@@ -470,7 +473,8 @@ fn buffers_are_as_said() {
         receive_buffer: Some(bytes),
         ..LinkSettings::default()
     };
-    // What a receiver that stands still does not take has to be copied, but for what the buffers hold.
+    // The receiver stands still. So the sender copies all bytes that the buffers of the system do
+    // not hold.
     let held = [64 << 10, 1 << 20].map(|bytes| {
         let pair = Pair::set(of(bytes));
         let (outlet, inlet) = pair.conduit(1);

@@ -1,9 +1,9 @@
-//! The contract of carriers over tcp, and what is particular to it.
+//! The contract of carriers over tcp, and the cases of this medium alone.
 
 use std::sync::{Arc, Mutex};
 
 use titin_testkit::{Host, Pair, conformance, pattern, until};
-use titin_transport::{Acknowledge, InboxOptions, Link, Lost};
+use titin_transport::{Acknowledge, InboxOptions, Link, LinkError};
 use titin_wire::frame::Ack;
 use titin_wire::{ConduitId, Secret};
 
@@ -60,10 +60,10 @@ fn a_caller_that_waits_reads_by_itself_and_then_leaves_it_to_the_reactor() {
     let (right, right_link) = pair.right.tcp.as_ref().unwrap();
     let mut begun = false;
     let mut read = 0;
-    // The reactor may be at it still, since the link has just been opened.
+    // The reactor may read still, since the link has just been opened.
     while !begun {
         right_link.carrier().attend(&mut |count| {
-            // Nobody else reads from the first call on.
+            // From the first call on only this thread reads.
             if !std::mem::replace(&mut begun, true) {
                 outlet.send(&pattern(0, 1 << 20));
                 link(&pair).tell(b"control");
@@ -97,7 +97,10 @@ fn what_a_caller_finds_wrong_is_told_as_ever() {
                 false
             });
         }
-        assert_eq!(matches!(right.events.lost(), Lost::Malformed(_)), wrong);
+        assert_eq!(
+            matches!(right.events.lost(), LinkError::Malformed(_)),
+            wrong
+        );
     }
 }
 
@@ -108,10 +111,10 @@ fn a_sender_learns_that_the_receiver_is_gone() {
     let Pair { left, right, .. } = pair;
     drop(right);
     let (host, _) = left.tcp.as_ref().unwrap();
-    assert_eq!(host.events.lost(), Lost::Closed);
-    // The system may take a few before it has heard.
+    assert_eq!(host.events.lost(), LinkError::Closed);
+    // The operating system may take a few messages before it knows of the close.
     let failure = (0..).find_map(|sequence| outlet.send_numbered(sequence, &[]).err());
-    assert_eq!(failure, Some(Lost::Closed));
+    assert_eq!(failure, Some(LinkError::Closed));
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_sender_is_told_though_it_waits_for_a_stalled_receiver() {
         let (right, right_link) = pair.right.tcp.as_ref().unwrap();
         right_link.close();
         drop(stall);
-        assert_eq!(sender.join().unwrap(), Some(Lost::Closed));
+        assert_eq!(sender.join().unwrap(), Some(LinkError::Closed));
         assert_eq!(right.events.count(), 0, "a link that we close is not lost");
     });
 }
@@ -139,7 +142,8 @@ fn a_sender_is_told_though_it_waits_for_a_stalled_receiver() {
 #[test]
 fn what_was_told_before_a_close_arrives() {
     let pair = Pair::tcp();
-    // The other end is talking all the while: its bytes are not to destroy ours.
+    // The other end sends all the while. Unread bytes at a close must not destroy bytes on their
+    // way.
     let (left, right) = (link(&pair), pair.right.tcp.as_ref().unwrap());
     for _ in 0..1000 {
         right.1.tell(b"noise");
@@ -152,7 +156,7 @@ fn what_was_told_before_a_close_arrives() {
     for number in 0..1000u32 {
         assert_eq!(right.0.events.control(), number.to_le_bytes());
     }
-    assert_eq!(right.0.events.lost(), Lost::Closed);
+    assert_eq!(right.0.events.lost(), LinkError::Closed);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Aligned memory for payloads. The memory is recycled: page faults cost more than copies.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
@@ -15,6 +16,17 @@ use titin_os::host;
 
 /// The allocator recycles smaller buffers.
 const POOLED: usize = 64 << 10;
+
+/// The allocator keeps freed memory of at most 1 KiB at hand for each thread. Larger memory costs
+/// some 700 instructions to get and to free, so each thread keeps buffers of one size, enough for
+/// a payload in a ring, for the next messages.
+const AT_HAND: usize = 1 << 10;
+const SMALL: usize = (2 << 10) + ALIGNMENT;
+const SMALL_BUFFERS: usize = 16;
+
+thread_local! {
+    static SMALL_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Larger buffers have mappings of their own. The system grants a process some ten thousand
 /// mappings.
@@ -123,6 +135,11 @@ pub struct Buffer {
     acquired: ForkTime,
 }
 
+/// A payload with any number of owners. The payload of no bytes has no count of owners: to count
+/// an owner and to forget it costs two atomic operations, and many messages are empty.
+#[derive(Debug, Clone, Default)]
+pub struct SharedBuffer(Option<Arc<Buffer>>);
+
 /// A buffer under construction, filled from beginning to end.
 pub struct Filling {
     buffer: Buffer,
@@ -136,12 +153,6 @@ impl Buffer {
     /// [`io::ErrorKind::OutOfMemory`] if there is no memory for the copy.
     pub fn gather(parts: &[IoSlice<'_>]) -> io::Result<Self> {
         Ok(Filling::new(parts.iter().map(|part| part.len() as u64).sum())?.with(parts))
-    }
-
-    /// The payload of no bytes.
-    pub(crate) fn empty() -> Arc<Self> {
-        static EMPTY: LazyLock<Arc<Buffer>> = LazyLock::new(Arc::default);
-        EMPTY.clone()
     }
 
     /// The payload in a peer's block numbered `number`.
@@ -169,6 +180,33 @@ impl Buffer {
             Memory::Own(block) => block.owner(),
             _ => None,
         }
+    }
+}
+
+impl SharedBuffer {
+    /// Whether both are the same memory. All payloads of no bytes are the same memory.
+    pub fn is_same(&self, other: &SharedBuffer) -> bool {
+        std::ptr::eq(&**self, &**other)
+    }
+}
+
+impl From<Buffer> for SharedBuffer {
+    fn from(buffer: Buffer) -> Self {
+        SharedBuffer((buffer.length > 0).then(|| Arc::new(buffer)))
+    }
+}
+
+impl Deref for SharedBuffer {
+    type Target = Buffer;
+
+    fn deref(&self) -> &Buffer {
+        static EMPTY: Buffer = Buffer {
+            memory: Memory::Heap(Vec::new()),
+            start: 0,
+            length: 0,
+            acquired: ForkTime::NONE,
+        };
+        self.0.as_deref().unwrap_or(&EMPTY)
     }
 }
 
@@ -201,6 +239,9 @@ impl Drop for Buffer {
         if matches!(self.memory, Memory::Own(_) | Memory::Peer(_)) {
             return forks::drop_when_unseen(std::mem::take(&mut self.memory), self.acquired);
         }
+        if self.memory.len() == SMALL {
+            return keep_small(std::mem::take(&mut self.memory));
+        }
         if self.memory.len() >= POOLED {
             // In a forked child the lock may be held for ever, by a thread of the parent.
             for _ in 0..100 {
@@ -215,6 +256,18 @@ impl Drop for Buffer {
     }
 }
 
+/// Memory from the pool, or fresh memory. Fresh memory is rounded up, so that payloads that grow
+/// slowly find their buffer again.
+fn pooled_or_fresh(wanted: usize) -> Option<Memory> {
+    let mut pool = POOL.lock().expect("the pool's holder cannot panic");
+    let pooled = pool.take(wanted);
+    drop(pool);
+    pooled.or_else(|| {
+        let step = (wanted / 8).next_power_of_two().max(4096);
+        Memory::fresh(wanted.checked_next_multiple_of(step)?)
+    })
+}
+
 impl Filling {
     /// Room for `length` bytes.
     ///
@@ -226,19 +279,13 @@ impl Filling {
             io::Error::new(io::ErrorKind::OutOfMemory, text)
         };
         let length = usize::try_from(length).map_err(|_| none())?;
-        let wanted = length
-            .checked_add(if length == 0 { 0 } else { ALIGNMENT })
-            .ok_or_else(none)?;
-        let memory = if wanted < POOLED {
-            Memory::fresh(wanted)
-        } else {
-            // Rounded up: payloads that grow slowly find their buffer again.
-            let roomy = wanted.checked_next_multiple_of((wanted / 8).next_power_of_two().max(4096));
-            let pooled = POOL
-                .lock()
-                .expect("the pool's holder cannot panic")
-                .take(wanted);
-            pooled.or_else(|| Memory::fresh(roomy?))
+        let spare = if length == 0 { 0 } else { ALIGNMENT };
+        let wanted = length.checked_add(spare).ok_or_else(none)?;
+        let memory = match wanted {
+            wanted if wanted <= AT_HAND => Memory::fresh(wanted),
+            wanted if wanted <= SMALL => small_memory(),
+            wanted if wanted < POOLED => Memory::fresh(wanted),
+            _ => pooled_or_fresh(wanted),
         };
         let memory = memory.ok_or_else(none)?;
         let start = if length == 0 {
@@ -319,6 +366,27 @@ impl Filling {
     pub fn finish(self) -> Buffer {
         self.buffer
     }
+}
+
+/// Memory of [`SMALL`] bytes: the memory of an earlier message of this thread, or new memory.
+fn small_memory() -> Option<Memory> {
+    let kept = SMALL_FREE.try_with(|free| free.borrow_mut().pop());
+    match kept.ok().flatten() {
+        Some(bytes) => Some(Memory::Heap(bytes)),
+        None => Memory::fresh(SMALL),
+    }
+}
+
+/// Keeps memory of [`SMALL`] bytes for the thread's next messages, unless the thread has enough or
+/// ends.
+fn keep_small(memory: Memory) {
+    let Memory::Heap(bytes) = memory else { return };
+    let _ = SMALL_FREE.try_with(|free| {
+        let mut free = free.borrow_mut();
+        if free.len() < SMALL_BUFFERS {
+            free.push(bytes);
+        }
+    });
 }
 
 impl Default for Memory {
@@ -412,7 +480,17 @@ mod tests {
 
     #[test]
     fn payloads_are_aligned_and_whole() {
-        for length in [1, 63, 64, 1000, POOLED, 3 * POOLED + 5, MAPPED] {
+        for length in [
+            1,
+            63,
+            64,
+            1000,
+            SMALL - ALIGNMENT,
+            SMALL,
+            POOLED,
+            3 * POOLED + 5,
+            MAPPED,
+        ] {
             let bytes: Vec<u8> = (0..length).map(|i| i as u8).collect();
             let (left, right) = bytes.split_at(length / 3);
             let buffer = Buffer::gather(&[IoSlice::new(left), IoSlice::new(right)]).unwrap();
@@ -420,6 +498,17 @@ mod tests {
             assert_eq!(buffer.as_ptr().align_offset(ALIGNMENT), 0);
         }
         assert!(Buffer::gather(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_payload_of_no_bytes_has_no_owners() {
+        let owners = |payload: &SharedBuffer| payload.0.as_ref().map(Arc::strong_count);
+        let empty = SharedBuffer::from(Buffer::gather(&[IoSlice::new(&[])]).unwrap());
+        let other = SharedBuffer::from(Buffer::gather(&[IoSlice::new(b"x")]).unwrap());
+        let copies = (empty.clone(), other.clone());
+        assert_eq!((owners(&empty), owners(&other)), (None, Some(2)));
+        assert!(empty.is_empty() && empty.is_same(&copies.0) && other.is_same(&copies.1));
+        assert!(!other.is_same(&empty));
     }
 
     #[test]
@@ -432,6 +521,26 @@ mod tests {
         }
         let error = Filling::new(1 << 60).unwrap_err();
         assert!(error.to_string().contains("1152921504606846976"), "{error}");
+    }
+
+    #[test]
+    fn a_thread_uses_a_few_small_buffers_again() {
+        let length = (SMALL - ALIGNMENT) as u64;
+        let kept = || SMALL_FREE.with(|free| free.borrow().len());
+        let buffers: Vec<Buffer> = (0..SMALL_BUFFERS + 3)
+            .map(|_| Filling::new(length).unwrap().finish())
+            .collect();
+        assert_eq!(kept(), 0);
+        drop(buffers);
+        assert_eq!(kept(), SMALL_BUFFERS);
+        let again = Filling::new(length - 500).unwrap().finish();
+        assert_eq!(again.len() as u64, length - 500);
+        assert_eq!(kept(), SMALL_BUFFERS - 1);
+        let larger = Filling::new(length + 1).unwrap().finish();
+        let smaller = Filling::new((AT_HAND - ALIGNMENT) as u64).unwrap().finish();
+        assert_eq!(kept(), SMALL_BUFFERS - 1);
+        drop((again, larger, smaller));
+        assert_eq!(kept(), SMALL_BUFFERS);
     }
 
     fn recycled() -> Recycled {

@@ -8,9 +8,9 @@ use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::Meta;
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, SharedBuffer};
 use crate::doorbell::Doorbell;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::SpinPolicy;
 
@@ -18,20 +18,31 @@ pub use titin_wire::Medium;
 
 /// A message on the way out. The caller keeps the parts.
 pub struct Outgoing<'a> {
-    /// Conduit, number, timestamps and the like.
+    /// The head: conduit, number, timestamps, and so on.
     pub head: Head,
     /// The metadata.
     pub meta: &'a Arc<Meta>,
     /// The payload, in consecutive parts.
     pub parts: &'a [IoSlice<'a>],
     length: u64,
-    shared: RefCell<Option<Arc<Buffer>>>,
+    shared: RefCell<Option<SharedBuffer>>,
 }
 
 impl<'a> Outgoing<'a> {
     /// A message of `parts`.
     pub fn new(head: Head, meta: &'a Arc<Meta>, parts: &'a [IoSlice<'a>]) -> Self {
         let length = parts.iter().map(|part| part.len() as u64).sum();
+        Outgoing::of_length(head, meta, parts, length)
+    }
+
+    /// As [`Outgoing::new`], for a caller that has added the lengths of the parts up.
+    #[inline(always)]
+    pub fn of_length(
+        head: Head,
+        meta: &'a Arc<Meta>,
+        parts: &'a [IoSlice<'a>],
+        length: u64,
+    ) -> Self {
         Outgoing {
             head,
             meta,
@@ -43,17 +54,17 @@ impl<'a> Outgoing<'a> {
 
     /// Hands over a copy of the payload, for further receivers. Replaces an earlier copy: more
     /// receivers may be able to read the new copy.
-    pub fn share(&self, copy: Arc<Buffer>) {
+    pub fn share(&self, copy: SharedBuffer) {
         self.shared.replace(Some(copy));
     }
 
     /// The copy of the payload, if made.
-    pub fn copied(&self) -> Option<Arc<Buffer>> {
+    pub fn copied(&self) -> Option<SharedBuffer> {
         self.shared.borrow().clone()
     }
 
     /// As [`Outgoing::copied`], and ends the message.
-    pub fn into_copy(self) -> Option<Arc<Buffer>> {
+    pub fn into_copy(self) -> Option<SharedBuffer> {
         self.shared.into_inner()
     }
 
@@ -66,14 +77,14 @@ impl<'a> Outgoing<'a> {
     ///
     /// # Errors
     /// If there is no memory for the copy.
-    pub fn shared(&self) -> Result<Arc<Buffer>, Lost> {
+    pub fn shared(&self) -> Result<SharedBuffer, LinkError> {
         if let Some(buffer) = self.copied() {
             return Ok(buffer);
         }
         if self.length == 0 {
-            return Ok(Buffer::empty());
+            return Ok(SharedBuffer::default());
         }
-        let buffer = Arc::new(Buffer::gather(self.parts)?);
+        let buffer = SharedBuffer::from(Buffer::gather(self.parts)?);
         self.share(buffer.clone());
         Ok(buffer)
     }
@@ -101,17 +112,17 @@ pub trait Carrier: Acknowledge {
     /// Sends one message. After the return the caller may change the payload's memory.
     ///
     /// # Errors
-    /// [`Lost`] once the other end is gone. The message may have arrived. [`Lost::NoMemory`] and
-    /// [`Lost::Untaken`] are about the message only; if a part of the message had left, the link is
+    /// [`LinkError`] once the other end is gone. The message may have arrived. [`LinkError::NoMemory`] and
+    /// [`LinkError::Untaken`] are about the message only; if a part of the message had left, the link is
     /// closed.
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost>;
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
     /// As [`Carrier::send`], without waiting, for a message with a shared copy of the payload
     /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from the shared copy.
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         self.send(message)
     }
 

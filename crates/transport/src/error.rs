@@ -5,7 +5,7 @@ use titin_wire::handshake::Refusal;
 
 /// Why a link is no more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
+pub enum LinkError {
     /// The other end closed the connection, or the other process ended.
     #[error("the connection was closed by the other end")]
     Closed,
@@ -51,24 +51,26 @@ pub enum Lost {
     System(String),
 }
 
-impl Lost {
+impl LinkError {
     /// Whether the error is about a single message, and the link may still work.
     pub fn is_of_message(&self) -> bool {
-        matches!(self, Lost::NoMemory(_) | Lost::Untaken(_))
+        matches!(self, LinkError::NoMemory(_) | LinkError::Untaken(_))
     }
 }
 
-impl From<std::io::Error> for Lost {
+impl From<std::io::Error> for LinkError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => Lost::Closed,
-            std::io::ErrorKind::OutOfMemory => Lost::NoMemory(error.to_string()),
-            _ => Lost::System(error.to_string()),
+            std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => {
+                LinkError::Closed
+            }
+            std::io::ErrorKind::OutOfMemory => LinkError::NoMemory(error.to_string()),
+            _ => LinkError::System(error.to_string()),
         }
     }
 }
 
-impl From<rustix::io::Errno> for Lost {
+impl From<rustix::io::Errno> for LinkError {
     fn from(error: rustix::io::Errno) -> Self {
         std::io::Error::from(error).into()
     }

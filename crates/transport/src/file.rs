@@ -37,7 +37,7 @@ use titin_os::Descriptor;
 use titin_wire::{Address, LinkSettings};
 
 use crate::carrier::Medium;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::medium::{DialTarget, LinkSetup, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
 use folder::ListenerFolder;
@@ -85,7 +85,7 @@ impl SocketMedium for FileMedium {
         LinkSetup::Sockets(|link| SocketCarrier::make(link, Medium::File))
     }
 
-    fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+    fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         self.0.fault(socket)
     }
 

@@ -17,7 +17,7 @@ use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
 use crate::arrivals::Arrivals;
-use crate::buffer::Buffer;
+use crate::buffer::SharedBuffer;
 use crate::doorbell::Doorbell;
 use crate::spin_lock::{SpinLock, SpinLockGuard};
 use crate::sync::{AtomicBool, Ordering};
@@ -31,13 +31,13 @@ pub trait Acknowledge: Send + Sync {
 /// A whole message, arrived.
 #[derive(Debug, Clone)]
 pub struct IncomingMessage {
-    /// Conduit, number, timestamps and the like.
+    /// The head: conduit, number, timestamps, and so on.
     pub head: Head,
     /// The metadata.
     pub meta: Arc<Meta>,
     /// The payload. The receivers of a multicast share the payload, which lives as long as a
     /// receiver holds a reference.
-    pub body: Arc<Buffer>,
+    pub body: SharedBuffer,
 }
 
 /// The limits of a conduit, for the receiving end.
@@ -447,7 +447,7 @@ mod tests {
         IncomingMessage {
             head,
             meta: Arc::default(),
-            body: Arc::default(),
+            body: SharedBuffer::default(),
         }
     }
 
@@ -509,7 +509,7 @@ mod loom_tests {
         IncomingMessage {
             head,
             meta: Arc::default(),
-            body: Arc::default(),
+            body: SharedBuffer::default(),
         }
     }
 

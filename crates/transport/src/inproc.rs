@@ -7,7 +7,7 @@ use titin_wire::frame::Ack;
 
 use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::conduit_table::ConduitTable;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
 
@@ -29,7 +29,7 @@ impl Carrier for Inproc {
         Medium::Inproc
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         let copied = if message.copied().is_some() {
             0
         } else {

@@ -59,12 +59,12 @@ mod waiting;
 mod window;
 
 pub use arrivals::Arrivals;
-pub use buffer::{Buffer, Filling};
+pub use buffer::{Buffer, Filling, SharedBuffer};
 pub use carrier::{Carrier, Medium, Outgoing, SendReport};
 pub use conduit_table::{ConduitTable, Shortage};
 pub use copy::{PAST as PAST_CACHES, copy, copy_past_caches};
 pub use doorbell::Doorbell;
-pub use error::Lost;
+pub use error::LinkError;
 pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
 pub use link::{FrameReader, Handler, Link, LinkId, Received};

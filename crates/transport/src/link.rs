@@ -42,7 +42,7 @@ use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::spin::SpinPolicy;
 use crate::ticket_queue::TicketQueue;
 use room::RoomWait;
@@ -78,7 +78,7 @@ pub trait Handler: Send + Sync {
     fn control(&self, link: &Arc<Link>, body: &[u8]);
 
     /// A link is down, by the other end or by an error. Not called for links closed by the process.
-    fn lost(&self, link: &Arc<Link>, why: Lost);
+    fn lost(&self, link: &Arc<Link>, why: LinkError);
 
     /// The first message has come of a conduit for which the process has not asked, and may still
     /// ask. The message came by `link`, if the link still exists.
@@ -87,7 +87,7 @@ pub trait Handler: Send + Sync {
     }
 
     /// None of the addresses dialled with `tag` answered as a titin of the run.
-    fn unreachable(&self, tag: u128, why: Lost) {
+    fn unreachable(&self, tag: u128, why: LinkError) {
         let _ = (tag, why);
     }
 
@@ -109,14 +109,14 @@ pub(crate) trait SideCarrier: Carrier {
     /// Takes a frame from the socket, with the descriptor of the frame, for the reactor.
     ///
     /// # Errors
-    /// [`Lost`] if the frame makes no sense.
-    fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost>;
+    /// [`LinkError`] if the frame makes no sense.
+    fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), LinkError>;
 
     /// The link has ended: takes in all messages finished by the peer.
     fn leave(&self);
 
     /// Why nothing more can be taken in, if so.
-    fn lost(&self) -> Option<Lost>;
+    fn lost(&self) -> Option<LinkError>;
 }
 
 /// How a link carries messages.
@@ -145,7 +145,7 @@ pub struct Link {
     closed: AtomicBool,
     streams: Option<FurtherStreams>,
     /// Why the process has broken the link off.
-    fault: OnceLock<Lost>,
+    fault: OnceLock<LinkError>,
     carrier: LinkCarrier,
     /// Why the two processes do not use a better medium, although they tried.
     detour: OnceLock<String>,
@@ -160,7 +160,7 @@ impl Link {
         input: LinkInput,
         carrier: impl FnOnce(&Descriptor, &Weak<Link>) -> LinkCarrier,
         detour: Option<String>,
-    ) -> Result<Arc<Self>, Lost> {
+    ) -> Result<Arc<Self>, LinkError> {
         let streams = if further.is_empty() {
             None
         } else {
@@ -248,7 +248,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         match &self.streams {
             Some(streams) if streams.take(message) => self.send_by_streams(streams, message),
             _ => self.send_by_first_stream(message),
@@ -259,7 +259,7 @@ impl Link {
     ///
     /// # Errors
     /// As [`Carrier::send`].
-    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    pub(crate) fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
@@ -351,22 +351,26 @@ impl Link {
     /// socket that has ended. Returns when to read again although nothing has come, if so.
     ///
     /// # Errors
-    /// [`Lost`] if nothing more can be read.
-    pub(crate) fn read(self: &Arc<Self>, is_ending: bool) -> Result<Option<Instant>, Lost> {
+    /// [`LinkError`] if nothing more can be read.
+    pub(crate) fn read(self: &Arc<Self>, is_ending: bool) -> Result<Option<Instant>, LinkError> {
         self.reactor_reads.store(true, Ordering::Relaxed);
         let outcome = self.read_unless_attended(is_ending);
         self.reactor_reads.store(false, Ordering::Relaxed);
         outcome
     }
 
-    fn read_unless_attended(self: &Arc<Self>, is_ending: bool) -> Result<Option<Instant>, Lost> {
+    fn read_unless_attended(
+        self: &Arc<Self>,
+        is_ending: bool,
+    ) -> Result<Option<Instant>, LinkError> {
         let input = match self.input.try_lock() {
             // The caller has the reactor look again.
             Err(TryLockError::WouldBlock) if !is_ending => return Ok(None),
             Err(TryLockError::WouldBlock) => self.input.lock().ok(),
             input => input.ok(),
         };
-        let mut input = input.ok_or_else(|| Lost::System("reading it has failed".to_owned()))?;
+        let mut input =
+            input.ok_or_else(|| LinkError::System("reading it has failed".to_owned()))?;
         let is_wanted = || self.attending.load(Ordering::Relaxed) > 0;
         let outcome = match input.read(self, &is_wanted) {
             Ok(_) => Ok(self
@@ -395,7 +399,7 @@ impl Link {
     }
 
     /// Sends a message by the first stream.
-    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         let mut progress = MessageInProgress::new(message);
         let mut sent = SendReport::default();
         let room = RefCell::new(RoomWait::new(self, message.length()));
@@ -430,7 +434,7 @@ impl Link {
         writer: &mut FrameWriter,
         deferred: Vec<Deferred>,
         room: &mut RoomWait<'_>,
-    ) -> Result<(WriteProgress, u64), Lost> {
+    ) -> Result<(WriteProgress, u64), LinkError> {
         writer.queue(deferred);
         let mut copied = 0;
         let is_free = writer.make_way(&self.socket, room)? && !writer.holds(progress.conduit());
@@ -452,7 +456,7 @@ impl Link {
         &self,
         streams: &FurtherStreams,
         message: &Outgoing<'_>,
-    ) -> Result<SendReport, Lost> {
+    ) -> Result<SendReport, LinkError> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
@@ -481,11 +485,11 @@ impl Link {
     }
 
     /// Ends the link because a stream has failed. Returns the error of the link.
-    fn break_off(&self, streams: &FurtherStreams, failure: StreamFailure) -> Lost {
+    fn break_off(&self, streams: &FurtherStreams, failure: StreamFailure) -> LinkError {
         let StreamFailure { stream, why, .. } = failure;
         // When the other end has gone as a whole, the error is not about the stream.
         let why = match stream.filter(|_| !socket::has_ended(&self.socket)) {
-            Some(number) => Lost::Stream {
+            Some(number) => LinkError::Stream {
                 number,
                 count: streams.count(),
                 why: why.to_string(),

@@ -13,7 +13,7 @@ use titin_os::Descriptor;
 use titin_wire::{Address, LinkSettings};
 
 use crate::carrier::{Carrier, Medium};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::{Link, Receivers, SideCarrier};
 
 /// How many connections the system may keep for a listener until the reactor accepts them.
@@ -50,7 +50,7 @@ pub(crate) trait SocketMedium: Send + Sync {
     fn setup(&self) -> LinkSetup;
 
     /// Why a socket was closed, if the medium knows more than the end of the socket says.
-    fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+    fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         let _ = socket;
         None
     }
@@ -103,7 +103,7 @@ pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     }
 
     /// Why the processes take another medium although they tried the target, which failed as `why`.
-    fn detour(&self, why: &Lost) -> Option<String> {
+    fn detour(&self, why: &LinkError) -> Option<String> {
         let _ = why;
         None
     }
@@ -114,20 +114,20 @@ pub(crate) trait Negotiation: Send {
     /// Says what the process offers.
     ///
     /// # Errors
-    /// [`Lost`] if the connection comes to nothing.
-    fn begin(&mut self, socket: &Descriptor) -> Result<(), Lost>;
+    /// [`LinkError`] if the connection comes to nothing.
+    fn begin(&mut self, socket: &Descriptor) -> Result<(), LinkError>;
 
     /// Goes on with the bytes and descriptors that have come, and removes the used bytes. True once
     /// all is settled.
     ///
     /// # Errors
-    /// [`Lost`] if the connection comes to nothing.
+    /// [`LinkError`] if the connection comes to nothing.
     fn advance(
         &mut self,
         socket: &Descriptor,
         bytes: &mut Vec<u8>,
         files: &mut VecDeque<OwnedFd>,
-    ) -> Result<bool, Lost>;
+    ) -> Result<bool, LinkError>;
 
     /// Makes the carrier of the link, while the link itself is still being made.
     fn finish(
@@ -141,11 +141,11 @@ pub(crate) trait Negotiation: Send {
 /// Sends the few bytes of a handshake, which always fit a fresh socket's buffer.
 ///
 /// # Errors
-/// [`Lost`] if the socket does not take the bytes.
-pub(crate) fn send_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), Lost> {
+/// [`LinkError`] if the socket does not take the bytes.
+pub(crate) fn send_whole(socket: &Descriptor, bytes: &[u8]) -> Result<(), LinkError> {
     let flags = net::SendFlags::NOSIGNAL;
     if !bytes.is_empty() && net::send(socket, bytes, flags)? != bytes.len() {
-        return Err(Lost::System(
+        return Err(LinkError::System(
             "the socket does not take a handshake".to_owned(),
         ));
     }

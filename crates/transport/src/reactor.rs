@@ -23,7 +23,7 @@ use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::conduit_table::ConduitTable;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::{Handler, Link, LinkId, Receivers};
 use crate::medium::SocketMedium;
 use dial::{DialStep, Dialling, Target};
@@ -164,7 +164,7 @@ impl Reactor {
     /// [`Handler::unreachable`]. Only host names are looked up on the caller's thread.
     ///
     /// # Errors
-    /// [`Lost::Unreachable`] if the release can dial none of the addresses.
+    /// [`LinkError::Unreachable`] if the release can dial none of the addresses.
     pub fn dial(
         &self,
         addresses: &[Address],
@@ -173,7 +173,7 @@ impl Reactor {
         expected: Option<EndpointId>,
         settings: LinkSettings,
         patience: Duration,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let media_of = |address| {
             self.media.iter().flat_map(move |medium| {
                 let places = medium.targets(address).into_iter();
@@ -183,7 +183,7 @@ impl Reactor {
         let targets: Vec<Target> = addresses.iter().flat_map(media_of).collect();
         if targets.is_empty() {
             let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            return Err(Lost::Unreachable(format!(
+            return Err(LinkError::Unreachable(format!(
                 "any of the addresses [{}]",
                 list.join(", ")
             )));
@@ -278,7 +278,7 @@ impl Worker {
                     self.accept(token);
                 } else if self.incomplete.contains(token) {
                     // For an incomplete link the reactor watches only for the end.
-                    self.scatter(token, None, Lost::Closed);
+                    self.scatter(token, None, LinkError::Closed);
                 } else if token == WAKE && self.obey() {
                     self.links.values().for_each(|link| link.close());
                     return;
@@ -404,7 +404,7 @@ impl Worker {
         let surplus = strangers.len().saturating_sub(most);
         strangers[..surplus]
             .iter()
-            .for_each(|(_, token)| self.give_up(*token, Lost::Closed));
+            .for_each(|(_, token)| self.give_up(*token, LinkError::Closed));
         surplus > 0
     }
 
@@ -449,7 +449,7 @@ impl Worker {
             Ok(HandshakeStep::Gather(request)) => self.gather(token, request),
             Ok(HandshakeStep::Join(key, number)) => match self.incomplete.by_key(key) {
                 Some(link) => self.join(token, link, number),
-                None => self.give_up(token, Lost::Closed),
+                None => self.give_up(token, LinkError::Closed),
             },
             Ok(HandshakeStep::Joined(joining)) => self.join(token, joining.token, joining.number),
             Err(why) => self.give_up(token, why),
@@ -532,7 +532,7 @@ impl Worker {
 
     /// Gives up a link whose streams do not all come, because of the stream numbered `stream`, or
     /// the first.
-    fn scatter(&mut self, token: u64, stream: Option<u64>, why: Lost) {
+    fn scatter(&mut self, token: u64, stream: Option<u64>, why: LinkError) {
         let Some(link) = self.incomplete.take(token) else {
             return;
         };
@@ -555,7 +555,7 @@ impl Worker {
         }
     }
 
-    fn give_up(&mut self, token: u64, why: Lost) {
+    fn give_up(&mut self, token: u64, why: LinkError) {
         let Some(pending) = self.pending.remove(&token) else {
             return;
         };
@@ -593,7 +593,7 @@ impl Worker {
         }
     }
 
-    fn drop_link(&mut self, token: u64, why: Lost) {
+    fn drop_link(&mut self, token: u64, why: LinkError) {
         let Some(link) = self.links.remove(&token) else {
             return;
         };
@@ -653,7 +653,7 @@ impl Worker {
 
     /// Ends handshakes, and links without all their streams, that take too long.
     fn give_up_late(&mut self, now: Instant) {
-        let late: Vec<(u64, Lost)> = self
+        let late: Vec<(u64, LinkError)> = self
             .pending
             .iter()
             .filter(|(_, pending)| pending.deadline <= now)
@@ -664,7 +664,7 @@ impl Worker {
         self.incomplete
             .late(now)
             .into_iter()
-            .for_each(|token| self.scatter(token, None, Lost::Unanswered));
+            .for_each(|token| self.scatter(token, None, LinkError::Unanswered));
     }
 
     fn tick(&mut self) {

@@ -218,15 +218,7 @@ impl RingMemory for SharedRegion {
 /// The limit of the system that a new region of `length` bytes would exceed, in words.
 pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
     let most = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
-    let address_space = || {
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let pages = pages
-            .split_whitespace()
-            .next()
-            .and_then(|pages| pages.parse::<u64>().ok())
-            .unwrap_or(0);
-        pages * rustix::param::page_size() as u64 + length as u64 > most(Resource::As)
-    };
+    let address_space = || address_space() + length as u64 > most(Resource::As);
     match Errno::from_io_error(why) {
         Some(Errno::MFILE) => {
             format!(
@@ -255,6 +247,14 @@ pub(crate) fn shortage(why: &io::Error, length: usize) -> String {
         }
         _ => why.to_string(),
     }
+}
+
+/// The bytes of address space that this process uses.
+fn address_space() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = pages.split_whitespace().next();
+    let pages = pages.and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 /// Seals a memory file: no process can truncate the file, and only the present mapping can write if

@@ -49,7 +49,7 @@ use setup::{OwnRing, PeerMemory};
 
 use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::doorbell::Doorbell;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::link::{Link, Received, Receivers, SideCarrier};
 use crate::shared_bells::PeerBells;
@@ -87,7 +87,7 @@ pub(crate) struct ShmCarrier {
     /// Nothing more can be taken in.
     broken: AtomicBool,
     /// Why nothing more can be taken in.
-    lost: Mutex<Option<Lost>>,
+    lost: Mutex<Option<LinkError>>,
 }
 
 impl ShmCarrier {
@@ -149,7 +149,7 @@ impl ShmCarrier {
     fn take_in_to(
         &self,
         input: &mut RingInput,
-        sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
+        sink: impl FnMut(Received) -> Result<ControlFlow<()>, LinkError>,
     ) {
         if self.broken.load(Ordering::Relaxed) {
             return;
@@ -210,7 +210,7 @@ impl ShmCarrier {
         }
     }
 
-    /// Takes the next message of an empty inbox, if the next entry is one like the last.
+    /// Takes the next message of an empty inbox, if the next entry is like the last.
     #[inline(always)]
     fn take_alike(&self, input: &mut RingInput, inbox: &Inbox) -> Option<IncomingMessage> {
         let (message, room) = input.take_alike(inbox)?;
@@ -239,7 +239,7 @@ impl ShmCarrier {
 }
 
 impl SideCarrier for ShmCarrier {
-    fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), Lost> {
+    fn receive(&self, received: Received, file: Option<OwnedFd>) -> Result<(), LinkError> {
         // Mapping and unmapping take time, so no lock is held.
         let mapped = match received {
             Received::Segment { first, size, count } => {
@@ -275,7 +275,7 @@ impl SideCarrier for ShmCarrier {
         self.returned.leave();
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<LinkError> {
         self.lost.lock().expect("never poisoned").clone()
     }
 }
@@ -291,16 +291,16 @@ impl Carrier for ShmCarrier {
         Medium::Shm
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         if self.gone.load(Ordering::Relaxed) {
-            return Err(Lost::Closed);
+            return Err(LinkError::Closed);
         }
         self.put(message, Link::send)
     }
 
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         if self.gone.load(Ordering::Relaxed) {
-            return Err(Lost::Closed);
+            return Err(LinkError::Closed);
         }
         self.put(message, Link::post)
     }

@@ -6,7 +6,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Ack, Frame};
 
 use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::Acknowledge;
 use crate::link::Link;
 use crate::spin::SpinPolicy;
@@ -37,11 +37,11 @@ impl Carrier for SocketCarrier {
         self.medium
     }
 
-    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         self.link.send(message)
     }
 
-    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, Lost> {
+    fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         self.link.post(message)
     }
 

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::inbox::Acknowledge;
     use crate::sync::{AtomicU32, Ordering};
-    use crate::{Lost, Medium, Outgoing, SendReport};
+    use crate::{LinkError, Medium, Outgoing, SendReport};
     use std::sync::Arc;
     use titin_wire::ConduitId;
     use titin_wire::frame::Ack;
@@ -224,8 +224,8 @@ mod tests {
             Medium::Tcp
         }
 
-        fn send(&self, _: &Outgoing<'_>) -> Result<SendReport, Lost> {
-            Err(Lost::Closed)
+        fn send(&self, _: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+            Err(LinkError::Closed)
         }
 
         fn end(&self, _: ConduitId, _: u64) {}

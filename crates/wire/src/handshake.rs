@@ -275,13 +275,7 @@ impl Handshake {
             Err(refusal) => return Err(refusal),
         };
         self.check_process(&message[PROCESS])?;
-        let (first, second) = if self.dialler {
-            (&self.hello[..], message)
-        } else {
-            (message, &self.hello[..])
-        };
-        let dialler = proof(&self.secret, b"titin dialler", first, second);
-        let listener = proof(&self.secret, b"titin listener", first, second);
+        let (dialler, listener) = self.proofs(message);
         let (expected, answer) = if self.dialler {
             progress.reply.extend_from_slice(&dialler);
             (listener, Vec::new())
@@ -295,6 +289,18 @@ impl Handshake {
             agreement,
         };
         Ok(())
+    }
+
+    /// The proofs of the dialler and of the listener, after the hello of the other end.
+    fn proofs(&self, hello: &[u8]) -> ([u8; PROOF], [u8; PROOF]) {
+        let (first, second) = match self.dialler {
+            true => (&self.hello[..], hello),
+            false => (hello, &self.hello[..]),
+        };
+        (
+            proof(&self.secret, b"titin dialler", first, second),
+            proof(&self.secret, b"titin listener", first, second),
+        )
     }
 
     /// Refuses a process whose id differs from the meant id.

@@ -215,20 +215,20 @@ impl Layout {
         let (fixed, rest) = bytes
             .split_first_chunk::<8>()
             .ok_or_else(|| wrong("too short".into()))?;
-        let dtype = Dtype::from_number(fixed[0])
-            .ok_or_else(|| wrong(format!("unknown dtype {}", fixed[0])))?;
-        let order = match fixed[1] {
+        let [number, order, memory, rank, ..] = *fixed;
+        let dtype =
+            Dtype::from_number(number).ok_or_else(|| wrong(format!("unknown dtype {number}")))?;
+        let order = match order {
             0 => StorageOrder::C,
             1 => StorageOrder::Fortran,
             order => return Err(wrong(format!("unknown order {order}"))),
         };
-        if fixed[2] != 0 {
+        if memory != 0 {
             return Err(wrong(format!(
-                "memory kind {}: the array is in a device's memory, which this release does not receive",
-                fixed[2]
+                "memory kind {memory}: the array is in a device's memory, which this release does not receive"
             )));
         }
-        let rank = usize::from(fixed[3]);
+        let rank = usize::from(rank);
         if rank > MAX_RANK || rest.len() < 8 * rank {
             return Err(wrong(format!("rank {rank}")));
         }
@@ -411,13 +411,7 @@ impl Meta {
     fn read_field(&mut self, key: u16, value: &[u8]) -> Result<(), Malformed> {
         match key {
             LAYOUT => self.content = Content::Array(Layout::read(value)?.0),
-            NAMES => match &mut self.content {
-                Content::Array(layout) => layout.read_names(value)?,
-                _ => {
-                    let why = "they do not follow an array's layout";
-                    return Err(Malformed::new("index names", why));
-                }
-            },
+            NAMES => self.read_names(value)?,
             STRUCTURE if value.first() == Some(&1) => self.content = Content::Structure,
             STRUCTURE => {
                 let why = "unknown version of its encoding";
@@ -440,6 +434,17 @@ impl Meta {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Reads the index names of the array.
+    fn read_names(&mut self, value: &[u8]) -> Result<(), Malformed> {
+        match &mut self.content {
+            Content::Array(layout) => layout.read_names(value),
+            _ => {
+                let why = "they do not follow an array's layout";
+                Err(Malformed::new("index names", why))
+            }
+        }
     }
 
     /// Checks that a payload of `total` bytes fits the metadata.

@@ -60,7 +60,21 @@ pub struct Encoded<'a> {
     pub length: u64,
 }
 
-impl Encoded<'_> {
+impl<'a> Encoded<'a> {
+    /// The tree, and the segments behind the tree, with padding between them.
+    fn new(tree: Vec<u8>, segments: Vec<(u64, &'a [u8])>) -> Self {
+        let mut length = tree.len() as u64;
+        let mut parts = vec![EncodedPart::Owned(tree)];
+        for (offset, bytes) in segments {
+            if offset > length {
+                parts.push(EncodedPart::Owned(vec![0; (offset - length) as usize]));
+            }
+            length = offset + bytes.len() as u64;
+            parts.push(EncodedPart::Borrowed(bytes));
+        }
+        Encoded { parts, length }
+    }
+
     /// A copy in one piece.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.parts
@@ -102,22 +116,10 @@ pub fn encode<'a, B: AsRef<[u8]> + 'a>(root: &'a Value<B>) -> Result<Encoded<'a>
     let mut head = Vec::with_capacity(base as usize);
     head.extend_from_slice(&(tree.len() as u64).to_le_bytes());
     head.extend_from_slice(&tree);
-    if segments.is_empty() {
-        let length = head.len() as u64;
-        let parts = vec![EncodedPart::Owned(head)];
-        return Ok(Encoded { parts, length });
+    if !segments.is_empty() {
+        head.resize(base as usize, 0);
     }
-    head.resize(base as usize, 0);
-    let mut parts = vec![EncodedPart::Owned(head)];
-    let mut end = base;
-    for (offset, bytes) in segments {
-        if offset > end {
-            parts.push(EncodedPart::Owned(vec![0; (offset - end) as usize]));
-        }
-        end = offset + bytes.len() as u64;
-        parts.push(EncodedPart::Borrowed(bytes));
-    }
-    Ok(Encoded { parts, length: end })
+    Ok(Encoded::new(head, segments))
 }
 
 /// Decodes a payload. Arrays and bytes become ranges of the payload.
@@ -194,14 +196,18 @@ impl<'a> TreeWriter<'a> {
             Value::Map(entries) => {
                 pack::write_map_len(out, counted(entries.len())?).expect(INFALLIBLE);
                 for (name, value) in entries {
-                    counted(name.len())?;
-                    check_name(name)?;
-                    self.text(name)?;
+                    self.name(name)?;
                     self.value(value, depth + 1)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn name(&mut self, name: &str) -> Result<(), Malformed> {
+        counted(name.len())?;
+        check_name(name)?;
+        self.text(name)
     }
 
     fn text(&mut self, text: &str) -> Result<(), Malformed> {
@@ -260,6 +266,11 @@ fn ended() -> Malformed {
     wrong("the tree ends early")
 }
 
+/// The error of a read at the end of the tree.
+fn at_end<E>(_: E) -> Malformed {
+    ended()
+}
+
 /// Reads a value from the front of the tree. `payload` is the length of the whole payload.
 fn read_value(
     tree: &mut &[u8],
@@ -273,16 +284,16 @@ fn read_value(
             *tree = &tree[1..];
             Value::Nil
         }
-        Marker::True | Marker::False => Value::Bool(unpack::read_bool(tree).map_err(|_| ended())?),
+        Marker::True | Marker::False => Value::Bool(unpack::read_bool(tree).map_err(at_end)?),
         Marker::FixPos(_) | Marker::U8 | Marker::U16 | Marker::U32 | Marker::U64 => {
-            let number: u64 = unpack::read_int(tree).map_err(|_| ended())?;
+            let number: u64 = unpack::read_int(tree).map_err(at_end)?;
             i64::try_from(number).map_or(Value::UInt(number), Value::Int)
         }
         Marker::FixNeg(_) | Marker::I8 | Marker::I16 | Marker::I32 | Marker::I64 => {
-            Value::Int(unpack::read_int(tree).map_err(|_| ended())?)
+            Value::Int(unpack::read_int(tree).map_err(at_end)?)
         }
-        Marker::F32 => Value::Float(unpack::read_f32(tree).map_err(|_| ended())?.into()),
-        Marker::F64 => Value::Float(unpack::read_f64(tree).map_err(|_| ended())?),
+        Marker::F32 => Value::Float(unpack::read_f32(tree).map_err(at_end)?.into()),
+        Marker::F64 => Value::Float(unpack::read_f64(tree).map_err(at_end)?),
         Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
             Value::Text(read_text(tree)?)
         }
@@ -301,7 +312,7 @@ fn read_list(
     payload: usize,
     depth: usize,
 ) -> Result<Vec<Value<Range<usize>>>, Malformed> {
-    let count = unpack::read_array_len(tree).map_err(|_| ended())? as usize;
+    let count = unpack::read_array_len(tree).map_err(at_end)? as usize;
     let mut values = Vec::with_capacity(count.min(AHEAD));
     for _ in 0..count {
         values.push(read_value(tree, payload, depth + 1)?);
@@ -312,7 +323,7 @@ fn read_list(
 type Entries = Vec<(String, Value<Range<usize>>)>;
 
 fn read_map(tree: &mut &[u8], payload: usize, depth: usize) -> Result<Entries, Malformed> {
-    let count = unpack::read_map_len(tree).map_err(|_| ended())? as usize;
+    let count = unpack::read_map_len(tree).map_err(at_end)? as usize;
     let mut entries = Vec::with_capacity(count.min(AHEAD));
     for _ in 0..count {
         let name = read_text(tree)?;

@@ -1,4 +1,4 @@
-/* What a warm plate loses to the air around it. Each rank has some columns. */
+/* The heat that a warm plate loses to the air. Each rank has some columns. */
 
 #include <stdlib.h>
 #include <titin_mpi.h>

@@ -1,4 +1,4 @@
-/* Heat spreads through a plate, of which each rank has some rows. What is lost to the air is another program's. */
+/* Heat spreads through a plate, of which each rank has some rows. Another program computes the loss to the air. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     titin_setting_f64(instance, "dt", &dt);
     titin_setting_f64(instance, "t_max", &t_max);
 
-    /* The temperature has a halo of one on all sides, what is lost has none. */
+    /* The temperature has a halo of one on all sides; the loss has none. */
     titin_field *temperature, *loss;
     titin_decomposition *rows = titin_decomposition_new(2, (int64_t[]){ny, nx});
     titin_decomposition_grid(rows, (int[]){ranks, 1});

@@ -1,4 +1,4 @@
-// Heat spreads through a plate, of which each rank has some rows. What is lost to the air is another program's.
+// Heat spreads through a plate, of which each rank has some rows. Another program computes the loss to the air.
 
 #include <cmath>
 #include <cstddef>
@@ -14,7 +14,7 @@ static void conduct() {
     const auto d = instance.setting<double>("d"), dt = instance.setting<double>("dt");
     const auto t_max = instance.setting<double>("t_max");
 
-    // The temperature has a halo of one on all sides, what is lost has none.
+    // The temperature has a halo of one on all sides; the loss has none.
     auto rows = titin::Decomposition({ny, nx}).grid({ranks, 1});
     titin::Field loss = instance.field<double>("loss", rows);
     titin::Field temperature = instance.field<double>("temperature", rows.halo(1));

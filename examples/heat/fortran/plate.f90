@@ -1,5 +1,5 @@
-! Heat spreads through a plate, of which each rank has some columns, whose elements are neighbours in memory here. What is lost
-! to the air is another program's.
+! Heat spreads through a plate. Each rank has some columns, whose elements are neighbours in memory in Fortran. Another program
+! computes the loss to the air.
 program plate
    use, intrinsic :: iso_fortran_env, only: int64, real64
    use mpi
@@ -25,7 +25,7 @@ program plate
    call instance%setting("dt", dt)
    call instance%setting("t_max", t_max)
 
-   ! The temperature has a halo of one on all sides, what is lost has none.
+   ! The temperature has a halo of one on all sides; the loss has none.
    call columns%new([ny, nx])
    call columns%grid([1, ranks])
    call instance%field("loss", columns, loss, titin_f64)

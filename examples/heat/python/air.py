@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a warm plate loses to the air around it. Each rank has some columns."""
+"""The heat that a warm plate loses to the air. Each rank has some columns."""
 
 import numpy as np
 import titin

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Heat spreads through a plate, of which each rank has some rows. What is lost to the air is another program's."""
+"""Heat spreads through a plate, of which each rank has some rows. Another program computes the loss to the air."""
 
 import numpy as np
 import titin
@@ -10,7 +10,7 @@ with titin.Instance(o_i=["temperature"], s=["loss"], comm=comm) as instance:
     ny, nx = instance.setting("ny", int), instance.setting("nx", int)
     d, dt, t_max = (instance.setting(name, float) for name in ("d", "dt", "t_max"))
 
-    # The temperature has a halo of one on all sides, what is lost has none.
+    # The temperature has a halo of one on all sides; the loss has none.
     rows = titin.Grid((comm.size, 1))
     temperature = instance.field("temperature", (ny, nx), float, owned=rows, halo=1)
     loss = instance.field("loss", (ny, nx), float, owned=rows)

@@ -1,4 +1,4 @@
-/* Takes part for a few steps and then fails in the way that its argument says. */
+/* Exchanges messages for a few steps and then fails in the way that the argument says. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void fail(titin_instance *instance) {
     if (strcmp(how, "panic") == 0) {
         int status = titin_test_panic(instance);
         fprintf(stderr, "titin_test_panic returned %d: %s\n", status, titin_error());
-        /* It has stuck. */
+        /* The error has stuck, so the close fails too. */
         status = titin_close(instance);
         fprintf(stderr, "titin_close returned %d: %s\n", status, titin_error());
         exit(status);

@@ -1,4 +1,4 @@
-// Takes part for a few steps and then fails in the way that its argument says.
+// Exchanges messages for a few steps and then fails in the way that the argument says.
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>

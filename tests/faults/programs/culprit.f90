@@ -1,4 +1,4 @@
-! Takes part for a few steps and then fails in the way that its argument says.
+! Exchanges messages for a few steps and then fails in the way that the argument says.
 program culprit
    use, intrinsic :: iso_c_binding, only: c_int, c_ptr
    use, intrinsic :: iso_fortran_env, only: error_unit, real64

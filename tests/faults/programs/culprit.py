@@ -1,4 +1,4 @@
-"""Takes part for a few steps and then fails in the way that its argument says."""
+"""Takes part for a few steps and then fails in the way that the argument names."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def fail() -> None:
         status = library.titin_test_panic(None)
         raise RuntimeError(f"titin_test_panic returned {status}: {library.titin_error().decode()}")
     if how == "fork":
-        # A child keeps every descriptor that it can; the parent dies all the same.
+        # A child keeps every descriptor that it can. The parent dies all the same.
         if os.fork() == 0:
             time.sleep(600)
             os._exit(0)

@@ -1,5 +1,5 @@
-! What a host loads of hosts.f90, as a library: entries in C of its steps, which are functions of threads, too. The way to fail is HOW in the
-! environment.
+! The entry functions of hosts.f90 for a host that loads them as a library. A thread runs the same functions as a light
+! instance. The environment variable HOW says how the culprit fails.
 module entries
    use, intrinsic :: iso_c_binding, only: c_int, c_ptr
    use acts, only: culprit_step, guest_step, how

@@ -1,6 +1,6 @@
-/* Functions that one process runs as instances, on threads of their own or as light steps: by a host that loads this as a
- * library, or by the program that this is too, with the arguments HOW-THEY-RUN HOW-MANY. The culprit fails as culprit.c
- * does, in the way that HOW says in the environment, or the program's last argument. */
+/* Functions that one process runs as instances, on threads of their own or as light steps. A host loads this file as a
+ * library, or this file is a program with the arguments HOW-THEY-RUN HOW-MANY HOW. The culprit fails as culprit.c does; the
+ * environment variable HOW or the program's last argument says how. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "titin.h"
 
-/* A call that goes on later is made again by the next step: what a step has done stands here. */
+/* The next call to make. A step makes a pending call again, so the progress of the instance must outlive the step. */
 static enum { REUSE, SEND, RECEIVE } next, guests_next;
 static int number;
 static int is_program;
@@ -69,7 +69,8 @@ int guest(titin_instance *instance, void *data) {
     }
 }
 
-/* Of a library: before its host opens any instance, and after all of them have been closed. */
+/* If this file is a library, `loaded` runs before the host opens an instance, and `unloaded` after all instances are
+ * closed. */
 __attribute__((constructor)) static void loaded(void) {
     const char *wanted = getenv("HOW");
     if (wanted) how = wanted;

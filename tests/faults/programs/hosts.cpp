@@ -19,7 +19,7 @@ static void fail(const std::string &when = "") {
     if (how == when + "kill") std::raise(SIGKILL);
 }
 
-// A call that goes on later is made again by the next step: what a step has done stands here.
+// The next call to make. A step makes a pending call again, so the progress of the instance must outlive the step.
 enum class Next { reuse, send, receive };
 
 struct Culprit {

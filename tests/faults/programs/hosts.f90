@@ -7,7 +7,7 @@ module acts
 
    include "endings.inc"
 
-   ! A call that goes on later is made again by the next step: what a step has done stands here.
+   ! The next call to make. A step makes a pending call again, so the progress of the instance must outlive the step.
    integer, parameter :: to_reuse = 1, to_send = 2, to_receive = 3
    integer :: next(2) = to_reuse, number = 0
    character(len=32) :: how = ""
@@ -81,7 +81,7 @@ contains
       if (which == 2) call guest_step(instance, ierr)
    end subroutine
 
-   ! On a thread of its own an instance waits in its calls, so one step is all of it.
+   ! On a thread of its own an instance waits in its calls, so one step runs the whole instance.
    recursive subroutine culprit(instance)
       type(titin_instance), intent(inout) :: instance
       integer :: ierr

@@ -1,6 +1,7 @@
 """Coroutines that one process runs as instances: functions of a host, or a task of a program with its own event loop.
 
-One of them fails as culprit.py does, in the way that HOW says in the environment, or the program's argument.
+One of the coroutines fails as culprit.py does, in the way that HOW in the environment, or the program's argument,
+names.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Takes part for a long time, or until a file of a given name is in its work directory ("until" FILE)."""
+"""Takes part for a long time, or until a file with a given name is in the work directory ("until" FILE)."""
 
 import os
 import sys

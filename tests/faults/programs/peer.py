@@ -1,4 +1,4 @@
-"""Answers every message, and writes down the error that ends it. Its argument is the folder for that."""
+"""Answers every message. Writes the error that ends the program to a folder, which is the argument."""
 
 import os
 import sys

@@ -31,17 +31,17 @@ namespace titin {
 /// Which index varies fastest in memory: the last, as in C, or the first, as in Fortran.
 enum class Order { C = TITIN_ORDER_C, Fortran = TITIN_ORDER_FORTRAN };
 
-/// An element of TITIN_BF16: the upper 16 bits of a float. std::bfloat16_t where the compiler has it, else this.
+/// An element of TITIN_BF16: the upper 16 bits of a float. std::bfloat16_t if the compiler has that type, else this struct.
 #if defined(__STDCPP_BFLOAT16_T__)
 using bfloat16 = std::bfloat16_t;
 #else
 struct bfloat16 {
     bfloat16() = default;
-    /// Rounds to the nearest, of two as near ones to the even one.
+    /// Rounds to the nearest number, and halfway between two to the even one.
     explicit bfloat16(float number) {
         std::uint32_t wide;
         std::memcpy(&wide, &number, sizeof wide);
-        // A carry would make an infinity of some not-a-numbers: they keep their sign and become quiet.
+        // A carry would turn some NaNs into an infinity. So a NaN keeps its sign and becomes quiet.
         if (number != number) bits = std::uint16_t(wide >> 16 | 0x40);
         else bits = std::uint16_t((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
     }
@@ -57,7 +57,7 @@ struct bfloat16 {
 
 namespace detail {
 
-/// Number of an element type; 0 if arrays of it cannot be sent. A plain char is signed here on every machine.
+/// Number of an element type; 0 if arrays of the type cannot be sent. A plain char is signed here on every machine.
 template <class T>
 constexpr int dtype() {
     if constexpr (std::is_same_v<T, bool>) return TITIN_BOOL;
@@ -105,7 +105,7 @@ struct Element<const std::array<T, N>> : Element<std::array<T, N>> {};
 template <class T>
 inline constexpr bool is_sendable = dtype<typename Element<T>::Scalar>() != 0;
 
-/// A copy of elements.
+/// A copy of the elements.
 template <class T>
 std::vector<T> copied(const T *elements, std::size_t count) {
     try {
@@ -161,9 +161,9 @@ private:
     std::int64_t values_[TITIN_MAX_RANK];
 };
 
-/// An array in the program's memory: a pointer or container, extents, and order or strides.
-/// `Span(u, {ny, nx})` gives a flat container a shape. `Span(u, {n}, {stride})` has strides in elements, which may be negative
-/// for a pointer; a pointer is to the element at all zeros.
+/// An array in the program's memory: a pointer or container, extents, and order or strides. `Span(u, {ny, nx})` gives a
+/// flat container a shape. `Span(u, {n}, {stride})` has strides in elements, which may be negative for a pointer. A pointer
+/// points to the element whose indices are all zero.
 template <class T>
 class Span {
 public:
@@ -229,7 +229,7 @@ public:
     Order order() const { return order_; }
     std::size_t size() const { return std::size_t(extents_.elements()); }
     bool empty() const { return size() == 0; }
-    /// Elements in the order of memory; so a view converts to std::span.
+    /// Elements in the order of memory. By these functions a view converts to std::span.
     T *begin() const { return data_; }
     T *end() const { return data_ + size(); }
     T &operator[](std::size_t index) const { return data_[index]; }

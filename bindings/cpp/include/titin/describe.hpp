@@ -69,7 +69,7 @@ template <class T>
 struct IsContainer<T, std::void_t<decltype(std::data(std::declval<T &>())), decltype(std::size(std::declval<T &>()))>>
     : std::bool_constant<is_sendable<std::remove_reference_t<decltype(*std::data(std::declval<T &>()))>>> {};
 
-/// std::mdspan, or a type like it from before C++23.
+/// std::mdspan, or a similar type from before C++23.
 template <class T>
 std::enable_if_t<IsMdspan<T>::value, Array> describe(const T &span) {
     Array array = describe(span.data_handle(), Extents());

@@ -1,4 +1,4 @@
-// The exceptions of titin: one for each number of an error.
+// The exceptions of titin: one class for each number of an error.
 #ifndef TITIN_ERROR_HPP
 #define TITIN_ERROR_HPP
 
@@ -13,8 +13,8 @@ namespace titin {
 class Error : public std::runtime_error {
 public:
     Error(int kind, const std::string &text) : std::runtime_error(text), kind_(kind) {
-        // An error of the headers becomes the last one of the library, too: an instance that the exception leaves open fails the
-        // run with it.
+        // An error of the headers becomes the library's last error, too: an instance that the exception leaves open fails
+        // the run with this error.
         if (text != titin_error()) titin_set_error(text.c_str());
     }
     /// The number of the error, TITIN_ERROR_USAGE and so on.

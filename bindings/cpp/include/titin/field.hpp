@@ -70,15 +70,15 @@ public:
     /// MPI_Cart_create.
     Decomposition &ranks(Order order) & { return also(titin_decomposition_ranks(raw(), int(order))); }
     Decomposition &&ranks(Order order) && { return std::move(ranks(order)); }
-    /// Boxes in place of a rule: the calling rank owns this box, and those of earlier calls. With several the local array is
-    /// flat, one box after the other.
+    /// Boxes in place of a rule: the calling rank owns this box, and the boxes of earlier calls. With several boxes the
+    /// local array is flat, one box after the other.
     Decomposition &box(const PerDimension &lower, const PerDimension &upper) & {
         each(lower, "lower bounds"), each(upper, "upper bounds");
         return also(titin_decomposition_box(raw(), lower.data(), upper.data()));
     }
     Decomposition &&box(const PerDimension &lower, const PerDimension &upper) && { return std::move(box(lower, upper)); }
-    /// Indices in place of a rule: the calling rank owns the elements with these numbers, in this order. Numbers count through
-    /// the array as its memory does: the last dimension fastest, or the first for Order::Fortran.
+    /// Indices in place of a rule: the calling rank owns the elements with these numbers, in this order. Numbers count
+    /// through the array in the order of its memory: the last dimension fastest, or the first for Order::Fortran.
     Decomposition &indices(const std::vector<std::int64_t> &numbers) & {
         return also(titin_decomposition_indices(raw(), std::int64_t(numbers.size()), numbers.data()));
     }
@@ -128,7 +128,7 @@ private:
     std::unique_ptr<titin_decomposition, void (*)(titin_decomposition *)> raw_;
 };
 
-/// The simulated time of a field, and of the next one.
+/// The simulated time of a field, and of the next field.
 struct Stamps {
     double timestamp;
     std::optional<double> next_timestamp;
@@ -137,12 +137,12 @@ struct Stamps {
     bool coupled() const { return !std::isnan(timestamp); }
 };
 
-/// Arrays that are spread over the ranks of an instance and travel together by one of its ports, from Instance::field.
+/// Arrays spread over the ranks of an instance, which travel together by one of its ports; made by Instance::field.
 ///
-/// Each call takes all arrays of the field, in order: pointers, or what Instance::send takes as an array (std::vector,
-/// std::array, std::span, mdspan, T[n][m], Span), or containers of these. The types of elements must be those of the field. An
-/// argument with as many dimensions as the field brings its extents, strides and order; a flat argument has to be long enough.
-/// All ranks make these calls together.
+/// Each call takes all arrays of the field, in order: pointers, arrays as for Instance::send (std::vector, std::array,
+/// std::span, mdspan, T[n][m], Span), or containers of these. The types of elements must be those of the field. An argument
+/// with as many dimensions as the field brings its extents, strides and order; a flat argument has to be long enough. All
+/// ranks make these calls together.
 class Field {
 public:
     Field(titin_port *port, const Decomposition &decomposition, const std::vector<int> &dtypes)
@@ -161,15 +161,15 @@ public:
         return titin_field_bytes(raw(), array);
     }
     std::int64_t elements(int array = 0) const { return bytes(array) / titin_dtype_size(known(array)); }
-    /// The extents of an array on this rank, with the halo. Throws UsageError where arrays are flat, since the rank has several
-    /// boxes, or indices of more than one dimension.
+    /// The extents of an array on this rank, with the halo. Throws UsageError where arrays are flat, because the rank has
+    /// several boxes, or indices of more than one dimension.
     std::vector<std::int64_t> extents() const {
         std::vector<std::int64_t> extents(static_cast<std::size_t>(dims_));
         detail::check(titin_field_extents(raw(), extents.data()));
         return extents;
     }
     /// The indices of the whole array that this rank owns along a dimension: element (i, j) of the rank's part, without the
-    /// halo, is element (owned(0)[i], owned(1)[j]) of the whole. Throws as extents.
+    /// halo, is element (owned(0)[i], owned(1)[j]) of the whole. Throws like extents.
     std::vector<std::int64_t> owned(int dim) const {
         const std::int64_t count = titin_field_owned(raw(), dim, nullptr);
         if (count < 0) detail::check(titin_error_kind());
@@ -177,9 +177,9 @@ public:
         titin_field_owned(raw(), dim, indices.data());
         return indices;
     }
-    /// The layout of an array in memory, if its elements do not lie one after the other: extents on this rank, with the halo,
-    /// and strides in elements, which may be negative. The calls then get the pointer to the first element. The layout holds
-    /// until the next call.
+    /// The layout of an array in memory, if its elements do not lie one after the other: extents on this rank, with the
+    /// halo, and strides in elements, which may be negative. Calls that send or receive then take the pointer to the first
+    /// element. The layout holds until the next call of layout.
     void layout(int array, const PerDimension &extents, const PerDimension &strides) {
         const std::int64_t size = titin_dtype_size(known(array));
         Extents steps;
@@ -188,8 +188,8 @@ public:
         said_[std::size_t(array)] = false;
     }
 
-    /// Sends this rank's part of each array, to the receivers that the description couples at this step (titin: fields). For a
-    /// receiver that pulls a version is kept. Returns when the arrays may be changed.
+    /// Sends this rank's part of each array, to the receivers that the description couples at this step (titin: fields).
+    /// For a receiver that pulls, titin keeps a version. Returns when the arrays may be changed.
     template <class First, class... Rest, class = std::enable_if_t<!std::is_arithmetic_v<First>>>
     void send(double timestamp, const First &first, const Rest &...rest) {
         send(timestamp, TITIN_NO_NEXT, first, rest...);
@@ -203,8 +203,8 @@ public:
         const std::vector<void *> pointers = gather(first, rest...);
         detail::check(titin_field_send(raw(), pointers.data(), timestamp, next_timestamp));
     }
-    /// Receives this rank's part into each array, and writes no other element. A field that is pulled comes in its latest
-    /// version. Gives the timestamps.
+    /// Receives this rank's part into each array, and writes no other element. Of a field that is pulled, the call receives
+    /// the latest version. Gives the timestamps.
     template <class First, class... Rest>
     Stamps receive(First &&first, Rest &&...rest) {
         detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
@@ -217,8 +217,8 @@ public:
         (detail::receivable<Arrays, true>(), ...);
         return receive_within(std::nullopt, std::chrono::duration<double>(timeout).count(), arrays...);
     }
-    /// Receives the version at or before a simulated time of a field that is pulled; waits until the sender has passed that time.
-    /// Throws Evicted if that version is not kept, and PortClosed if none of that time will come.
+    /// Receives the version at or before a simulated time of a field that is pulled; waits until the sender has passed that
+    /// time. Throws Evicted if the version is not kept, and PortClosed if no version of that time will come.
     template <class First, class... Rest>
     Stamps receive_at(double at, First &&first, Rest &&...rest) {
         detail::receivable<First, true>(), (detail::receivable<Rest, true>(), ...);
@@ -230,7 +230,7 @@ public:
         (detail::receivable<Arrays, true>(), ...);
         return receive_within(at, std::chrono::duration<double>(timeout).count(), arrays...);
     }
-    /// For the sender: no more fields follow, and all versions are given up. For receivers the port is closed.
+    /// For the sender: no more fields follow, and all versions are given up. The port of the receivers is closed.
     void withdraw() { detail::check(titin_field_withdraw(raw())); }
 
     titin_field *raw() const {
@@ -252,7 +252,7 @@ private:
     static constexpr bool writable() {
         if constexpr (std::is_pointer_v<T>) return !std::is_const_v<std::remove_pointer_t<T>>;
         else if constexpr (detail::IsArray<T>::value) return detail::is_writable<T>();
-        // The caller has refused types that are no array.
+        // The caller has refused types that are no arrays.
         else if constexpr (!detail::is_array_or_several<T>()) return true;
         else return writable<std::remove_reference_t<decltype(*std::begin(std::declval<T &>()))>>();
     }
@@ -291,7 +291,7 @@ private:
             for (auto &one : given) add(pointers, one);
         }
     }
-    /// Forgets the layout that an array of an earlier call has brought.
+    /// Forgets a layout that came with an array of an earlier call.
     void forget(int array) {
         if (said_[std::size_t(array)]) detail::check(titin_field_layout(raw(), array, nullptr, nullptr));
         said_[std::size_t(array)] = false;
@@ -347,7 +347,7 @@ private:
     std::string port_;
     int dims_;
     std::vector<int> dtypes_;
-    /// Whether the layout of an array is one that an argument of a call has brought.
+    /// Whether the layout of an array came with an argument of a call.
     std::vector<bool> said_;
     std::unique_ptr<titin_field, void (*)(titin_field *)> raw_;
 };

@@ -8,7 +8,7 @@
 
 namespace titin {
 
-/// The changes of a message by a filter. The rest of the message stays as it was.
+/// The changes of a message by a filter. The rest of the message stays unchanged.
 class Output {
 public:
     explicit Output(titin_output *output) : output_(output) {}

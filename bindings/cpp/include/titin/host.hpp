@@ -12,7 +12,7 @@
 
 namespace titin {
 
-/// An instance of a process with several: name, ports as text (or empty), and its function.
+/// An instance of a process with several instances: name, ports as text (or empty), and the instance's function.
 struct Guest {
     std::string name, ports;
     std::function<void(Instance &)> entry;
@@ -38,7 +38,7 @@ struct Guests {
         } catch (const Pending &) {
             return TITIN_PENDING;
         } catch (const std::exception &error) {
-            // The last error of the thread may be this one already, with its kind.
+            // If this exception is the thread's last error already, the error keeps its kind.
             if (std::strcmp(titin_error(), error.what()) != 0) titin_set_error(error.what());
         } catch (...) {
             titin_set_error("an exception of a type that is not known");
@@ -62,10 +62,10 @@ inline void host(const std::vector<Guest> &guests, const Options &options = Opti
                              options.raw()));
 }
 
-/// Runs many light instances on a few threads, the calling thread among them. An entry is called when its instance can go on,
-/// each time from its beginning: its captures must hold how far it has come. A call that cannot go on throws Pending, which
-/// the entry does not catch. The next time the entry makes the same call first, with the same data. When the entry returns the
-/// instance is closed.
+/// Runs many light instances on a few threads, the calling thread among them. An entry is called when its instance can go
+/// on, each time from the beginning of the entry. So the captures of the entry must hold how far the instance has come. A
+/// call that cannot go on throws Pending, which the entry does not catch. The next time the entry makes the same call
+/// first, with the same data. When the entry returns the instance is closed.
 inline void host_steps(const std::vector<Guest> &guests, int threads, const Options &options = Options()) {
     detail::Guests all(guests);
     detail::check(titin_host_steps(all.count, all.names.data(), all.ports.data(), all.entries.data(),

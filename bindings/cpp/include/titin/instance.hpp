@@ -1,4 +1,4 @@
-// Instances: one running copy of a program, as it takes part in a run.
+// Instances: each is one running copy of a program, as part of a run.
 #ifndef TITIN_INSTANCE_HPP
 #define TITIN_INSTANCE_HPP
 
@@ -57,16 +57,16 @@ struct Received {
     Message message;
 };
 
-/// One running copy of a program, as it takes part in a run.
+/// One running copy of a program, as part of a run.
 ///
-/// The destructor closes the instance; with an exception on its way it fails the run. An error of closing fails the run too,
-/// but only close() throws it.
+/// The destructor closes the instance; while an exception unwinds the stack, the destructor fails the run. An error of
+/// closing also fails the run, but only close() throws the error.
 class Instance {
 public:
     /// Without an argument the ports are those of the description.
     explicit Instance(const Ports &ports = {}, const Options &options = Options())
         : Instance(text(ports).c_str(), options) {}
-    /// Ports as text: "f_init: initial_state; o_f: final_state". nullptr: those of the description.
+    /// Ports as text: "f_init: initial_state; o_f: final_state"; nullptr for the ports of the description.
     explicit Instance(const char *ports, const Options &options = Options()) {
         interrupt_ = options.interrupt_;
         detail::check(titin_open(ports, options.raw(), &instance_));
@@ -109,7 +109,7 @@ public:
     }
     /// Fails the run, with this instance as the culprit and this text as the reason.
     void fail(const std::string &text) { detail::check(titin_fail(instance_, text.c_str())); }
-    /// Calls `use` once per use, and closes. An exception fails the run with its text, and leaves the call.
+    /// Calls `use` once per use, and closes. An exception of `use` fails the run with its text, and leaves the call.
     template <class Use>
     void run(Use &&use) {
         try {
@@ -152,8 +152,9 @@ public:
     void skip_checks(const std::string &reason) { detail::check(titin_skip_checks(instance_, reason.c_str())); }
     /// A region in the profile, to the end of the scope: `auto solving = instance.region("solve");`
     [[nodiscard]] Region region(const std::string &name) { return {instance_, name.c_str()}; }
-    /// Sets a function that is called after each signal while a call waits, and ten times a second. Once it returns true, the
-    /// call throws Interrupted. Can be set once. An exception of the function counts as true.
+    /// Sets a function that is called after each signal while a call waits, and ten times a second. Once the function
+    /// returns true, the waiting call throws Interrupted. The function can be set once. An exception of the function counts
+    /// as true.
     void on_interrupt(std::function<bool()> interrupted) {
         auto given = std::make_shared<detail::Interrupt>(std::move(interrupted));
         detail::check(titin_on_interrupt(instance_, detail::ask, given.get()));
@@ -228,7 +229,7 @@ public:
     T setting(const std::string &name, std::common_type_t<T> fallback) const {
         return has_setting(name) ? setting<T>(name) : std::move(fallback);
     }
-    /// A quantity in this unit: "10 ms" in Unit{"s"} is 0.01; a number alone is in the unit already.
+    /// A quantity in this unit: "10 ms" in Unit{"s"} is 0.01. A number alone is in the unit already.
     template <class T>
     T setting(const std::string &name, Unit unit) const {
         static_assert(std::is_floating_point_v<T>, "quantities with units are real numbers");
@@ -265,9 +266,10 @@ public:
 
     // -- Sending: all return when the memory may be changed
 
-    /// Sends data: containers and arrays of numbers of any rank (std::vector, std::array, std::span, mdspan, T[n][m],
-    /// Span, View), numbers, text, nullptr, Value. `settings` is the overlay that goes with the message; by default that in force.
-    // The time has a template type: braces in its place do not match, and send("out", u, {n}, t) is the overload below.
+    /// Sends data: containers and arrays of numbers of any rank (std::vector, std::array, std::span, mdspan, T[n][m], Span,
+    /// View), numbers, text, nullptr, Value. `settings` is the overlay that goes with the message; by default the overlay
+    /// in force.
+    // The time has a template type, so that braces do not match: send("out", u, {n}, t) calls the overload below.
     template <class T, class Time, class = std::enable_if_t<!std::is_pointer_v<T> || detail::is_text<T>>,
               class = std::enable_if_t<std::is_convertible_v<Time, double>>>
     void send(const Slot &to, const T &data, Time timestamp, double next_timestamp = no_next,
@@ -293,7 +295,7 @@ public:
               const ValueView &settings = {}) {
         send_array(to, detail::describe(data, extents), timestamp, next_timestamp, settings);
     }
-    /// Memory of titin for an array of these extents: fill it, and send it without a copy.
+    /// Memory of titin for an array of these extents: fill the memory, and send it without a copy.
     template <class T>
     Loan<T> loan(const Slot &to, const Extents &extents, Order order = Order::C) {
         titin_loan *loan;
@@ -324,7 +326,7 @@ public:
 
     // -- Receiving
 
-    /// Receives a message; waits for one.
+    /// Receives a message; waits until one comes.
     Message receive(const Slot &from) { return receive_within(from, TITIN_WAIT); }
     /// The same; throws Timeout after the time given.
     template <class Rep, class Period>
@@ -335,7 +337,7 @@ public:
     Message receive_or(const Slot &from, const Message &fallback) {
         return Port(from.port(instance_)).is_connected() ? receive(from) : fallback;
     }
-    /// Receives a message that is there already; does not wait.
+    /// Receives a message that has come already; does not wait.
     std::optional<Message> try_receive(const Slot &from) {
         titin_message *message;
         detail::check(titin_try_receive(from.port(instance_), from.number(), &message));
@@ -372,8 +374,9 @@ public:
         return receive_into_within(from, data, seconds(timeout));
     }
 
-    /// For a light instance: gives up pending calls, in place of making them again. Those on a port (for receive_any its first
-    /// port), those on a slot of it, or all. After a send was given up nothing else can be sent there.
+    /// For a light instance: gives up pending calls, in place of making them again: the calls on a port (for receive_any
+    /// the first of its ports), the calls on a slot of the port, or all. After a send was given up, nothing else can be
+    /// sent on its port and slot.
     void cancel(const Slot &at) { detail::check(titin_cancel(instance_, at.port(instance_), at.number())); }
     void cancel() { detail::check(titin_cancel(instance_, nullptr, TITIN_NO_SLOT)); }
 
@@ -394,7 +397,8 @@ private:
         return all;
     }
 
-    /// Throws if the instance is closed. For calls for which a closed instance would look like one without settings or ports.
+    /// Throws if the instance is closed. Used by calls to which a closed instance would look like an instance without
+    /// settings or ports.
     void open() const {
         if (!instance_) throw UsageError("this instance is closed");
     }
@@ -449,7 +453,7 @@ private:
                                          const_cast<void *>(a.data), &message));
         return Message(message);
     }
-    /// Whether this thread's last error is only the consequence of a failure elsewhere, which the run knows of.
+    /// Whether this thread's last error is only the consequence of a failure elsewhere, which the manager knows already.
     static bool echo() {
         const int kind = titin_error_kind();
         return kind == TITIN_ERROR_PEER_LOST || kind == TITIN_ERROR_DEADLOCK;

@@ -11,9 +11,9 @@
 
 namespace titin {
 
-/// Memory for an array, from Instance::loan: fill it, then `send("out", std::move(loan), t)`. Nothing is copied; receivers on
-/// this host read the memory itself. A loan that was sent or moved from is empty, and using it is an error. The elements have
-/// any values at first.
+/// Memory for an array, from Instance::loan: fill the memory, then `send("out", std::move(loan), t)`. Nothing is copied;
+/// receivers on this host read the memory itself. A loan that was sent or moved from is empty, and using the loan is an
+/// error. The elements have any values at first.
 template <class T>
 class Loan {
 public:
@@ -33,7 +33,7 @@ public:
     }
     ~Loan() { titin_loan_free(loan_); }
 
-    /// Whether the loan has memory: false once it was sent or moved from.
+    /// Whether the loan has memory: false once the loan was sent or moved from.
     explicit operator bool() const { return loan_ != nullptr; }
     T *data() const { return there().data_; }
     int rank() const { return extents_.rank(); }
@@ -41,7 +41,7 @@ public:
     const Extents &extents() const { return extents_; }
     Order order() const { return order_; }
     std::size_t size() const { return std::size_t(extents_.elements()); }
-    /// Elements as they lie in memory.
+    /// Elements in the order of memory.
     T *begin() const { return data(); }
     T *end() const { return data() + size(); }
     T &operator[](std::size_t index) const { return data()[index]; }

@@ -16,13 +16,13 @@ inline constexpr double no_next = TITIN_NO_NEXT;
 /// A message that was received. Copies share the data, which live until the last copy is gone, past the instance.
 class Message {
 public:
-    /// Takes a message of the C interface over.
+    /// Takes over a message of the C interface.
     explicit Message(titin_message *owned) : message_(detail::check(owned), titin_message_free) {}
     /// A message that the program makes, such as a default for a port without a conduit.
     explicit Message(const Value &data, double timestamp = 0.0, double next_timestamp = no_next)
         : Message(titin_message_new(data.raw(), timestamp, next_timestamp)) {}
 
-    /// Name of the port that received the message; empty for one that the program has made.
+    /// Name of the port that received the message; empty for a message that the program has made.
     std::string port() const {
         const char *port = titin_message_port(raw());
         return port ? port : "";
@@ -49,11 +49,11 @@ public:
         if (!has_port()) return value().template array<T>(extents, order);
         return detail::view<T>(titin_message_array, static_cast<const titin_message *>(raw()), extents, order);
     }
-    /// Name of an index of the array; empty without one.
+    /// Name of an index of the array; empty for an index without a name.
     std::string index_name(int dimension) const { return value().index_name(dimension); }
     /// The data as a value of any kind.
     ValueView value() const { return ValueView(detail::check(titin_message_value(raw()))); }
-    /// The settings overlay that came with the message; false without one.
+    /// The settings overlay that came with the message; false if none came.
     ValueView settings() const { return ValueView(titin_message_settings(raw())); }
     titin_message *raw() const {
         if (!message_) throw UsageError("this titin::Message was moved from: what it was moved to has the data");
@@ -61,8 +61,9 @@ public:
     }
 
 private:
-    /// Whether a port has received the message; errors then name it. For the message of a filter, which has none,
-    /// titin_message_array would fail the filter, though its body may catch the error and ask for another type.
+    /// Whether a port has received the message; errors then name the port. The message of a filter has no port. For such a
+    /// message titin_message_array would fail the filter, even if the filter's body catches the error and asks for another
+    /// type.
     bool has_port() const { return titin_message_port(raw()) != nullptr; }
 
     std::shared_ptr<titin_message> message_;

@@ -13,10 +13,10 @@ namespace titin {
 
 namespace detail {
 
-/// A function that says whether to interrupt a waiting call.
+/// A function that decides whether to interrupt a waiting call.
 using Interrupt = std::function<bool()>;
 
-/// Calls the function. An exception counts as yes: it must not pass through the frames of the library.
+/// Calls the function. An exception counts as yes, because an exception must not pass through the frames of the library.
 inline int ask(void *interrupt) noexcept {
     try {
         return int((*static_cast<Interrupt *>(interrupt))());

@@ -13,7 +13,7 @@ namespace titin {
 /// Operators of the submodel execution loop.
 enum Operator { F_INIT = TITIN_F_INIT, O_I = TITIN_O_I, S = TITIN_S, O_F = TITIN_O_F };
 
-/// A port of an instance. It lives as long as the instance.
+/// A port of an instance. The port lives as long as the instance.
 class Port {
 public:
     explicit Port(titin_port *port) : port_(port) {}
@@ -22,7 +22,7 @@ public:
     bool is_vector() const { return titin_port_is_vector(port_) != 0; }
     bool is_resizable() const { return titin_port_is_resizable(port_) != 0; }
     bool is_connected() const { return titin_port_is_connected(port_) != 0; }
-    /// Number of slots now, 1 for a port without slots.
+    /// The present number of slots, 1 for a port without slots.
     int slots() const { return titin_port_slots(port_); }
     /// Sets the number of slots of a sending, resizable vector port.
     void set_slots(int slots) { detail::check(titin_port_set_slots(port_, slots)); }

@@ -16,7 +16,7 @@ namespace titin {
 ///         void finish() override { instance.send("final", u, time); }
 ///     };
 ///     int main() { Reaction().run(); }
-/// The class is no more than this loop over an Instance:
+/// The class is only this loop over an Instance:
 ///     while (instance.reuse()) {
 ///         init();
 ///         while (!stops()) { observe(); solve(); }
@@ -64,11 +64,11 @@ protected:
     }
 
     Instance instance;
-    /// Simulated time of the state: 0 where a use begins, unless init sets it; solve moves it on.
+    /// Simulated time of the state: 0 where a use begins, unless init sets the time; solve moves the time on.
     double time = 0.0;
 
 private:
-    /// Whether stops() is the default, by which the time ends the steps.
+    /// Whether stops() is the default function, which ends the steps by the simulated time.
     bool by_time_ = false;
 };
 

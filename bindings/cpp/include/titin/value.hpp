@@ -77,7 +77,8 @@ std::string rounded(double number) {
     return text.str();
 }
 
-/// A view of an array of exactly this type, these extents and order. `look` is titin_message_array or titin_value_array.
+/// A view of an array, if the array has exactly this type, these extents and this order. `look` is titin_message_array or
+/// titin_value_array.
 template <class T, class Data>
 View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, int), const Data *data,
                    const Extents &extents, Order order) {
@@ -97,7 +98,7 @@ public:
     ValueView() = default;
     explicit ValueView(const titin_value *value) : value_(value) {}
 
-    /// False without a value.
+    /// False if there is no value.
     explicit operator bool() const { return value_ != nullptr; }
     const titin_value *raw() const { return value_; }
     Kind kind() const { return Kind(titin_value_kind(value_)); }
@@ -150,7 +151,7 @@ public:
     View<const T> array(const Extents &extents, Order order = Order::C) const {
         return detail::view<T>(titin_value_array, value_, extents, order);
     }
-    /// Name of an index of the array; empty without one.
+    /// Name of an index of the array; empty for an index without a name.
     std::string index_name(int dimension) const {
         const char *name = titin_value_index_name(value_, dimension);
         return name ? name : "";
@@ -191,7 +192,7 @@ private:
     T whole() const {
         std::int64_t number;
         std::uint64_t large;
-        // Errors show the number as int64 wherever it fits that type.
+        // Errors show the number as int64 if the number fits that type.
         if (titin_value_i64(value_, &number) == TITIN_OK) {
             if (!detail::fits<T>(number)) throw TypeMismatch(detail::misfit<T>(number));
             return T(number);
@@ -206,7 +207,7 @@ private:
 class Value;
 
 namespace detail {
-/// An entry of a braced list. Its value can be moved out, though the list is const.
+/// An entry of a braced list. The value of the entry can be moved out, although the list is const.
 struct Item {
     template <class T>
     Item(T &&value);
@@ -225,7 +226,7 @@ public:
     Value(const char *text) : Value(titin_new_text(text, -1)) {}
     Value(const std::string &text) : Value(std::string_view(text)) {}
     Value(std::string_view text) : Value(titin_new_text(text.empty() ? "" : text.data(), std::int64_t(text.size()))) {}
-    /// Takes a value of the C interface over.
+    /// Takes over a value of the C interface.
     explicit Value(titin_value *owned) : ValueView(detail::check(owned)) {}
 
     Value(Value &&other) noexcept : ValueView(std::exchange(other.value_, nullptr)) {}
@@ -235,7 +236,7 @@ public:
     }
     ~Value() { titin_value_free(const_cast<titin_value *>(value_)); }
 
-    // The functions below have the names of those for reading, and would hide them.
+    // The functions below have the same names as functions for reading, and would hide them.
     using ValueView::array;
     using ValueView::bytes;
     static Value bytes(const void *data, std::size_t length) {

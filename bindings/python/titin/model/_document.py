@@ -27,7 +27,7 @@ def written(model: Model) -> str:
         for name, program in part.programs.items():
             if programs.setdefault(name, program) != program:
                 raise ValueError(f"models {model.name} and {part.name} have different programs called {name}")
-        # The outer model comes first: its settings of a part go before those of the part.
+        # The outer model comes first: the outer model's settings of a part go before the part's own settings.
         settings = {f"{path}{name}": value for name, value in part.settings.items()} | settings
         resources = {f"{model.name}.{path}{name}": need for name, need in part.resources.items()} | resources
     document: dict[str, Any] = {
@@ -81,7 +81,8 @@ def _component(model: Model, component: Component) -> dict[str, Any]:
     elif "ports" in (program := model.programs.get(name or "", {})):
         entry["ports"] = program["ports"]
     elif component.name not in ends:
-        # The ymmsl package asks for the key; ports that are used but not listed are those of a program elsewhere.
+        # The ymmsl package needs the key here. For ports that are used and not listed, a program elsewhere has the
+        # list.
         entry["ports"] = {}
     if name is not None:
         entry["implementation"] = name
@@ -98,7 +99,8 @@ def _ports(ports: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _matching(model: Model) -> dict[str, list[str]]:
-    """Timelines of components that exchange messages in each step, which the ymmsl package wants to be told of."""
+    """The timelines of components that exchange messages in each step. The ymmsl package wants these timelines
+    listed."""
     operators = {
         f"{component.name}.{port}": operator
         for component in model.components.values()

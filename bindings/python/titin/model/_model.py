@@ -35,14 +35,14 @@ class Component:
 class Model:
     """A model under construction: components, conduits, settings, programs.
 
-    ``settings``, ``resources`` and ``titin`` are dicts that go into the file as they are: settings by name
-    (``"dt"``, ``"macro.dt"``), resources by component (``{"macro": {"threads": 2}}``), and the sections under the key
-    ``titin``, such as ``{"scales": {"macro": {"dt": "1 s"}}}``.
+    ``settings``, ``resources`` and ``titin`` are dicts that go into the file unchanged: settings by name (``"dt"``,
+    ``"macro.dt"``), resources by component (``{"macro": {"threads": 2}}``), and the sections under the key ``titin``,
+    such as ``{"scales": {"macro": {"dt": "1 s"}}}``.
 
-    A model may be the implementation of another's component, whose ports are then those of the model
-    (:meth:`port`). Its programs, settings and resources go along: a setting ``"dt"`` of what component ``block`` is
-    made of becomes ``"block.dt"``, which the outer model may set otherwise. ``titin`` has its place in the outermost
-    model alone, with paths from there (``"block.macro"``).
+    A model may be the implementation of a component of another model. The ports of the component are then those of the
+    inner model (:meth:`port`). Programs, settings and resources of the inner model go along: a setting ``"dt"`` of the
+    model that implements component ``block`` becomes ``"block.dt"``, and the outer model may set ``"block.dt"``
+    otherwise. Only the outermost model has ``titin``, with paths from there (``"block.macro"``).
     """
 
     def __init__(self, name: str, description: str = "") -> None:
@@ -57,7 +57,7 @@ class Model:
         self.conduits: list[tuple[str, str, tuple[str, ...]]] = []
 
     def port(self, operator: str, name: str) -> str:
-        """Adds a port to the model itself, for one that is the implementation of a component; gives its name."""
+        """Adds a port to the model itself, for a model that implements a component; gives the port's name."""
         _add_port(self.ports, operator, name)
         return name
 
@@ -74,7 +74,8 @@ class Model:
         description: str = "",
         optional: bool = False,
     ) -> Component:
-        """Adds a component. Ports may be given here or by :meth:`Component.port`; of a model they are known."""
+        """Adds a component. Ports may be given here or by :meth:`Component.port`. If a model implements the component,
+        the ports are known."""
         if name in self.components:
             raise ValueError(f"model {self.name} has a component {name} already")
         sizes = (multiplicity,) if isinstance(multiplicity, int) else tuple(multiplicity)
@@ -98,7 +99,7 @@ class Model:
     ) -> None:
         """Adds a program that components name as their implementation.
 
-        ``fields`` are those of yMMSL: ``env``, ``modules``, ``virtual_env``, ``execution_model``, ``ports``,
+        ``fields`` are the keys of yMMSL: ``env``, ``modules``, ``virtual_env``, ``execution_model``, ``ports``,
         ``supported_settings``, ``keeps_state_for_next_use`` and so on.
         """
         entry: dict[str, Any] = {"description": description} if description else {}
@@ -118,7 +119,8 @@ class Model:
         self.conduits.append((sender, receiver, filters))
 
     def connect(self, sender: Component, out: str, receiver: Component, into: str, *filters: str) -> None:
-        """Connects what ``sender`` sends in O_I on port ``out`` to what ``receiver`` receives in S on port ``into``."""
+        """Connects port ``out`` of ``sender``, which sends in O_I, to port ``into`` of ``receiver``, which receives in
+        S."""
         self.conduit(sender.port("o_i", out), receiver.port("s", into), *filters)
 
     def ring(
@@ -132,11 +134,11 @@ class Model:
         closed: bool = True,
         **component: Any,
     ) -> list[Component]:
-        """Adds components ``name_0``, ``name_1``, ... in a ring, or a chain if it is not ``closed``.
+        """Adds components ``name_0``, ``name_1``, ... in a ring, or a chain if ``closed`` is false.
 
-        Each sends on ``to_right`` (with the second of ``sides``) what its neighbour receives on ``from_left``, and,
-        with ``both``, on ``to_left`` what the other neighbour receives on ``from_right``. ``component``: further
-        arguments of :meth:`component`.
+        Each component sends on ``to_right`` (named after the second of ``sides``), and its right neighbour receives on
+        ``from_left``. With ``both`` each component also sends on ``to_left``, and its left neighbour receives on
+        ``from_right``. ``component``: further arguments of :meth:`component`.
         """
         cells = self.grid(name, (count,), implementation, sides=(sides,), periodic=closed, both=both, **component)
         return list(cells.values())
@@ -154,10 +156,10 @@ class Model:
     ) -> dict[tuple[int, ...], Component]:
         """Adds components ``name_I_J`` in a grid of any dimension, each connected to its nearest neighbours.
 
-        Along dimension ``d`` each sends to its next one on ``to_<second of sides[d]>``, which receives on
-        ``from_<first of sides[d]>``; with ``both`` also the other way. Where a dimension is ``periodic`` its last
-        component is the neighbour of its first. A component at a border has only the ports that are connected. Gives
-        the components by index. ``component``: further arguments of :meth:`component`.
+        Along dimension ``d`` each component sends to the next component on ``to_<second of sides[d]>``, and the next
+        component receives on ``from_<first of sides[d]>``; with ``both`` also the other way. Where a dimension is
+        ``periodic`` the last component is the neighbour of the first. A component at a border has only the ports that
+        are connected. Gives the components by index. ``component``: further arguments of :meth:`component`.
         """
         if len(shape) > len(sides):
             raise ValueError(f"{len(shape)} dimensions need as many pairs of sides; there are {len(sides)}")
@@ -186,14 +188,14 @@ class Model:
         both: bool = True,
         **component: Any,
     ) -> dict[str, Component]:
-        """Adds a component ``name_NODE`` for each node of a network, connected along its edges.
+        """Adds a component ``name_NODE`` for each node of a network, connected along the network's edges.
 
         ``edges``: a file with a line per edge (see :func:`read_edges`), a GraphML or GML file (if networkx is
         installed), a networkx graph, or pairs of nodes. Along an edge from A to B, ``to_B`` of A is connected to
-        ``from_A`` of B, and with ``both`` also the other way, unless there is an edge of its own for that. Attributes
-        of nodes become settings of their component; those of edges, settings of the sender: ``to_B_<attribute>``.
-        What cannot stand in a name becomes ``_``. Gives the components by node. ``component``: further arguments of
-        :meth:`component`.
+        ``from_A`` of B. With ``both`` an edge also leads back, unless the network has an edge from B to A. Attributes
+        of nodes become settings of their component. Attributes of edges become settings of the sender:
+        ``to_B_<attribute>``. Characters that cannot stand in a name become ``_``. Gives the components by node.
+        ``component``: further arguments of :meth:`component`.
         """
         nodes, pairs = edges_of(edges, both)
         words = identifiers(nodes)
@@ -214,7 +216,7 @@ class Model:
         return written(self)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the description to a file. Relative paths in it begin in the file's directory."""
+        """Writes the description to a file. Relative paths in the description begin in the file's directory."""
         Path(path).write_text(self.text(), encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ Ways: TypeAlias = dict[tuple[str, str], dict[str, Any]]
 
 @runtime_checkable
 class Graph(Protocol):
-    """A graph as networkx has it."""
+    """A graph with networkx's methods."""
 
     def nodes(self, data: bool) -> Iterable[tuple[Any, Attributes]]: ...
     def edges(self, data: bool) -> Iterable[tuple[Any, Any, Attributes]]: ...
@@ -30,8 +30,8 @@ def read_edges(path: str | os.PathLike[str]) -> list[Edge]:
     """Edges from a text file with a line for each: source, target, and attributes.
 
     Words are separated by commas, semicolons, tabs or spaces; lines that begin with ``#`` are skipped. A first line
-    that begins with ``source`` names the columns; without one, a third column is ``weight`` and more are an error.
-    Numbers are read as such.
+    that begins with ``source`` names the columns. Without such a line, a third column is ``weight``, and more columns
+    are an error. A word that reads as a number becomes a number.
     """
     text = Path(path).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
@@ -52,7 +52,7 @@ def read_edges(path: str | os.PathLike[str]) -> list[Edge]:
 def edges_of(edges: str | os.PathLike[str] | Edges, both: bool) -> tuple[Nodes, Ways]:
     """Nodes with their attributes, and directed edges with theirs, both in order.
 
-    With ``both`` an edge leads back too, unless the way back has an edge of its own.
+    With ``both`` an edge also leads back, unless the network has an edge from its target to its source.
     """
     if isinstance(edges, str | os.PathLike):
         path = Path(edges)
@@ -82,7 +82,7 @@ def edges_of(edges: str | os.PathLike[str] | Edges, both: bool) -> tuple[Nodes, 
 
 
 def identifiers(names: Iterable[str], whole: bool = False) -> dict[str, str]:
-    """A part of an identifier for each name, or a ``whole`` identifier. Two equal ones are an error."""
+    """Part of an identifier for each name, or with ``whole`` a whole identifier. Two equal results are an error."""
     words: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in names:

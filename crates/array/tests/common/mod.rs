@@ -1,4 +1,4 @@
-//! What tests share: cases drawn at random, and an exchange played through in one process.
+//! The common parts of the tests: random cases, and an exchange that is played in one process.
 #![allow(dead_code)] // Each test file uses its part.
 
 use proptest::prelude::*;
@@ -7,12 +7,12 @@ use titin_array::{
     IndexRange, LocalLayout, Order, Ownership, Region, Register, Role, Schedule, Side, Spread,
 };
 
-/// One side of a case, with what only its ranks know.
+/// One side of a case, and the things that only its ranks know.
 #[derive(Debug, Clone)]
 pub struct End {
     pub side: Side,
     pub parts: Vec<Ownership>,
-    /// How its ranks hold their parts.
+    /// The halo of each rank's array.
     pub halo: Halo,
     pub order: Order,
 }
@@ -34,7 +34,8 @@ impl End {
         .unwrap()
     }
 
-    /// Each element that a rank holds, and where it lies: found element by element, as a user would say it.
+    /// Returns the indices and the place of each element that a rank holds. The function goes
+    /// element by element, so that it is simple enough to trust.
     pub fn elements(&self, rank: u32) -> Vec<(Dims, u64)> {
         let decomposition = &self.side.decomposition;
         let (shape, mut elements, mut begin) = (decomposition.shape(), Vec::new(), 0);
@@ -53,7 +54,7 @@ impl End {
         };
         match &self.parts[rank as usize] {
             Ownership::Rule if decomposition.coordinates(rank).is_some() => {
-                // Along each dimension the indices at which it owns anything at all.
+                // The indices along a dimension at which the rank owns an element.
                 let mine = |dim: usize, index: u64| {
                     (0..shape.volume()).any(|number| {
                         let point = Order::C.point(number, shape);
@@ -80,14 +81,15 @@ impl End {
     }
 }
 
-/// What travels is written and read on its way.
+/// Writes a value and reads the bytes again, as a message between ranks does.
 fn sent<T: Bytes + PartialEq + std::fmt::Debug>(value: T) -> T {
     let there = T::from_bytes(&value.to_bytes()).unwrap();
     assert_eq!(there, value);
     there
 }
 
-/// The schedules of all ranks of both sides, as they make them: alone, or by way of a directory over `ranks` ranks.
+/// Returns the schedules of all ranks of both sides. Each rank makes its schedule alone, or with a
+/// directory over `ranks` ranks.
 pub fn schedules(
     from: &End,
     to: &End,
@@ -142,7 +144,7 @@ pub fn schedules(
     Ok((sending.collect::<Result<_, _>>()?, receiving))
 }
 
-/// Small pseudo-random numbers from one that proptest draws.
+/// Small pseudo-random numbers. proptest draws the seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -238,7 +240,7 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
                 (0..shape.volume()).collect::<Vec<_>>(),
                 vec![Vec::new(); ranks as usize],
             );
-            // Some stay in ranges, some do not.
+            // Some numbers stay in ranges, and the others are shuffled.
             let ordered = random.below(numbers.len() as u64 + 1) as usize;
             random.shuffle(&mut numbers[ordered..]);
             let mut owner = 0;
@@ -265,7 +267,8 @@ fn end(domain: &[u64], kind: u8, seed: u64, most_ranks: u32) -> End {
     }
 }
 
-/// Two sides that couple as many elements, in up to `most_dims` dimensions of up to `most` each.
+/// Draws two sides that couple the same number of elements, in up to `most_dims` dimensions of up
+/// to `most` elements each. Also draws the number of ranks of the directory.
 pub fn pairs(
     most_dims: usize,
     most: u64,
@@ -277,7 +280,7 @@ pub fn pairs(
     )
 }
 
-/// The same of given extents.
+/// As [`pairs`], with the extents of `domain`.
 pub fn pairs_of(
     domain: impl Strategy<Value = Vec<u64>>,
     most_ranks: u32,

@@ -1,7 +1,6 @@
 //! Building values.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
 
 use titin_runtime::Result;
 use titin_runtime::structure::MAX_DEPTH;
@@ -54,7 +53,7 @@ unsafe extern "C" fn titin_new_text(text: *const c_char, length: i64) -> *mut Va
             return Ok(Node::Text(Text::new(unsafe { input::text(text, "text") }?)));
         }
         // SAFETY: as the caller promises.
-        let bytes = unsafe { bytes(text.cast(), length) }?;
+        let bytes = unsafe { input::slice(text.cast::<u8>(), length, "bytes") }?;
         let text = std::str::from_utf8(bytes)
             .map_err(|error| usage(format!("text that is not UTF-8: {error}")))?;
         Ok(Node::Text(Text::new(text)))
@@ -71,14 +70,14 @@ unsafe extern "C" fn titin_new_bytes(
 ) -> *mut Value {
     boxed(|| {
         // SAFETY: as the caller promises.
-        let bytes = unsafe { bytes(data.cast(), length) }?;
+        let bytes = unsafe { input::slice(data.cast::<u8>(), length, "bytes") }?;
         if borrow != 0 {
             return Ok(Node::Bytes(Elements::Borrowed(bytes.as_ptr(), bytes.len())));
         }
         let mut filling = filling(bytes.len() as u64)?;
         filling.push(bytes);
         Ok(Node::Bytes(Elements::Shared(
-            Arc::new(filling.finish()),
+            filling.finish().into(),
             0..bytes.len(),
         )))
     })
@@ -188,7 +187,7 @@ unsafe extern "C" fn titin_map_set(
 }
 
 /// # Safety
-/// `value` is NULL or a value outside of any tree, and nobody uses the value any more.
+/// `value` is NULL or a value outside of any tree, and no code uses the value any more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_free(value: *mut Value) {
     let _ = status(|| {
@@ -215,16 +214,4 @@ unsafe fn own(value: *mut Value) -> Result<Box<Value>> {
         )));
     }
     Ok(value)
-}
-
-/// # Safety
-/// `data` points to `length` bytes that do not change while the result lives.
-unsafe fn bytes<'a>(data: *const u8, length: i64) -> Result<&'a [u8]> {
-    let length = usize::try_from(length).map_err(|_| usage(format!("{length} bytes")))?;
-    match (data.is_null(), length) {
-        (_, 0) => Ok(&[]),
-        (true, _) => Err(usage(format!("NULL was given for {length} bytes"))),
-        // SAFETY: as the caller promises.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts(data, length) }),
-    }
 }

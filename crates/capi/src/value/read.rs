@@ -142,22 +142,33 @@ unsafe extern "C" fn titin_value_f64(node: *const Value, number: *mut f64) -> c_
 /// `node` is NULL or a value; `length` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *const c_char {
+    let text = |node: &Value| match &node.0 {
+        Node::Text(text) => Ok((text.as_ptr(), text.as_str().len())),
+        _ => Err(node.mismatch("text")),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { content(node, length, text) }
+}
+
+/// What `find` gives: the beginning of the content of a value, and the length.
+///
+/// # Safety
+/// `node` is NULL or a value; `length` is NULL or may be written.
+unsafe fn content<T>(
+    node: *const Value,
+    length: *mut i64,
+    find: impl FnOnce(&Value) -> Result<(*const T, usize)>,
+) -> *const T {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
-        length
-            .as_deref_mut()
-            .into_iter()
-            .for_each(|length| *length = 0);
-        match node? {
-            Value(Node::Text(text)) => {
-                length
-                    .into_iter()
-                    .for_each(|length| *length = text.as_str().len() as i64);
-                Ok(text.as_ptr())
-            }
-            other => Err(other.mismatch("text")),
-        }
+        let node = unsafe {
+            input::preset(length, 0);
+            node_behind(node)?
+        };
+        let (content, count) = find(node)?;
+        // SAFETY: as the caller promises.
+        unsafe { input::preset(length, count as i64) };
+        Ok(content)
     })
 }
 
@@ -165,23 +176,12 @@ unsafe extern "C" fn titin_value_text(node: *const Value, length: *mut i64) -> *
 /// `node` is NULL or a value; `length` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_value_bytes(node: *const Value, length: *mut i64) -> *const c_void {
-    value(std::ptr::null(), || {
-        // SAFETY: as the caller promises.
-        let (node, mut length) = unsafe { (node_behind(node), length.as_mut()) };
-        length
-            .as_deref_mut()
-            .into_iter()
-            .for_each(|length| *length = 0);
-        match node? {
-            Value(Node::Bytes(bytes)) => {
-                length
-                    .into_iter()
-                    .for_each(|length| *length = bytes.as_ref().len() as i64);
-                Ok(pointer(bytes.as_ref()))
-            }
-            other => Err(other.mismatch("bytes")),
-        }
-    })
+    let bytes = |node: &Value| match &node.0 {
+        Node::Bytes(bytes) => Ok((pointer(bytes.as_ref()), bytes.as_ref().len())),
+        _ => Err(node.mismatch("bytes")),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { content(node, length, bytes) }
 }
 
 /// # Safety

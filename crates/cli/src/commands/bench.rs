@@ -86,8 +86,8 @@ impl Bench {
     fn measure_all(&self) -> Result<ExitCode, ExitCode> {
         let peers = self.peers()?;
         // Each run handles signals itself. `signals` serves the time before and between runs.
-        let mut signals = signals().map_err(|error| complain(&error.to_string()))?;
-        let scratch = Scratch::new().map_err(|error| complain(&error.to_string()))?;
+        let mut signals = signals().map_err(complain)?;
+        let scratch = Scratch::new().map_err(complain)?;
         let mut results = BenchResults::at_begin();
         let mut worst = ExitCode::SUCCESS;
         let bar = bar(peers.len() * SIZES.len());
@@ -106,7 +106,7 @@ impl Bench {
                 Err(failed) => {
                     let key = peer.medium().key();
                     let text = format!("{key} cannot be measured: {failed}");
-                    worst = bar.suspend(|| complain(&text));
+                    worst = bar.suspend(|| complain(text));
                 }
             }
         }
@@ -124,12 +124,12 @@ impl Bench {
             return Err(complain("--seconds is more than 0 and at most 3600"));
         }
         if let Some(path) = &self.plot {
-            titin_draw::check_ending(path).map_err(|error| complain(&error.to_string()))?;
+            titin_draw::check_ending(path).map_err(complain)?;
         }
         match &self.listen {
             None => Ok(Medium::ALL.map(BenchPeer::Here).into()),
             Some(address) => {
-                let own = own_address(address).map_err(|error| complain(&error.to_string()))?;
+                let own = own_address(address).map_err(complain)?;
                 Ok(vec![BenchPeer::Elsewhere(own)])
             }
         }
@@ -159,21 +159,18 @@ impl Bench {
     fn tell(&self, found: &BenchResults) -> Result<(), ExitCode> {
         if let Some(path) = &self.plot {
             let picture = draw_latencies(&found.host, &found.media);
-            titin_draw::write(path, &picture).map_err(|error| complain(&error.to_string()))?;
+            titin_draw::write(path, &picture).map_err(complain)?;
         }
-        if self.json {
-            let text = serde_json::to_string_pretty(found).map_err(|error| {
-                complain(&format!("the figures cannot be written as JSON: {error}"))
-            })?;
-            return print(&(text + "\n"));
-        }
-        print(&text(found, terminal::width()))
+        print(&match self.json {
+            true => terminal::json(found, "the figures")?,
+            false => text(found, terminal::width()),
+        })
     }
 }
 
 impl EchoCommand {
     pub(crate) fn run(&self) -> ExitCode {
-        join(Options::default()).map_or_else(|error| complain(&error.text), |()| ExitCode::SUCCESS)
+        join(Options::default()).map_or_else(complain, |()| ExitCode::SUCCESS)
     }
 }
 
@@ -191,10 +188,10 @@ fn connect(address: &str) -> ExitCode {
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
     {
-        return complain(&format!("--connect {address} is no HOST:PORT: {lines}"));
+        return complain(format!("--connect {address} is no HOST:PORT: {lines}"));
     }
     if std::env::var_os("TITIN_SECRET").is_none() {
-        return complain(&format!(
+        return complain(format!(
             "TITIN_SECRET is not set, which lets this host in: {lines}"
         ));
     }
@@ -203,7 +200,7 @@ fn connect(address: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let why = why_not_joined(error.text, lines);
-            complain(&format!("{address} cannot be measured: {why}"))
+            complain(format!("{address} cannot be measured: {why}"))
         }
     }
 }

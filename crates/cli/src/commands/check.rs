@@ -13,9 +13,7 @@ use titin_manager::preflight::{find_executables_without_python, programs_that_ca
 use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartPolicy};
 
 use crate::sources::Sources;
-use crate::terminal::{
-    self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, complain, harmless, print,
-};
+use crate::terminal::{self, BOLD, ERROR, FAINT, GOOD, PLACE, REFUSED, WARNING, harmless, print};
 
 /// Finds the mistakes in a description: names, ports, types, settings, time scales, deadlock
 #[derive(Args)]
@@ -36,32 +34,22 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self) -> ExitCode {
-        let start = if self.by_hand {
-            StartPolicy::ByHand
-        } else {
-            StartPolicy::Programs
+        let start = match self.by_hand {
+            true => StartPolicy::ByHand,
+            false => StartPolicy::Programs,
         };
         let (report, network) = match self.sources.load(start, self.strict) {
             Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
             Err(report) => (report, None),
         };
-        let told = if self.json {
-            match serde_json::to_string_pretty(&report) {
-                Ok(text) => text + "\n",
-                Err(error) => {
-                    return complain(&format!("the problems cannot be written as JSON: {error}"));
-                }
-            }
-        } else {
-            text(&report, network.as_ref(), terminal::width())
+        let text = match self.json {
+            true => terminal::json(&report, "the problems"),
+            false => Ok(text(&report, network.as_ref(), terminal::width())),
         };
-        if let Err(code) = print(&told) {
-            return code;
-        }
-        if report.is_ok() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(REFUSED)
+        match text.and_then(|text| print(&text)) {
+            Err(code) => code,
+            Ok(()) if report.is_ok() => ExitCode::SUCCESS,
+            Ok(()) => ExitCode::from(REFUSED),
         }
     }
 }
@@ -73,22 +61,10 @@ fn network(
     by_hand: bool,
 ) -> (ProblemReport, Option<Network>) {
     let mut made = description.network(model);
-    if let Ok(network) = made.as_mut()
+    if let Ok(network) = &mut made
         && !by_hand
     {
-        let titin = std::env::current_exe().unwrap_or_default();
-        find_executables_without_python(
-            network,
-            &folders(&description),
-            &Choices::default(),
-            &environment(),
-            &titin,
-        );
-        for (program, why) in
-            programs_that_cannot_start(network, &folders(&description), &environment(), &titin)
-        {
-            description.warn_not_here(&program, why.to_string());
-        }
+        check_programs(&mut description, network);
     }
     let mut report = description.warnings;
     match made {
@@ -98,6 +74,16 @@ fn network(
             report.left_out += more.left_out;
             (report, None)
         }
+    }
+}
+
+/// Warns of programs that cannot be started on this host.
+fn check_programs(description: &mut Description, network: &mut Network) {
+    let titin = std::env::current_exe().unwrap_or_default();
+    let (folders, env) = (folders(description), environment());
+    find_executables_without_python(network, &folders, &Choices::default(), &env, &titin);
+    for (program, why) in programs_that_cannot_start(network, &folders, &env, &titin) {
+        description.warn_not_here(&program, why.to_string());
     }
 }
 
@@ -158,13 +144,7 @@ fn size(network: &Network) -> String {
 }
 
 fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, width: usize) {
-    if let Some(file) = &problem.file {
-        let _ = write!(out, "{PLACE}{}", harmless(file));
-        if let Some(line) = problem.line {
-            let _ = write!(out, ":{line}:{}", problem.column.unwrap_or(1));
-        }
-        let _ = write!(out, "{PLACE:#}: ");
-    }
+    write_place(out, problem);
     let (style, word) = match problem.severity {
         Severity::Error => (ERROR, "error"),
         Severity::Warning => (WARNING, "warning"),
@@ -179,6 +159,17 @@ fn write_problem(out: &mut String, problem: &Problem, sources: &mut Excerpts, wi
     }
     for line in harmless(problem.hint.as_deref().unwrap_or_default()).lines() {
         let _ = writeln!(out, "  {PLACE}{line}{PLACE:#}");
+    }
+}
+
+/// Writes file, line and column of a problem.
+fn write_place(out: &mut String, problem: &Problem) {
+    if let Some(file) = &problem.file {
+        let _ = write!(out, "{PLACE}{}", harmless(file));
+        if let Some(line) = problem.line {
+            let _ = write!(out, ":{line}:{}", problem.column.unwrap_or(1));
+        }
+        let _ = write!(out, "{PLACE:#}: ");
     }
 }
 

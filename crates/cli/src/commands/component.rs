@@ -22,7 +22,7 @@ impl ComponentCommand {
     pub(crate) fn run(self) -> ExitCode {
         match titin_components::run(&self.name, &self.folders) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 }

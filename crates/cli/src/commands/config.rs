@@ -74,7 +74,7 @@ impl Config {
     pub(crate) fn run(&self) -> ExitCode {
         match prefix() {
             Ok(prefix) => answer(&(self.answer(&prefix) + "\n")),
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 

@@ -32,7 +32,7 @@ impl GuardCommand {
         };
         match guard::serve(connection, meeting_place, scratch.first().copied()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&format!("the guard cannot work: {error}")),
+            Err(error) => complain(format!("the guard cannot work: {error}")),
         }
     }
 }

@@ -39,12 +39,12 @@ impl Host {
             }
             Language::C => match prefix() {
                 Ok(prefix) => Command::new(prefix.join("lib/titin-host")),
-                Err(error) => return complain(&error.to_string()),
+                Err(error) => return complain(error),
             },
         };
         // The guard watches this process, so the program must replace this process.
         let error = command.arg(&self.file).exec();
-        complain(&format!(
+        complain(format!(
             "cannot start {}: {error}",
             command.get_program().display()
         ))

@@ -29,8 +29,8 @@ pub(crate) struct Plot {
     /// Draw the map of scales: time against space, from `titin: scales`
     #[arg(long)]
     scales: bool,
-    /// Draw who sends which part of a field to whom: FILE is a run directory, or a file with two
-    /// sides in YAML, or the YAML itself, as
+    /// Draw which rank sends which part of a field to which rank: FILE is a run directory, or a
+    /// file with two sides in YAML, or the YAML itself, as
     /// 'from: {shape: [8, 12], grid: [4, 1]}' 'to: {grid: [2, 2]}'
     #[arg(long, conflicts_with_all = ["scales", "model"])]
     schedule: bool,
@@ -84,7 +84,7 @@ impl Plot {
                 warn(&check::text(&report, None, terminal::width()));
                 ExitCode::from(REFUSED)
             }
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 
@@ -100,7 +100,7 @@ impl Plot {
         };
         match ending.and_then(|()| titin_draw::write(path, picture)) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 

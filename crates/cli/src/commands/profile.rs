@@ -42,7 +42,7 @@ impl ProfileOf {
         match self.work() {
             Ok(None) => ExitCode::SUCCESS,
             Ok(Some(text)) => answer(&text),
-            Err(error) => complain(&error.to_string()),
+            Err(error) => complain(error),
         }
     }
 

@@ -207,7 +207,7 @@ impl CommonOptions {
             other if self.json => refused(&serde_json::json!({
                 "problems": [{"severity": "error", "what": other.to_string()}],
             })),
-            other => complain(&other.to_string()),
+            other => complain(other),
         }
     }
 
@@ -217,13 +217,8 @@ impl CommonOptions {
             warn(&format!("\n{}", report.page(colour)));
         }
         if self.json {
-            let text = match serde_json::to_string_pretty(ending) {
-                Ok(text) => text + "\n",
-                Err(error) => {
-                    return complain(&format!("the end cannot be written as JSON: {error}"));
-                }
-            };
-            if let Err(code) = print(&text) {
+            let printed = terminal::json(ending, "the end").and_then(|text| print(&text));
+            if let Err(code) = printed {
                 return code;
             }
         } else if ending.outcome == "done" {
@@ -255,7 +250,7 @@ fn refused(why: &impl serde::Serialize) -> ExitCode {
         Ok(text) => print(&(text + "\n"))
             .err()
             .unwrap_or(ExitCode::from(terminal::REFUSED)),
-        Err(error) => complain(&format!("the problems cannot be written as JSON: {error}")),
+        Err(error) => complain(format!("the problems cannot be written as JSON: {error}")),
     }
 }
 

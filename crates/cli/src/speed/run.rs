@@ -109,24 +109,18 @@ fn told(
     ending: &RunEnd,
     found: Result<Vec<MessageTime>, titin_runtime::Error>,
 ) -> Result<MediumSpeed, BenchError> {
-    match found {
-        Ok(sizes) if ending.outcome == "done" => Ok(MediumSpeed::new(peer.medium(), sizes, SMALL)),
-        _ if ending
-            .report
-            .as_ref()
-            .is_some_and(|report| report.page(false).contains(BENCH_ERROR)) =>
-        {
-            Err(BenchError::Failed(found.err().map_or_else(
-                || "it was interrupted".into(),
-                |error| error.text,
-            )))
+    let report = ending.report.as_ref();
+    let is_own_fault = report.is_some_and(|report| report.page(false).contains(BENCH_ERROR));
+    Err(match found {
+        Ok(sizes) if ending.outcome == "done" => {
+            return Ok(MediumSpeed::new(peer.medium(), sizes, SMALL));
         }
-        _ if ending.outcome == "interrupted" => Err(BenchError::Interrupted),
-        Err(error) if ending.report.is_none() => Err(BenchError::Failed(error.text)),
-        _ => Err(BenchError::Failed(
-            ending.report.as_ref().map_or_else(String::new, why),
-        )),
-    }
+        Ok(_) if is_own_fault => BenchError::Failed("it was interrupted".into()),
+        Err(error) if is_own_fault => BenchError::Failed(error.text),
+        _ if ending.outcome == "interrupted" => BenchError::Interrupted,
+        Err(error) if report.is_none() => BenchError::Failed(error.text),
+        _ => BenchError::Failed(report.map_or_else(String::new, why)),
+    })
 }
 
 /// Why the run has failed. A run's report names files; `why` names no files, since the files go
@@ -147,10 +141,7 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
     let titin = std::env::current_exe().map_err(|error| {
         BenchError::Failed(format!("cannot find this command's own file: {error}"))
     })?;
-    let file = folder.join("bench.ymmsl");
-    fs::create_dir(folder)
-        .and_then(|()| fs::write(&file, description(peer.medium(), &titin)))
-        .map_err(|error| BenchError::Failed(format!("cannot write {}: {error}", file.display())))?;
+    let file = write_description(peer.medium(), &titin, folder)?;
     let choices = choices(peer);
     let description = load_description(file, &choices)?;
     let network = description.network(None).map_err(failed)?;
@@ -171,6 +162,19 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
         scratch: folder.parent().map(Path::to_owned),
     };
     Session::open(setup).map_err(failed)
+}
+
+/// Makes the folder of a run, with the run's description in it.
+fn write_description(medium: Medium, titin: &Path, folder: &Path) -> Result<PathBuf, BenchError> {
+    let file = folder.join("bench.ymmsl");
+    let made = fs::create_dir(folder);
+    match made.and_then(|()| fs::write(&file, description(medium, titin))) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let text = format!("cannot write {}: {error}", file.display());
+            Err(BenchError::Failed(text))
+        }
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> BenchError {

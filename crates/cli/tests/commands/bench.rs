@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::titin;
 
-/// A child that is ended with the test, should that fail.
+/// A child process, which is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {
@@ -17,7 +17,7 @@ impl Drop for Running {
     }
 }
 
-/// `titin bench`, with all that it makes for itself in this folder.
+/// `titin bench`, which makes its temporary files in this folder.
 fn bench(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_titin"));
     command
@@ -35,7 +35,8 @@ fn bench(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// One that listens, the address to connect to, and the secret.
+/// Starts a listening `titin bench`. Returns the process, the address to connect to, and the
+/// secret.
 fn listening(folder: &Path, arguments: &[&str]) -> (Running, String, String) {
     listening_for("0.05", folder, arguments)
 }
@@ -67,7 +68,7 @@ fn listening_for(seconds: &str, folder: &Path, arguments: &[&str]) -> (Running, 
     )
 }
 
-/// Measures from the second host, until the first host has all.
+/// Runs the second host of a measurement, until the first host has all results.
 fn connect(folder: &Path, address: &str, secret: &str) {
     let mut second = bench(folder, &["--connect", address]);
     let second = second.env("TITIN_SECRET", secret).output().unwrap();
@@ -75,7 +76,7 @@ fn connect(folder: &Path, address: &str, secret: &str) {
     assert!(second.status.success(), "{text}");
 }
 
-/// What a process says until its end.
+/// Returns the text that a process writes until its end.
 fn rest_of(stream: Option<impl Read>) -> String {
     let mut text = String::new();
     stream.unwrap().read_to_string(&mut text).unwrap();
@@ -160,7 +161,8 @@ fn two_hosts_are_measured_with_the_secret_that_is_printed() {
 fn the_wait_for_the_other_host_is_no_message() {
     let folder = tempfile::tempdir().unwrap();
     let (mut first, address, secret) = listening_for("1", folder.path(), &["--json"]);
-    // Spread over the first fifty messages, there and back, that would be 10 ms for each.
+    // A wait of 1 s, spread over the first fifty messages there and back, would be 10 ms for each
+    // message.
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
         assert!(first.0.try_wait().unwrap().is_none());
@@ -255,7 +257,7 @@ fn who_does_not_know_the_secret_is_not_let_in() {
         assert_eq!(done.status.code(), Some(2), "{text}");
         assert!(text.contains(wanted) && !text.contains("MANAGER"), "{text}");
     }
-    // It goes on waiting, until the user has enough.
+    // The first host goes on waiting until the user interrupts.
     assert!(first.0.try_wait().unwrap().is_none());
     let pid = rustix::process::Pid::from_child(&first.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -332,7 +334,7 @@ fn one_that_is_killed_leaves_nothing() {
     assert!(!is_empty(folder.path()));
     running.0.kill().unwrap();
     running.0.wait().unwrap();
-    // The guard of its run does that.
+    // The guard of the run removes the files.
     while !is_empty(folder.path()) {
         std::thread::yield_now();
     }
@@ -369,7 +371,8 @@ fn what_one_has_left_goes_with_the_next() {
 fn a_run_that_cannot_be_made_is_an_error() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = tempfile::tempdir().unwrap();
-    // The other side would have to be started under a name that no description can hold.
+    // The path of the program is not text, so no description can name the program of the other
+    // side.
     let command = folder
         .path()
         .join(std::ffi::OsStr::from_bytes(b"titin-\xff"));

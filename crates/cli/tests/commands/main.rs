@@ -1,4 +1,4 @@
-//! The `titin` command as a user meets it: words in, text and an exit code out.
+//! The `titin` command as a user sees it: arguments in, text and an exit code out.
 
 mod bench;
 mod check;
@@ -9,12 +9,12 @@ mod schedule;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The repository.
+/// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a command did.
+/// The output and the exit code of a command.
 struct Done {
     code: Option<i32>,
     out: String,

@@ -2,12 +2,12 @@ use std::path::Path;
 
 use crate::{folder, root, titin};
 
-/// What stands in a group of an SVG text that has one element a line, as ours has.
+/// An element within a group of an SVG text. The SVG texts of titin have one element a line.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) element: String,
     pub(crate) class: String,
-    /// The `data-name` of the groups around, outermost first.
+    /// The `data-name` of the groups around the element, the outermost group first.
     within: Vec<String>,
     pub(crate) line: String,
     pub(crate) text: String,
@@ -20,7 +20,7 @@ impl Shape {
             .unwrap_or_else(|| panic!("{name} of {}", self.line))
     }
 
-    /// Left, top, right, bottom.
+    /// The left, top, right, and bottom edge.
     pub(crate) fn area(&self) -> [f64; 4] {
         let (x, y) = (self.number("x"), self.number("y"));
         [x, y, x + self.number("width"), y + self.number("height")]
@@ -77,7 +77,7 @@ fn apart(a: [f64; 4], b: [f64; 4]) -> bool {
     a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1]
 }
 
-/// Draws files of a directory, and looks for boxes, tags and names that lie on each other.
+/// Draws files of a directory, and checks that no boxes, tags, or names overlap.
 pub(crate) fn plot(directory: &Path, arguments: &[&str]) -> String {
     let done = titin(directory, &[&["plot"], arguments].concat());
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
@@ -128,7 +128,7 @@ pub(crate) fn plot(directory: &Path, arguments: &[&str]) -> String {
     svg
 }
 
-/// Where a text is, if its letters have the usual width.
+/// Returns the area of a text, if its letters have the usual width.
 fn text_area(shape: &Shape) -> [f64; 4] {
     let size = match shape.class.as_str() {
         "title" => 16.0,

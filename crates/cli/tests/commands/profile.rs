@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::titin;
 
-/// The tables of MUSCLE3's format 1.1, as its own writer makes them, and two instances that exchange a message.
+/// The tables of MUSCLE3's format 1.1, as MUSCLE3 writes them, with two instances that exchange a
+/// message.
 const MUSCLE3: &str = "
 CREATE TABLE muscle3_format (major_version INTEGER NOT NULL, minor_version INTEGER NOT NULL);
 INSERT INTO muscle3_format VALUES (1, 1);
@@ -32,7 +33,8 @@ INSERT INTO events VALUES
     (2, 7, 2750000000, 3000000000, 'in', 1, NULL, NULL, 0, 800, 0.0);
 ";
 
-/// What titin adds: totals, conduits and regions of a run with two instances; rows that link a message's ends, if traced.
+/// The tables that titin adds: totals, conduits, and regions of a run with two instances. A traced
+/// run also has rows that link the two ends of a message.
 const TITIN: &str = "
 ALTER TABLE events ADD COLUMN conduit_oid INTEGER;
 DELETE FROM events;
@@ -65,7 +67,7 @@ INSERT INTO events VALUES
 INSERT INTO port_operators VALUES (4, 'O_F');
 ";
 
-/// A run directory whose profile is made by these statements.
+/// Makes a run directory. These statements make the profile.
 fn run_directory(statements: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
@@ -81,7 +83,7 @@ fn profile(folder: &Path, arguments: &[&str]) -> String {
     done.out
 }
 
-/// The words of the line that begins with this one.
+/// Returns the words of the line that begins with this word.
 fn line<'a>(text: &'a str, name: &str) -> &'a str {
     text.lines()
         .find(|line| line.starts_with(name))
@@ -132,7 +134,7 @@ fn the_same_figures_are_there_for_machines() {
         (&"macro".into(), &3.0.into(), &0.5.into())
     );
     assert_eq!(own["cores"], serde_json::json!([2, 3]));
-    // An estimate that cannot be is cut to what is left.
+    // An estimate that exceeds the remaining time is cut to the remaining time.
     assert_eq!(
         (
             &json["instances"][1]["sending"],
@@ -196,7 +198,7 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
     );
 }
 
-/// The events of the timeline that was written to `out.json`.
+/// Returns the events of the timeline in `out.json`.
 fn trace_events(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("out.json")).unwrap();
     let timeline: Value = serde_json::from_str(&text).unwrap();
@@ -266,7 +268,7 @@ fn a_timeline_links_the_send_and_the_receive_of_a_message() {
             .any(|slice| slice["name"] == "solve" && slice["cat"] == "region")
     );
 
-    // The message that was received has an arrow; the one that was not has none.
+    // The received message has an arrow. The message that was not received has no arrow.
     let (starts, ends) = (find("s"), find("f"));
     assert_eq!((starts.len(), ends.len()), (1, 1));
     assert_eq!(starts[0]["id"], ends[0]["id"]);
@@ -311,7 +313,7 @@ fn a_timeline_says_from_where_on_nothing_is_known_of_an_instance_that_was_killed
         .fold(0.0, f64::max);
     assert_eq!(marks.len(), 2, "{marks:?}");
     assert_eq!(marks[0]["tid"], 2);
-    // A row that takes no time is drawn as one of a nanosecond.
+    // A row without a duration is drawn with a duration of one nanosecond.
     assert!(
         (marks[0]["ts"].as_f64().unwrap() - last).abs() <= 0.0011,
         "{marks:?} {last}"
@@ -338,7 +340,7 @@ fn picture(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("out.svg")).unwrap()
 }
 
-/// Class and width of each bar of an instance.
+/// Returns the class and the width of each bar of an instance.
 fn stretches(svg: &str, instance: &str) -> Vec<(String, i32)> {
     let from = svg
         .find(&format!("data-name=\"{instance}\""))
@@ -398,7 +400,7 @@ fn a_profile_of_muscle3_is_read_too() {
         ["total", "waiting", "receiving", "sending", "compute"]
             .map(|key| json["instances"][i][key].as_f64().unwrap())
     };
-    // From being connected to shutting down.
+    // The total time of an instance lasts from its connection to its shutdown.
     for (i, expected) in [[3.9, 0.0, 0.0, 0.25, 3.65], [2.0, 1.5, 0.5, 0.0, 0.0]]
         .into_iter()
         .enumerate()
@@ -413,7 +415,7 @@ fn a_profile_of_muscle3_is_read_too() {
     let text = profile(folder.path(), &[]);
     assert!(text.lines().next().unwrap().ends_with("receive"), "{text}");
     profile(folder.path(), &["--timeline", "out.json"]);
-    // Its tables do not say where a message goes, so there are tracks and no arrows.
+    // The tables of MUSCLE3 do not say where a message goes, so there are tracks and no arrows.
     let events = trace_events(folder.path());
     let phases: Vec<&str> = events.iter().filter_map(|e| e["ph"].as_str()).collect();
     assert_eq!(phases.iter().filter(|phase| **phase == "X").count(), 7);
@@ -447,7 +449,7 @@ fn what_is_no_profile_is_refused_with_the_reason() {
     done.assert_err("format 9");
 }
 
-/// The picture of a run.
+/// Draws the picture of a run, and returns the path of the picture.
 fn plotted(folder: &Path, run: &str) -> PathBuf {
     let done = titin(folder, &["profile", run, "--plot", "traced.svg"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
@@ -461,7 +463,7 @@ fn actor() -> PathBuf {
         .join("actor")
 }
 
-/// A folder with a model of two that call each other.
+/// Makes a folder with a model of two components that call each other.
 fn folder_of_pair() -> tempfile::TempDir {
     let program = |role: &str| format!("{{executable: {}, args: [{role}]}}", actor().display());
     crate::folder(&format!(

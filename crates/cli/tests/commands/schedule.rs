@@ -33,7 +33,7 @@ fn refused(sides: &[&str]) -> String {
     done.err
 }
 
-/// What is drawn within groups of a side: `from`, `to`, or the table.
+/// Returns the part of the picture from `begin` to the next side or table.
 fn part<'a>(svg: &'a str, begin: &str) -> &'a str {
     let (_, rest) = svg
         .split_once(begin)
@@ -70,7 +70,7 @@ fn rows_to_columns_are_cut_into_pieces_in_the_colours_of_their_senders() {
         assert!(side.contains("<title>rank 3 to rank 2</title>"));
     }
     let all = shapes(&svg);
-    // The pieces of a side fill it.
+    // The pieces of a side fill the array.
     let array = of_class(&all, "array")[0].area();
     let area = |[left, top, right, bottom]: [f64; 4]| (right - left) * (bottom - top);
     let pieces: f64 = of_class(&all, "piece")[..12]
@@ -179,7 +179,7 @@ fn blocks_are_seen_from_in_front_from_above_and_from_the_right() {
     ]);
     let side = part(&svg, "<g class=\"side\" data-side=\"from\">");
     for rank in 0..8 {
-        // The last one behind at the bottom on the left is not seen.
+        // The block of rank 6, at the back, at the bottom, on the left, is hidden.
         let seen =
             side.contains(&format!("r{rank}\"")) && side.contains(&format!(">{rank}</text>"));
         assert_eq!(seen, rank != 6, "{rank} in {side}");
@@ -280,13 +280,13 @@ fn what_cannot_be_coupled_is_told_in_words() {
     );
 }
 
-/// Of the description: every fourth step of the sender, and half of the array.
+/// The pattern of a field: every fourth step of the sender, and half of the array.
 const PATTERN: &str = r#"{"mode": {"pull": {"versions": 3, "full": "evict"}},
     "sender": {"steps": {"from": 1, "until": 1000, "every": 4}, "region": [[0, 0], [8, 6]]},
     "receiver": {"steps": {"from": 1, "until": null, "every": 1}, "region": [[0, 6], [8, 12]]}}"#;
 
-/// A run with the same field between all `macro` and `micro` of an ensemble, and once on other ports, and one of which the sender is
-/// irregular.
+/// A run with three kinds of conduits with fields: the same field between each `macro` and `micro`
+/// of an ensemble, this field on other ports, and a field with an irregular sender.
 fn run() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
@@ -315,7 +315,7 @@ fn run() -> tempfile::TempDir {
         Side::new(Decomposition::regular(&[8, 12], &[2, 2], &spreads, Order::Fortran, 4).unwrap());
     let listed = Side::new(Decomposition::indices(&[8, 12], 3).unwrap());
     for (conduit, from) in [(0, &rows), (1, &rows), (2, &listed), (3, &rows)] {
-        // 12: float64, as on the wire.
+        // 12 is the number of float64 in messages.
         let pattern = (conduit != 2).then_some(PATTERN);
         let values = params![
             conduit,
@@ -416,7 +416,7 @@ fn the_schedules_in_the_docs_are_what_the_command_draws() {
     let mut drawn = 0;
     for command in commands {
         let (words, name) = command.rsplit_once(" -o ").unwrap();
-        // What stands in quotes is one word.
+        // A text in quotes is one word.
         let quoted = words.split('\'').enumerate();
         let words: Vec<&str> = quoted
             .flat_map(|(number, text)| {

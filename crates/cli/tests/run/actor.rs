@@ -1,7 +1,7 @@
 //! A program for the tests of `titin run`: one side of a coupled pair, and a way to fail.
 //!
-//! `actor ROLE [WHEN:WHAT]` with ROLE `macro` or `micro`; WHEN is `before`, `middle` or `after` the coupling, and WHAT
-//! one of the words in `misbehave`.
+//! `actor ROLE [WHEN:WHAT]` with ROLE `macro` or `micro`; WHEN is `before`, `middle` or `after` the
+//! coupling, and WHAT one of the words in the function `misbehave`.
 
 use std::process::{Command, exit};
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn play(role: &str, at: &dyn Fn(&str)) -> Result<()> {
                 instance.send(output, None, &Payload::nil(), message.timestamp, None, None)?;
             }
         }
-        // Waits before it has sent, which nobody should.
+        // Waits for an answer before it has sent, which is a mistake.
         "deaf" => {
             instance.skip_checks("to see what happens");
             while instance.reuse()? {
@@ -106,15 +106,15 @@ fn misbehave(what: &str) {
             signal("KILL");
             hang();
         }
-        // In its own code, as a solver is: it neither computes nor listens.
+        // Hangs in its own code, as a solver may: the program neither computes nor calls titin.
         "hang" => hang(),
-        // Until somebody makes a file in its work directory.
+        // Waits until a test makes the file `go` in the work directory.
         "wait" => {
             while !std::path::Path::new("go").exists() {
                 std::thread::park_timeout(Duration::from_millis(2));
             }
         }
-        // A child of its own session, which outlives it.
+        // Starts a child in a session of its own. The child outlives the program.
         "fork" => {
             let shell = "setsid sleep 1000 & echo $! > child.pid";
             let status = Command::new("sh")
@@ -123,7 +123,8 @@ fn misbehave(what: &str) {
                 .expect("a shell starts");
             assert!(status.success());
         }
-        // A child that begins another and ends, again and again, as daemons do; for a while only, lest tests leak.
+        // Starts a chain of processes, as daemons do: each process starts the next process and
+        // ends. The chain ends after a while, so that a failed test leaves no process.
         "chain" => {
             std::fs::write("chain.sh", "[ $1 -gt 0 ] && sh \"$0\" $(($1 - 1)) &\n")
                 .expect("a file");

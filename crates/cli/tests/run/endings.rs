@@ -1,4 +1,4 @@
-//! Runs that go well, and what they leave.
+//! Runs that end well, and the files that they leave.
 
 use crate::*;
 
@@ -172,7 +172,7 @@ fn what_begins_anew_and_ends_all_the_time_is_ended_too() {
     let stage = Stage::pair("macro, 'after:chain'", "micro", "");
     let done = finish(stage.start(&["run"]));
     assert_eq!(done.code(), Some(0), "{}", done.err);
-    // One look may miss it, as it may miss the one that is looked for here.
+    // One look at the processes may miss a link of the chain, so the test looks several times.
     (0..20).for_each(|_| stage.assert_nothing_left());
 }
 
@@ -196,7 +196,7 @@ fn a_run_that_is_stopped_for_a_while_goes_on_whole() {
     kill("TSTP", &run.pid());
     programs.iter().copied().for_each(stopped);
     stopped(&run.pid());
-    // Longer than anybody waits for a sign of life.
+    // Longer than titin waits for a sign of life.
     let begun = std::time::Instant::now();
     wait_until("time has passed", || {
         (begun.elapsed() > Duration::from_millis(1500)).then_some(())
@@ -223,7 +223,8 @@ fn what_begins_anew_and_ends_all_the_time_is_stopped_too() {
         told.contains("about to: wait").then_some(())
     });
     kill("TSTP", &run.pid());
-    // One look may miss one that is not stopped, as the guard's may. One that it has missed runs on to the chain's end.
+    // One look may miss a process that is not stopped, here and in the guard. The guard's look may
+    // miss a link of the chain, and then the chain runs to its end.
     let links = wait_until("all are stopped", || {
         (0..10).try_fold(0, |_, _| {
             let processes = stage.processes();
@@ -258,7 +259,7 @@ fn a_stopped_run_can_be_killed() {
 fn at_a_terminal_each_instance_has_a_line() {
     let more = "settings: {t_end: 6.0}\ntitin: {progress: {macro: t_end}}";
     let stage = Stage::pair("macro", "micro", more);
-    // `script` gives it a terminal, whose output comes to us.
+    // `script` gives titin a terminal, and passes the terminal's output on to the test.
     let titin = env!("CARGO_BIN_EXE_titin");
     let mut command = Command::new("script");
     command.args([
@@ -289,7 +290,8 @@ fn at_a_terminal_each_instance_has_a_line() {
 
 #[test]
 fn a_run_goes_well_where_its_process_group_is_out_of_sight() {
-    // As in a container that was entered: the group's leader has no number in here.
+    // In a container that was entered from outside, the leader of the process group has no process
+    // id.
     let Some(mut apart) = in_process_namespace(&["--mount-proc"]) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Runs that go wrong: what is said, and that nothing is left.
+//! Runs that fail: their reports, and that no process or file is left.
 
 use std::os::unix::process::CommandExt as _;
 
@@ -164,7 +164,7 @@ fn ctrl_c_ends_the_run_with_its_own_code() {
     }
 }
 
-/// What a user does who has no patience.
+/// Interrupts again and again until the run ends, as an impatient user does.
 fn interrupt_until_it_ends(mut child: Running) -> Done {
     wait_until("it has ended", || {
         kill("INT", &child.pid());
@@ -182,7 +182,7 @@ fn ctrl_c_twice_does_not_wait() {
     stage.assert_nothing_left();
 }
 
-/// More than is copied before somebody notices that it has begun.
+/// A file so large that the test notices the copy before the copy ends.
 const HUGE: u64 = 4 << 30;
 
 #[test]
@@ -353,7 +353,8 @@ fn a_run_that_cannot_begin_leaves_no_secret() {
 
 #[test]
 fn what_has_a_name_that_is_not_text_is_ended_too() {
-    // The system keeps 15 bytes of a name, here with half a letter at the end.
+    // The operating system keeps 15 bytes of a process name. Here the 15 bytes end in the middle of
+    // a letter.
     let script = "{script: \"cp $(command -v sleep) ./abcdefghijklmné; setsid ./abcdefghijklmné 1000 & \n exec true\"}";
     let stage = Stage::programs(script, script, "");
     let done = stage.run();
@@ -416,7 +417,7 @@ fn ctrl_c_at_the_very_beginning_leaves_nothing() {
         while !stage.run_dir().exists() {
             std::thread::yield_now();
         }
-        // As a terminal does: to all of its group.
+        // A terminal sends the signal to the whole process group.
         kill("INT", &format!("-{}", run.pid()));
         let done = finish(run);
         assert_eq!(done.code(), Some(130), "{}", done.err);
@@ -426,14 +427,15 @@ fn ctrl_c_at_the_very_beginning_leaves_nothing() {
 
 #[test]
 fn a_manager_killed_in_the_moment_in_which_there_is_a_secret_leaves_none() {
-    // Not every time is the moment hit.
+    // Not every try hits the moment, so the test tries several times.
     for _ in 0..8 {
         let stage = Stage::pair("macro", "micro", "");
         let running = stage.start(&["run"]);
         let files =
             ["connection.json.new", "connection.json"].map(|file| stage.run_dir().join(file));
         let is_there = || files.iter().any(|file| file.exists());
-        // Without a pause: what is to remove the file must be there before it.
+        // The loop makes no pause. The guard, which removes the file, must run before the file
+        // exists.
         let begun = std::time::Instant::now();
         while !is_there() {
             assert!(begun.elapsed() < WATCHDOG, "the run does not begin");

@@ -1,10 +1,11 @@
-//! Settings that MUSCLE3 has for how an instance behaves, and that titin acts on.
+//! Settings of MUSCLE3 that change how an instance behaves. titin obeys these settings too.
 
 use rusqlite::Connection;
 
 use super::Stage;
 
-/// The run's log, which instances have sent event rows, and which have counted their messages.
+/// Runs the pair. Returns the log of the run, the instances that have sent event rows, and the
+/// instances that have counted their messages.
 fn run(settings: &str, words: &[&str]) -> (String, [Vec<String>; 2]) {
     let stage = Stage::pair("macro", "micro", settings);
     let done = stage.run_with(words);

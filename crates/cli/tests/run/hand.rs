@@ -1,4 +1,4 @@
-//! Programs started by hand or hosted, strangers at the door, and the secret.
+//! Programs that are started by hand or hosted, strangers that connect, and the secret.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ impl Stage {
         Running(command.spawn().expect("the actor starts"))
     }
 
-    /// The run's connection file, once it is there.
+    /// Waits for the run's connection file, and returns its content.
     fn connection(&self) -> serde_json::Value {
         let path = self.run_dir().join("connection.json");
         wait_until("the connection file is there", || {
@@ -123,7 +123,8 @@ fn what_is_printed_can_be_pasted_and_files_are_staged_as_for_others() {
 
 #[test]
 fn one_of_them_is_started_by_hand_and_dies() {
-    // Also as on systems where the manager has to look whether a process is there (before Linux 5.3).
+    // Before Linux 5.3 the manager has to look whether a process lives. The second round plays such
+    // a system.
     for old_system in [false, true] {
         let stage = Stage::pair("macro, 'middle:hang'", "micro", "titin: {grace: 100 ms}");
         let mut command = stage.command(&["run", "--by-hand", "micro"]);
@@ -141,7 +142,8 @@ fn one_of_them_is_started_by_hand_and_dies() {
     }
 }
 
-// Silence of 2 s: a busy machine may keep a manager from its programs for some tenths of a second, which then give up.
+// The heartbeat is 2 s in these tests. With a shorter heartbeat programs might give up, because a
+// busy machine may keep the manager from running for some tenths of a second.
 
 #[test]
 fn a_silent_program_is_waited_for_while_its_process_is_seen_to_live() {
@@ -173,7 +175,8 @@ fn a_silent_program_that_cannot_be_seen_fails_the_run() {
         "micro",
         "titin: {heartbeat: 2 s, grace: 100 ms}",
     );
-    // In a process namespace of its own, as in a container or on another host, its number tells nothing.
+    // In another process namespace, as in a container or on another host, a process id tells
+    // nothing.
     let Some(mut apart) = in_process_namespace(&[]) else {
         return;
     };
@@ -213,7 +216,7 @@ fn a_run_is_reached_from_other_hosts_where_that_is_asked_for() {
         let loopback = addresses
             .iter()
             .all(|address| address.as_str().unwrap().starts_with("tcp:127."));
-        // A machine without a network has nothing else.
+        // A machine without a network has only loopback addresses.
         assert!(
             loopback != beyond || loopback && addresses.len() == 1,
             "{words:?}: {connection}"
@@ -283,7 +286,7 @@ fn hosted_instances_take_part_and_their_host_is_not_outlived() {
     assert_eq!(finish(run).code(), Some(0));
     stage.assert_nothing_left();
 
-    // The host is a shell, which begins a run and is killed.
+    // The host process is a shell, which starts a run and is killed.
     let stage = Stage::pair("macro", "micro", "");
     let titin = env!("CARGO_BIN_EXE_titin");
     let script = format!("{titin} run --hosted macro model.ymmsl --run-dir run & wait");
@@ -334,7 +337,7 @@ fn strangers_change_nothing() {
         let mut stranger = TcpStream::connect(&address).unwrap();
         let _ = stranger.write_all(garbage);
     }
-    // Somebody with a connection file of another run.
+    // A program with the connection file of another run.
     let mut connection = stage.connection();
     connection["secret"] = "00".repeat(32).into();
     connection.as_object_mut().unwrap().remove("run");

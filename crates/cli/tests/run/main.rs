@@ -1,4 +1,4 @@
-//! `titin run` with real programs that do as they should, and every other thing.
+//! `titin run` with real programs that behave well or badly.
 
 mod endings;
 mod faults;
@@ -14,13 +14,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// After this long a test hangs; what it started is killed, and it fails.
+/// The longest time of a test. After this time the test's processes are killed, and the test fails.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// Between two looks at something that will happen.
+/// The pause between two looks at something that will happen.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A folder with a model of two, run once.
+/// A folder with a model of two components, for one run.
 struct Stage {
     folder: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// How a run ended, and what it said.
+/// The exit status and the output of a run.
 struct Done {
     status: ExitStatus,
     out: String,
@@ -95,7 +95,7 @@ fn in_process_namespace(options: &[&str]) -> Option<Command> {
 }
 
 impl Stage {
-    /// The classic pair; each side is the actor with these words.
+    /// The classic pair. Each program is the actor with these arguments.
     fn pair(macro_words: &str, micro_words: &str, more: &str) -> Self {
         let program =
             |words: &str| format!("{{executable: {}, args: [{words}]}}", actor().display());
@@ -179,7 +179,7 @@ impl Stage {
         })
     }
 
-    /// Waits until every process of the run is gone, then looks at what is left of it on disk.
+    /// Waits until every process and the connection file of the run are gone.
     fn assert_nothing_left_soon(&self) {
         let gone =
             || self.processes().is_empty() && !self.run_dir().join("connection.json").exists();
@@ -187,7 +187,7 @@ impl Stage {
         self.assert_nothing_left();
     }
 
-    /// Nothing is left but the run directory.
+    /// Asserts that no process and no connection file of the run are left.
     fn assert_nothing_left(&self) {
         assert_eq!(self.processes(), Vec::<String>::new(), "processes are left");
         assert!(
@@ -196,7 +196,8 @@ impl Stage {
         );
     }
 
-    /// Processes that name this run in their environment, as programs do, or in their command, as the guard does.
+    /// Returns the processes of this run. Programs name the run in their environment, and the guard
+    /// names the run in its command line.
     fn processes(&self) -> Vec<String> {
         let own = format!("{}/connection.json", self.run_dir().display());
         let names_run = |pid: &OsString| {
@@ -262,7 +263,7 @@ fn finish(mut running: Running) -> Done {
     done
 }
 
-/// Looks until there is something to see.
+/// Calls `look` until `look` returns a value.
 fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = std::time::Instant::now();
     loop {

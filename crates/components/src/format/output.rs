@@ -73,13 +73,7 @@ impl Output {
         let file = match self.file.take() {
             Some(file) => file,
             None if !self.begun => {
-                let file = File::options()
-                    .read(true)
-                    .write(true)
-                    .create(true)
-                    .truncate(true)
-                    .open(&self.path);
-                let file = file.on_file(&self.path, "create")?;
+                let file = create(&self.path).on_file(&self.path, "create")?;
                 self.begun = true;
                 file
             }
@@ -94,18 +88,19 @@ impl Output {
     }
 }
 
+/// Creates a file, or empties a file that is there.
+fn create(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    options.open(path)
+}
+
 /// Writes a file that appears complete or not at all: the file is written under another name, and
 /// then renamed.
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<File> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begun = path.with_file_name(format!(".{name}.part"));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&begun);
-    let mut file = file.on_file(path, "create")?;
+    let mut file = create(&begun).on_file(path, "create")?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {
         let _ = std::fs::remove_file(&begun);

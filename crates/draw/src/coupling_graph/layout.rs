@@ -58,6 +58,14 @@ impl BoxSide {
             BoxSide::Right => BoxSide::Left,
         }
     }
+
+    /// The place of this side of a box.
+    pub(crate) fn edge(self, left: i32, width: i32) -> i32 {
+        match self {
+            BoxSide::Left => left,
+            BoxSide::Right => left + width,
+        }
+    }
 }
 
 /// The coordinates of a graph, in pixels from its upper left corner.
@@ -234,12 +242,13 @@ impl CoordinateAssignment<'_> {
         let mut outer = vec![(BoxSide::Left, 0); self.graph.outer.len()];
         for (item, kind) in self.layers.items.iter().enumerate() {
             let (left, top) = (coordinates.edges[item].0, coordinates.top(item));
+            let side = match left {
+                0 => BoxSide::Left,
+                _ => BoxSide::Right,
+            };
             match *kind {
                 ColumnItem::Box(number) => (boxes[number].x, boxes[number].y) = (left, top),
-                ColumnItem::Outer(port) if left == 0 => {
-                    outer[port] = (BoxSide::Left, top + PITCH / 2);
-                }
-                ColumnItem::Outer(port) => outer[port] = (BoxSide::Right, top + PITCH / 2),
+                ColumnItem::Outer(port) => outer[port] = (side, top + PITCH / 2),
                 ColumnItem::Lane(_) => {}
             }
         }
@@ -284,18 +293,11 @@ impl CoordinateAssignment<'_> {
     fn measure_box(&self, number: usize) -> BoxLayout {
         let component = &self.graph.boxes[number];
         let faces = &self.layers.faces[number];
-        let label = |side: usize| {
-            faces[side]
-                .iter()
-                .map(|port| text_width(&component.ports[*port].name, SMALL_TEXT, REGULAR))
-                .max()
-                .unwrap_or(0)
-        };
+        let labels = widest_name(component, &faces[0]) + widest_name(component, &faces[1]);
         let rows = faces[0].len().max(faces[1].len()) as i32;
-        let gap = if faces.iter().all(|face| !face.is_empty()) {
-            20
-        } else {
-            0
+        let gap = match faces.iter().all(|face| !face.is_empty()) {
+            true => 20,
+            false => 0,
         };
         let mut ports = vec![(BoxSide::Left, 0); component.ports.len()];
         for side in [BoxSide::Left, BoxSide::Right] {
@@ -303,12 +305,11 @@ impl CoordinateAssignment<'_> {
                 ports[*port] = (side, HEADER + PITCH / 2 + row as i32 * PITCH);
             }
         }
+        let width = header_width(component).max(labels + gap + 2 * INSET);
         BoxLayout {
             x: 0,
             y: 0,
-            width: header_width(component)
-                .max(label(0) + label(1) + gap + 2 * INSET)
-                .max(90),
+            width: width.max(90),
             height: HEADER + rows * PITCH,
             ports,
             inner: None,
@@ -428,30 +429,27 @@ impl CoordinateAssignment<'_> {
     fn channel(&self, nets: &[ChannelNet], coordinates: &ItemCoordinates, x: i32) -> Channel {
         let level = |end: &NetEnd| coordinates.level(end);
         let levels = |ends: &Vec<NetEnd>| ends.iter().map(level).collect();
-        let heights: Vec<EndHeights> = nets
-            .iter()
-            .map(|net| net.ends.each_ref().map(levels))
-            .collect();
-        let (trunks, tracks) = tracks::trunks(&heights);
-        let tags = |side: usize| {
-            let ends = nets
-                .iter()
-                .flat_map(|net| net.ends[side].iter().map(move |end| (net, end)));
-            ends.map(|(net, end)| tags_width(self.tags(net, end)))
-                .max()
-                .unwrap_or(0)
-        };
-        let (left, right) = (tags(0), tags(1));
-        let width = if nets.is_empty() {
-            PADDING
-        } else {
-            (2 * MARGIN + left + right + (tracks as i32 - 1).max(0) * TRACK).max(48)
+        let heights = nets.iter().map(|net| net.ends.each_ref().map(levels));
+        let (trunks, tracks) = tracks::trunks(&heights.collect::<Vec<EndHeights>>());
+        let (left, right) = (self.widest_tags(nets, 0), self.widest_tags(nets, 1));
+        let width = match nets {
+            [] => PADDING,
+            _ => (2 * MARGIN + left + right + (tracks as i32 - 1).max(0) * TRACK).max(48),
         };
         Channel {
             trunks,
             first_track: x + MARGIN + left,
             width,
         }
+    }
+
+    /// The room for the filters at one side of a channel.
+    fn widest_tags(&self, nets: &[ChannelNet], side: usize) -> i32 {
+        let ends = nets
+            .iter()
+            .flat_map(|net| net.ends[side].iter().map(move |end| (net, end)));
+        let widths = ends.map(|(net, end)| tags_width(self.tags(net, end)));
+        widths.max().unwrap_or(0)
     }
 
     fn draw_nets(&self, channels: &[Channel], coordinates: &ItemCoordinates) -> Vec<NetLines> {
@@ -516,24 +514,18 @@ impl NetLines {
     fn draw_trunk(&mut self, x: i32, ends: &[(i32, i32)]) {
         let low = ends.iter().map(|end| end.1).min().unwrap_or(0);
         let high = ends.iter().map(|end| end.1).max().unwrap_or(0);
-        let at = |y: i32| ends.iter().copied().filter(move |end| end.1 == y);
-        let (top, bottom): (Vec<_>, Vec<_>) = (at(low).collect(), at(high).collect());
-        let mut trunk = vec![(x, low), (x, high)];
-        if let [only] = top[..] {
-            trunk.insert(0, only);
-        }
-        if let [only] = bottom[..] {
-            trunk.push(only);
-        }
-        self.lines.push(trunk);
-        for end in ends {
-            let continues =
-                (end.1 == low && top.len() == 1) || (end.1 == high && bottom.len() == 1);
-            if !continues {
-                self.lines.push(vec![*end, (x, end.1)]);
-                if !self.forks.contains(&(x, end.1)) {
-                    self.forks.push((x, end.1));
-                }
+        let (top, bottom) = (only_end_at(low, ends), only_end_at(high, ends));
+        let corners = [(x, low), (x, high)].into_iter();
+        let trunk = top.into_iter().chain(corners).chain(bottom);
+        self.lines.push(trunk.collect());
+        // The trunk goes on to a single end at the top or at the bottom.
+        let others = ends
+            .iter()
+            .filter(|end| top != Some(**end) && bottom != Some(**end));
+        for end in others {
+            self.lines.push(vec![*end, (x, end.1)]);
+            if !self.forks.contains(&(x, end.1)) {
+                self.forks.push((x, end.1));
             }
         }
     }
@@ -624,6 +616,22 @@ pub(crate) fn pin_path(graph: &Graph, prefix: &str, pin: Pin) -> String {
 pub(crate) fn port_path(prefix: &str, port: &BoxPort) -> String {
     let dot = if prefix.is_empty() { "" } else { "." };
     format!("{prefix}{dot}{}", port.bare_name())
+}
+
+/// The width of the widest of some ports' names.
+fn widest_name(component: &ComponentBox, ports: &[usize]) -> i32 {
+    let names = ports.iter().map(|port| &component.ports[*port].name);
+    let widths = names.map(|name| text_width(name, SMALL_TEXT, REGULAR));
+    widths.max().unwrap_or(0)
+}
+
+/// The end at a height, if there is one alone.
+fn only_end_at(height: i32, ends: &[(i32, i32)]) -> Option<(i32, i32)> {
+    let mut there = ends.iter().filter(|end| end.1 == height);
+    match (there.next(), there.next()) {
+        (Some(only), None) => Some(*only),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

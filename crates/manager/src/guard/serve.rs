@@ -231,19 +231,7 @@ impl GuardProcess {
     /// Obeys an order. True after the last order.
     fn obey(&mut self, order: GuardOrder) -> bool {
         match order {
-            GuardOrder::Start { id, launch } => match self.start(&launch) {
-                Ok(pid) => {
-                    self.running.insert(pid, id);
-                    if self.paused.is_some() {
-                        process_tree::stop_descendants();
-                    }
-                    self.tell(&GuardReport::Started { id, pid });
-                }
-                Err(error) => self.tell(&GuardReport::NotStarted {
-                    id,
-                    why: error.to_string(),
-                }),
-            },
+            GuardOrder::Start { id, launch } => self.start_instance(id, &launch),
             GuardOrder::Signal { .. } => unreachable!("signals are sent together"),
             GuardOrder::Pause => {
                 let before = process_tree::stop_descendants();
@@ -257,6 +245,22 @@ impl GuardProcess {
             GuardOrder::Finish => return true,
         }
         false
+    }
+
+    fn start_instance(&mut self, id: u32, launch: &Launch) {
+        match self.start(launch) {
+            Ok(pid) => {
+                self.running.insert(pid, id);
+                if self.paused.is_some() {
+                    process_tree::stop_descendants();
+                }
+                self.tell(&GuardReport::Started { id, pid });
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.tell(&GuardReport::NotStarted { id, why });
+            }
+        }
     }
 
     /// Starts a program, and returns its process.

@@ -1,6 +1,6 @@
 //! The command of a program: the words, and the file to run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::HOSTING;
 use super::context::{LaunchContext, beside_description};
@@ -51,25 +51,31 @@ impl<'a> Invocation<'a> {
 
     /// The command without a launcher.
     fn own_command(&self) -> Result<Vec<String>, LaunchError> {
-        let titin = || self.context.titin.to_string_lossy().into_owned();
         match &self.program.command {
             PlannedCommand::Executable { path, args } => self.executable(path, args),
-            PlannedCommand::BuiltIn { name, folders } => {
-                let mut command = vec![titin(), "component".into(), name.clone()];
-                for folder in folders {
-                    command.push("--folder".into());
-                    command.push(folder.to_string_lossy().into_owned());
-                }
-                Ok(command)
-            }
+            PlannedCommand::BuiltIn { name, folders } => Ok(self.built_in(name, folders)),
             PlannedCommand::Host(hosting) => {
                 let language = if hosting.python { "python" } else { "c" };
                 let file = self.context.directory.join(HOSTING);
                 let file = file.to_string_lossy().into_owned();
-                Ok(vec![titin(), "host".into(), language.into(), file])
+                Ok(vec![self.titin(), "host".into(), language.into(), file])
             }
             PlannedCommand::Script(_) => Ok(Vec::new()),
         }
+    }
+
+    /// The command that runs a component of titin's.
+    fn built_in(&self, name: &str, folders: &[PathBuf]) -> Vec<String> {
+        let mut command = vec![self.titin(), "component".into(), name.to_owned()];
+        for folder in folders {
+            command.push("--folder".into());
+            command.push(folder.to_string_lossy().into_owned());
+        }
+        command
+    }
+
+    fn titin(&self) -> String {
+        self.context.titin.to_string_lossy().into_owned()
     }
 
     fn executable(&self, path: &str, args: &[String]) -> Result<Vec<String>, LaunchError> {

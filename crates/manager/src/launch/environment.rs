@@ -32,17 +32,19 @@ impl ProgramEnvironment {
         }
         env.activate(program, context)?;
         for (name, value) in &program.env {
-            match name.strip_prefix('+') {
-                Some(name) => {
-                    let before = env.get(name, context).unwrap_or_default().to_owned();
-                    env.set.insert(name.to_owned(), before + value);
-                }
-                None => {
-                    env.set.insert(name.clone(), value.clone());
-                }
-            }
+            env.add(name, value, context);
         }
         Ok(env)
+    }
+
+    /// Adds a variable of the description. A name that begins with a plus appends to the variable.
+    fn add(&mut self, name: &str, value: &str, context: &LaunchContext<'_>) {
+        let (name, before) = match name.strip_prefix('+') {
+            Some(name) => (name, self.get(name, context).unwrap_or_default()),
+            None => (name, ""),
+        };
+        let value = format!("{before}{value}");
+        self.set.insert(name.to_owned(), value);
     }
 
     /// A variable in the program's environment.

@@ -192,31 +192,30 @@ impl<'h> FunctionSearch<'h> {
 
     /// The bytes of a library; empty if only the loader knows the library's place.
     fn read_library(&self, library: &str) -> Result<Vec<u8>, FunctionError> {
-        let name = library.to_owned();
         let path = Path::new(library);
         if path.is_relative() {
-            let folders = self.hosting.folders.iter();
-            let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
-            let folders = folders.join(", ");
-            return match library.contains('/') {
-                true => Err(FunctionError::NotInFolders {
-                    library: name,
-                    folders,
-                }),
-                false if self.is_known_to_loader(library) => Ok(Vec::new()),
-                false => Err(FunctionError::Nowhere {
-                    library: name,
-                    folders,
-                }),
-            };
+            return self.check_relative(library).map(|()| Vec::new());
         }
         match std::fs::read(path) {
             Ok(bytes) if bytes.starts_with(b"\x7fELF") => Ok(bytes),
-            Ok(_) => Err(FunctionError::NoLibrary(name)),
+            Ok(_) => Err(FunctionError::NoLibrary(library.to_owned())),
             Err(error) => Err(FunctionError::Unreadable {
-                library: name,
+                library: library.to_owned(),
                 error: error.to_string(),
             }),
+        }
+    }
+
+    /// Fails for a library with a relative name, which is in no folder of the description, unless
+    /// the loader finds the library.
+    fn check_relative(&self, library: &str) -> Result<(), FunctionError> {
+        let folders = self.hosting.folders.iter();
+        let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
+        let (library, folders) = (library.to_owned(), folders.join(", "));
+        match library.contains('/') {
+            true => Err(FunctionError::NotInFolders { library, folders }),
+            false if self.is_known_to_loader(&library) => Ok(()),
+            false => Err(FunctionError::Nowhere { library, folders }),
         }
     }
 

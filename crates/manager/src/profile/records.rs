@@ -139,7 +139,7 @@ pub struct TraceEvent {
     pub instance: i64,
     /// The current activity.
     pub class: EventClass,
-    /// `SEND` and the like, or the name of a region.
+    /// The kind of the event, such as `SEND`, or the name of a region.
     pub kind: String,
     /// The beginning, in nanoseconds since the Unix epoch.
     pub start: i64,

@@ -371,6 +371,14 @@ fn write_summary(
     for (conduit, (times, messages)) in &summary.raised {
         raise.execute(params![signed(*messages), signed(*times), conduit.0])?;
     }
+    write_fields(transaction, plan, summary)
+}
+
+fn write_fields(
+    transaction: &Transaction<'_>,
+    plan: &Plan,
+    summary: &Summary,
+) -> rusqlite::Result<()> {
     let mut field = transaction.prepare("INSERT INTO fields VALUES (?, ?, ?, ?, ?)")?;
     for (conduit, [sender, receiver]) in &summary.fields {
         let Some(planned) = plan.conduit(*conduit) else {
@@ -378,13 +386,8 @@ fn write_summary(
         };
         let pattern = planned.pattern.as_ref();
         let pattern = pattern.and_then(|pattern| serde_json::to_string(pattern).ok());
-        field.execute(params![
-            conduit.0,
-            sender.side,
-            receiver.side,
-            sender.dtypes,
-            pattern
-        ])?;
+        let (from, to, types) = (&sender.side, &receiver.side, &sender.dtypes);
+        field.execute(params![conduit.0, from, to, types, pattern])?;
     }
     Ok(())
 }
@@ -437,11 +440,7 @@ fn operator_number(key: &str) -> Option<i64> {
 /// Writes the instances and the conduits of a run.
 fn write_plan(database: &mut Connection, plan: &Plan) -> rusqlite::Result<()> {
     let transaction = database.transaction()?;
-    let mut insert = transaction.prepare("INSERT INTO instances VALUES (?, ?)")?;
-    for id in plan.instances.ids() {
-        insert.execute(params![oid(id), plan.instances[id].name])?;
-    }
-    drop(insert);
+    write_instances(&transaction, plan)?;
     let mut insert =
         transaction.prepare("INSERT INTO conduits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)")?;
     for (conduit, planned) in plan.numbered() {
@@ -459,6 +458,14 @@ fn write_plan(database: &mut Connection, plan: &Plan) -> rusqlite::Result<()> {
     }
     drop(insert);
     transaction.commit()
+}
+
+fn write_instances(transaction: &Transaction<'_>, plan: &Plan) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare("INSERT INTO instances VALUES (?, ?)")?;
+    for id in plan.instances.ids() {
+        insert.execute(params![oid(id), plan.instances[id].name])?;
+    }
+    Ok(())
 }
 
 fn create(path: &Path) -> rusqlite::Result<Connection> {

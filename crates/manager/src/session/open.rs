@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use titin_os::host;
-use titin_transport::{Handler, Link, Lost, Medium, Reactor};
+use titin_transport::{Handler, Link, LinkError, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
@@ -332,7 +332,7 @@ impl Handler for ControlHandler {
         });
     }
 
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         let event = RunEvent::LinkLost(link.id(), why.to_string());
         let _ = self.0.send(SessionEvent::Run(event));
     }

@@ -19,8 +19,7 @@ impl Manager {
 
     /// Sends a heartbeat to every program, and looks for silent programs.
     pub(super) fn exchange_heartbeats(&mut self) {
-        let links: Vec<LinkId> = self.links.keys().copied().collect();
-        for link in links {
+        for link in self.all_links() {
             self.tell(link, ToProgram::Heartbeat {});
             if let Some(silence) = self.silence_over_limit(link) {
                 self.link_silent(link, silence);

@@ -179,7 +179,7 @@ pub(super) enum InstanceProcess {
     Ended(Exit),
     /// The process was not started, and will not be started.
     Never,
-    /// The process was started, but nobody will report the end.
+    /// The process was started, but its end will not be reported.
     Unknown,
 }
 

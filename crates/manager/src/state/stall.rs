@@ -180,18 +180,23 @@ impl Manager {
         self.log(Level::Warning, None, text);
     }
 
+    /// The waits of instances, and the polls of instances without a later wait.
+    fn waits_and_polls(&self) -> impl Iterator<Item = (&InstanceId, &ReportedWait)> {
+        let waits = self.deadlock_search.graph();
+        waits.iter().chain(self.stall.current_polls(waits))
+    }
+
     /// The waits and polls that last.
     fn stalled_waits(&self) -> WaitGraph {
-        let waits = self.deadlock_search.graph();
-        let all = waits.iter().chain(self.stall.current_polls(waits));
-        let stalled = all.filter(|(_, wait)| is_stalled(wait, self.now));
+        let stalled = self
+            .waits_and_polls()
+            .filter(|(_, wait)| is_stalled(wait, self.now));
         stalled.map(|(id, wait)| (*id, wait.clone())).collect()
     }
 
     /// The waits and polls of instances, in words.
     pub(super) fn current_waits(&self) -> Vec<(InstanceId, String)> {
-        let waits = self.deadlock_search.graph();
-        let all = waits.iter().chain(self.stall.current_polls(waits));
+        let all = self.waits_and_polls();
         all.map(|(id, wait)| (*id, wait.to_string())).collect()
     }
 }

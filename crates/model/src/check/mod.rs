@@ -9,7 +9,7 @@ mod titin_section;
 
 use std::collections::HashSet;
 
-use crate::description::{Component, Description, Model, Ports};
+use crate::description::{Component, Description, Model, Ports, Program};
 use crate::flatten::flatten;
 use crate::merge;
 use crate::names::Name;
@@ -27,47 +27,12 @@ pub(crate) fn description(
 ) {
     paths::complete(description, options, problems);
     inherit_ports(description);
-    let models = description
-        .models
-        .keys()
-        .cloned()
-        .collect::<HashSet<Name>>();
-    for model in description.models.values_mut() {
-        // A model lists all of its ports, even if there are none.
-        let unsaid = |component: &Component| {
-            let by_model = component
-                .implementation
-                .as_ref()
-                .is_some_and(|name| models.contains(name));
-            component.ports.is_empty() && !component.lists_ports && !by_model
-        };
-        merge::guess_ports(model, unsaid, problems);
-    }
-
+    guess_ports(description, problems);
     for model in description.models.values() {
-        if description.programs.contains_key(&model.name) {
-            let why =
-                "there is a model of this name too; an implementation is found by its name alone";
-            let at = description.programs[&model.name].at;
-            problems.error(
-                at,
-                Code::Duplicate,
-                format!("program \"{}\" is not the only one", model.name),
-                why,
-            );
+        if let Some(program) = description.programs.get(&model.name) {
+            report_namesake(program, problems);
         }
-        let before = problems.errors();
-        model::check(model, problems);
-        // A conduit to an unknown port hides the rates of the model, and reports about rates would
-        // mislead.
-        if problems.errors() == before && !model.faulty {
-            timelines::check(
-                model,
-                &description.extras,
-                options.strict_timelines,
-                problems,
-            );
-        }
+        check_model(model, description, options, problems);
     }
     model::filters_exist(description, problems);
     let description = &*description;
@@ -77,24 +42,65 @@ pub(crate) fn description(
     };
     implementations::nested(description, root, problems);
     // Models that do not fit into each other make no network, but the other checks still run.
-    let Some(network) = flatten(description, root, problems) else {
-        return;
+    if let Some(network) = flatten(description, root, problems) {
+        check_network(description, root, &network, options, problems);
+    }
+}
+
+/// Gives each component without listed ports the ports that its conduits need.
+fn guess_ports(description: &mut Description, problems: &mut Problems) {
+    let models: HashSet<Name> = description.models.keys().cloned().collect();
+    // A model lists all of its ports, even if there are none.
+    let unsaid = |component: &Component| {
+        let implementation = component.implementation.as_ref();
+        let by_model = implementation.is_some_and(|name| models.contains(name));
+        component.ports.is_empty() && !component.lists_ports && !by_model
     };
-    implementations::check(description, &network, &options.start, problems);
-    implementations::hosts(description, &network, problems);
-    paths::resources(description, &network, problems);
+    for model in description.models.values_mut() {
+        merge::guess_ports(model, unsaid, problems);
+    }
+}
+
+fn report_namesake(program: &Program, problems: &mut Problems) {
+    let what = format!("program \"{}\" is not the only one", program.name);
+    let why = "there is a model of this name too; an implementation is found by its name alone";
+    problems.error(program.at, Code::Duplicate, what, why);
+}
+
+fn check_model(
+    model: &Model,
+    description: &Description,
+    options: &LoadOptions,
+    problems: &mut Problems,
+) {
+    let before = problems.errors();
+    model::check(model, problems);
+    // A conduit to an unknown port hides the rates of the model, and reports about rates would
+    // mislead.
+    if problems.errors() == before && !model.faulty {
+        let strict = options.strict_timelines;
+        timelines::check(model, &description.extras, strict, problems);
+    }
+}
+
+fn check_network(
+    description: &Description,
+    root: &Model,
+    network: &Network,
+    options: &LoadOptions,
+    problems: &mut Problems,
+) {
+    implementations::check(description, network, &options.start, problems);
+    implementations::hosts(description, network, problems);
+    paths::resources(description, network, problems);
     paths::resume(description, problems);
     checkpoints(description, problems);
-    for_any_model(
-        description,
-        (root, &network),
-        problems,
-        |(root, network), problems| {
-            settings::check(description, root, network, problems);
-            titin_section::check(description, network, problems);
-        },
-    );
-    conduits::check(&network, &options.start, problems);
+    let check_paths = |(root, network): (&Model, &Network), problems: &mut Problems| {
+        settings::check(description, root, network, problems);
+        titin_section::check(description, network, problems);
+    };
+    for_any_model(description, (root, network), problems, check_paths);
+    conduits::check(network, &options.start, problems);
 }
 
 /// Checks paths of the network. A description may hold several models that can be run, and a path
@@ -168,39 +174,43 @@ fn checkpoints(description: &Description, problems: &mut Problems) {
 fn inherit_ports(description: &mut Description) {
     let mut found: Vec<(Name, Name, Ports)> = Vec::new();
     for model in description.models.values() {
-        for component in model
-            .components
-            .values()
-            .filter(|c| c.ports.values().all(|port| port.guessed))
-        {
-            let Some(name) = description.implementation(&[(&model.name, String::new())], component)
-            else {
-                continue;
-            };
-            let ports = match (description.programs.get(name), description.models.get(name)) {
-                (Some(program), _) => &program.ports,
-                (None, Some(model)) => &model.ports,
-                (None, None) => continue,
-            };
-            if ports.is_empty() {
-                continue;
+        for component in model.components.values() {
+            if let Some(ports) = inherited_ports(description, model, component) {
+                found.push((model.name.clone(), component.name.clone(), ports));
             }
-            let mut ports = ports.clone();
-            component.ports.iter().for_each(|(name, port)| {
-                ports.entry(name.clone()).or_insert_with(|| port.clone());
-            });
-            found.push((model.name.clone(), component.name.clone(), ports));
         }
     }
     for (model, component, ports) in found {
-        if let Some(component) = description
-            .models
-            .get_mut(&model)
-            .and_then(|m| m.components.get_mut(&component))
-        {
+        let model = description.models.get_mut(&model);
+        if let Some(component) = model.and_then(|model| model.components.get_mut(&component)) {
             component.ports = ports.into();
         }
     }
+}
+
+/// The ports of a component without listed ports, from the implementation of the component.
+fn inherited_ports(
+    description: &Description,
+    model: &Model,
+    component: &Component,
+) -> Option<Ports> {
+    if !component.ports.values().all(|port| port.guessed) {
+        return None;
+    }
+    let around = [(&model.name, String::new())];
+    let name = description.implementation(&around, component)?;
+    let listed = match description.programs.get(name) {
+        Some(program) => &program.ports,
+        None => &description.models.get(name)?.ports,
+    };
+    if listed.is_empty() {
+        return None;
+    }
+    let mut ports = listed.clone();
+    for (name, port) in component.ports.iter() {
+        ports.entry(name.clone()).or_insert_with(|| port.clone());
+    }
+    Some(ports)
 }
 
 /// The models around the components of `inner`, outermost first, each with the path from there.

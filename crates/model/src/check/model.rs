@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::description::{Conduit, Description, Model, PortReference, Ports, SETTINGS_IN};
+use crate::description::{Conduit, Description, Model, Port, PortReference, Ports, SETTINGS_IN};
 use crate::filter::{FILTER_NAMES, FilterKind};
+use crate::names::Name;
 use crate::operator::Operator;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing};
 
@@ -74,56 +75,60 @@ fn check_end(
     problems: &mut Problems,
 ) {
     let Some(name) = &end.component else {
-        // Inside the model, a port on which the model receives is a sending port.
-        let same_port = model
-            .components
-            .values()
-            .find(|c| c.ports.contains_key(&end.port));
-        let hint = same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port));
-        let owner = format!("model \"{}\"", model.name);
-        check_port(
-            ExpectedPort {
-                end,
-                sending,
-                operators: operators(!sending),
-                owner,
-                at,
-                hint,
-            },
-            &model.ports,
-            problems,
-        );
-        return;
+        return check_end_at_model(model, end, at, sending, problems);
     };
     let Some(component) = model.components.get(name) else {
-        let names = || model.components.keys().map(|n| n.as_str());
-        let hint =
-            did_you_mean(name, names()).or_else(|| Some(format!("there are {}", listing(names()))));
-        let why = format!(
-            "\"{end}\" is an end of a conduit of model \"{}\"",
-            model.name
-        );
-        problems.error_hint(
-            at,
-            Code::UnknownComponent,
-            format!("there is no component \"{name}\""),
-            why,
-            hint,
-        );
-        return;
+        return report_no_component(model, end, name, at, problems);
     };
     if sending || end.port != SETTINGS_IN {
-        let owner = format!("component \"{name}\"");
         let wanted = ExpectedPort {
             end,
             sending,
             operators: operators(sending),
-            owner,
+            owner: format!("component \"{name}\""),
             at,
             hint: None,
         };
-        check_port(wanted, &component.ports, problems);
+        wanted.check(&component.ports, problems);
     }
+}
+
+/// Checks an end at a port of the model itself. Inside the model, a port on which the model
+/// receives is a sending port.
+fn check_end_at_model(
+    model: &Model,
+    end: &PortReference,
+    at: TextPosition,
+    sending: bool,
+    problems: &mut Problems,
+) {
+    let mut components = model.components.values();
+    let same_port = components.find(|component| component.ports.contains_key(&end.port));
+    let wanted = ExpectedPort {
+        end,
+        sending,
+        operators: operators(!sending),
+        owner: format!("model \"{}\"", model.name),
+        at,
+        hint: same_port.map(|c| format!("did you mean \"{}.{}\"?", c.name, end.port)),
+    };
+    wanted.check(&model.ports, problems);
+}
+
+fn report_no_component(
+    model: &Model,
+    end: &PortReference,
+    name: &Name,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    let names = || model.components.keys().map(Name::as_str);
+    let near = did_you_mean(name, names());
+    let hint = near.unwrap_or_else(|| format!("there are {}", listing(names())));
+    let what = format!("there is no component \"{name}\"");
+    let model = &model.name;
+    let why = format!("\"{end}\" is an end of a conduit of model \"{model}\"");
+    problems.error_hint(at, Code::UnknownComponent, what, why, hint);
 }
 
 fn operators(sending: bool) -> [Operator; 2] {
@@ -145,64 +150,50 @@ struct ExpectedPort<'a> {
     hint: Option<String>,
 }
 
-fn check_port(wanted: ExpectedPort<'_>, ports: &Ports, problems: &mut Problems) {
-    let ExpectedPort {
-        end,
-        sending,
-        operators,
-        owner,
-        at,
-        hint,
-    } = wanted;
-    let name = &end.port;
-    let Some(port) = ports.get(name) else {
-        let fitting = || {
-            let fits = ports
-                .values()
-                .filter(|port| operators.contains(&port.operator));
-            fits.map(|port| port.name.as_str())
-        };
-        let hint = hint
-            .or_else(|| did_you_mean(name, fitting()))
-            .unwrap_or_else(|| {
-                let ways = if sending { "begin" } else { "end" };
-                match fitting().next() {
-                    Some(_) => format!("a conduit may {ways} at {}", either(fitting())),
-                    None => format!("it has no port at which a conduit may {ways}"),
-                }
-            });
+impl ExpectedPort<'_> {
+    fn check(&self, ports: &Ports, problems: &mut Problems) {
+        match ports.get(&self.end.port) {
+            None => self.report_no_port(ports, problems),
+            Some(port) if !self.operators.contains(&port.operator) => {
+                self.report_wrong_way(port, problems);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn report_no_port(&self, ports: &Ports, problems: &mut Problems) {
+        let (end, owner, name) = (self.end, &self.owner, &self.end.port);
+        let fits = |port: &&Port| self.operators.contains(&port.operator);
+        let fitting = || ports.values().filter(fits).map(|port| port.name.as_str());
+        let near = || did_you_mean(name, fitting());
+        let hint = self.hint.clone().or_else(near).unwrap_or_else(|| {
+            let ways = if self.sending { "begin" } else { "end" };
+            match fitting().next() {
+                Some(_) => format!("a conduit may {ways} at {}", either(fitting())),
+                None => format!("it has no port at which a conduit may {ways}"),
+            }
+        });
+        let what = format!("{owner} has no port \"{name}\"");
         let why =
             format!("\"{end}\" is an end of a conduit, and {owner} does not list such a port");
-        problems.error_hint(
-            at,
-            Code::UnknownPort,
-            format!("{owner} has no port \"{name}\""),
-            why,
-            hint,
-        );
-        return;
-    };
-    if !operators.contains(&port.operator) {
-        let side = if sending { "begins" } else { "ends" };
-        let way = if port.operator.sends() {
-            "sends"
-        } else {
-            "receives"
+        problems.error_hint(self.at, Code::UnknownPort, what, why, hint);
+    }
+
+    fn report_wrong_way(&self, port: &Port, problems: &mut Problems) {
+        let side = if self.sending { "begins" } else { "ends" };
+        let way = match port.operator.sends() {
+            true => "sends",
+            false => "receives",
         };
+        let what = format!("\"{}\" faces the wrong way", self.end);
+        let (name, owner, operator) = (&port.name, &self.owner, port.operator);
         let why = format!(
-            "a conduit {side} here, and port \"{name}\" of {owner} is {}, which {way}",
-            port.operator
+            "a conduit {side} here, and port \"{name}\" of {owner} is {operator}, which {way}"
         );
-        let hint = hint.unwrap_or_else(|| {
+        let hint = self.hint.clone().unwrap_or_else(|| {
             "a conduit is written \"sender: receiver\"; is it the wrong way round?".into()
         });
-        problems.error_hint(
-            at,
-            Code::WrongWay,
-            format!("\"{end}\" faces the wrong way"),
-            why,
-            hint,
-        );
+        problems.error_hint(self.at, Code::WrongWay, what, why, hint);
     }
 }
 

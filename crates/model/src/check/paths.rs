@@ -84,41 +84,40 @@ fn full_path(
     problems: &mut Problems,
 ) -> Option<Name> {
     let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
-    let leads = |model: &Model, path: &str| {
-        matches!(walk(description, model, path), PathTarget::Component(..))
-    };
-    if prefixed(description, component).is_some_and(|(model, rest)| leads(model, rest)) {
+    if prefixed(description, component).is_some_and(|(model, rest)| leads(description, model, rest))
+    {
         return Some(path.clone());
     }
-    let within = roots.iter().filter(|model| leads(model, component));
-    let full: Vec<Name> = within
-        .map(|model| format!("{}.{path}", model.name).into())
-        .collect();
-    match full.as_slice() {
+    let within = roots.iter();
+    let within = within.filter(|model| leads(description, model, component));
+    let full = within.map(|model| format!("{}.{path}", model.name).into());
+    match full.collect::<Vec<Name>>().as_slice() {
         [] => Some(path.clone()),
         [full] => {
+            let what = format!("\"{path}\" is taken for \"{full}\"");
             let why = format!("paths under \"{section}\" begin with the name of a model");
             let hint = format!("write \"{full}\"");
-            problems.warn(
-                at,
-                Code::Incomplete,
-                format!("\"{path}\" is taken for \"{full}\""),
-                why,
-                hint,
-            );
+            problems.warn(at, Code::Incomplete, what, why, hint);
             Some(full.clone())
         }
         several => {
-            let why = format!(
-                "it could be each of {}",
-                listing(several.iter().map(Name::as_str))
-            );
-            let hint = "write one of them, with the name of the model".to_string();
-            let what = format!("\"{path}\" leads to several components");
-            problems.error_hint(at, Code::UnknownPath, what, why, hint);
+            report_several(path, several, at, problems);
             None
         }
     }
+}
+
+/// Whether a path within a model leads to a component.
+fn leads(description: &Description, model: &Model, path: &str) -> bool {
+    matches!(walk(description, model, path), PathTarget::Component(..))
+}
+
+fn report_several(path: &Name, several: &[Name], at: TextPosition, problems: &mut Problems) {
+    let what = format!("\"{path}\" leads to several components");
+    let paths = listing(several.iter().map(Name::as_str));
+    let why = format!("it could be each of {paths}");
+    let hint = "write one of them, with the name of the model".to_string();
+    problems.error_hint(at, Code::UnknownPath, what, why, hint);
 }
 
 /// The model at the beginning of a path, and the rest of the path. The name of a model may have
@@ -163,85 +162,97 @@ pub(super) fn find<'d>(
 
 /// The hint for a path that begins with no model's name.
 fn meant_path(description: &Description, path: &str) -> String {
-    let leads =
-        |model: &&Model| matches!(walk(description, model, path), PathTarget::Component(..));
-    if let Some(model) = description.models.values().find(leads) {
+    let mut models = description.models.values();
+    if let Some(model) = models.find(|model| leads(description, model, path)) {
         return format!("did you mean \"{}.{path}\"?", model.name);
     }
     if let Some(model) = description.models.get(path) {
-        let paths: Vec<String> = model
-            .components
-            .keys()
-            .map(|component| format!("{path}.{component}"))
-            .collect();
+        let components = model.components.keys();
+        let paths: Vec<String> = components.map(|name| format!("{path}.{name}")).collect();
         let paths = either(paths.iter().map(String::as_str));
         return format!("it is a model; write the path of a component: {paths}");
     }
-    let (first, rest) = path.split_at(path.find('.').unwrap_or(path.len()));
     let names = || description.models.keys().map(Name::as_str);
-    let component = || {
-        description.models.values().find_map(|model| {
-            let near = nearest(first, model.components.keys().map(Name::as_str))?;
-            Some(format!("did you mean \"{}.{near}{rest}\"?", model.name))
-        })
-    };
-    let model = nearest(first, names()).filter(|_| !rest.is_empty());
-    model
-        .map(|near| format!("did you mean \"{near}{rest}\"?"))
-        .or_else(component)
-        .unwrap_or_else(|| format!("the models are {}", listing(names())))
+    match similar_path(description, path) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("the models are {}", listing(names())),
+    }
+}
+
+/// A path like the given one, with a name of a model or of a component in place of the first name.
+fn similar_path(description: &Description, path: &str) -> Option<String> {
+    let (first, rest) = path.split_at(path.find('.').unwrap_or(path.len()));
+    let models = description.models.keys().map(Name::as_str);
+    if let Some(near) = nearest(first, models).filter(|_| !rest.is_empty()) {
+        return Some(format!("{near}{rest}"));
+    }
+    description.models.values().find_map(|model| {
+        let near = nearest(first, model.components.keys().map(Name::as_str))?;
+        Some(format!("{}.{near}{rest}", model.name))
+    })
 }
 
 /// Checks the paths under `resources`.
 pub(super) fn resources(description: &Description, network: &Network, problems: &mut Problems) {
-    let roots: HashSet<&Name> = description
-        .roots()
-        .into_iter()
-        .map(|model| &model.name)
-        .collect();
+    let roots = description.roots();
+    let roots: HashSet<&Name> = roots.into_iter().map(|model| &model.name).collect();
     for (path, resources) in &description.resources {
         if problems.is_full() {
             return;
         }
-        if find(description, path, resources.at, "resources", problems).is_none() {
+        let at = resources.at;
+        if find(description, path, at, "resources", problems).is_none() {
             continue;
         }
-        let Some((model, inner)) = prefixed(description, path) else {
-            continue;
-        };
-        if model.name != network.model {
-            // Another model that could be run has resources too.
-            if !roots.contains(&model.name) {
-                let what = format!("resources for \"{path}\" have no effect");
-                let why = format!(
-                    "model \"{}\" is run inside \"{}\", not by itself",
-                    model.name, network.model
-                );
-                let hint = format!(
-                    "write the path from \"{}\" on, as in {}.COMPONENT.{inner}",
-                    network.model, network.model
-                );
-                problems.warn(resources.at, Code::UnknownPath, what, why, hint);
+        match prefixed(description, path) {
+            Some((model, inner)) if model.name == network.model => {
+                check_resources_of_model(network, path, inner, at, problems);
             }
-            continue;
-        }
-        if network.by_path.contains_key(inner) {
-            continue;
-        }
-        let below = format!("{inner}.");
-        if let Some(part) = network
-            .components
-            .iter()
-            .find(|c| c.path.starts_with(&below))
-        {
-            let why = format!(
-                "\"{path}\" is implemented by a model; its components have resources of their own"
-            );
-            let hint = format!("write \"{}.{}\"", network.model, part.path);
-            let what = format!("resources for \"{path}\" have no effect");
-            problems.error_hint(resources.at, Code::UnknownPath, what, why, hint);
+            // Another model that could be run has resources too.
+            Some((model, inner)) if !roots.contains(&model.name) => {
+                report_inner_model(network, path, model, inner, at, problems);
+            }
+            _ => {}
         }
     }
+}
+
+/// Reports resources of a component that a model implements.
+fn check_resources_of_model(
+    network: &Network,
+    path: &Name,
+    inner: &str,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    if network.by_path.contains_key(inner) {
+        return;
+    }
+    let below = format!("{inner}.");
+    let mut components = network.components.iter();
+    if let Some(part) = components.find(|component| component.path.starts_with(&below)) {
+        let what = format!("resources for \"{path}\" have no effect");
+        let why = format!(
+            "\"{path}\" is implemented by a model; its components have resources of their own"
+        );
+        let hint = format!("write \"{}.{}\"", network.model, part.path);
+        problems.error_hint(at, Code::UnknownPath, what, why, hint);
+    }
+}
+
+fn report_inner_model(
+    network: &Network,
+    path: &Name,
+    inner_model: &Model,
+    inner: &str,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    let (name, model) = (&inner_model.name, &network.model);
+    let what = format!("resources for \"{path}\" have no effect");
+    let why = format!("model \"{name}\" is run inside \"{model}\", not by itself");
+    let hint = format!("write the path from \"{model}\" on, as in {model}.COMPONENT.{inner}");
+    problems.warn(at, Code::UnknownPath, what, why, hint);
 }
 
 /// Checks the paths under `resume`.

@@ -213,43 +213,31 @@ impl<'a> Readers<'a> {
         match self.by_path.get(component) {
             Some(Some(known)) if !known.contains(name) => {
                 let all = || known.iter().copied();
-                let hint = did_you_mean(name, all())
-                    .unwrap_or_else(|| format!("known there: {}", listing(all())));
-                let why = match self.network.component(component).and_then(built_in) {
-                    Some(built_in) => format!("{} has no setting \"{name}\"", built_in.name()),
-                    None if component.is_empty() => format!(
-                        "no program in model \"{}\" lists \"{name}\" under \"supported_settings\"",
-                        self.network.model
-                    ),
-                    None => {
-                        format!(
-                            "no program of \"{component}\" lists \"{name}\" under \"supported_settings\""
-                        )
-                    }
-                };
-                problems.error_hint(
-                    at,
-                    Code::UnknownSetting,
-                    format!("nothing reads setting \"{path}\""),
-                    why,
-                    hint,
-                );
+                let near = did_you_mean(name, all());
+                let hint = near.unwrap_or_else(|| format!("known there: {}", listing(all())));
+                let what = format!("nothing reads setting \"{path}\"");
+                let why = self.why_unread(component, name);
+                problems.error_hint(at, Code::UnknownSetting, what, why, hint);
             }
             Some(None) if !self.known.contains(name) => {
                 if let Some(hint) = did_you_mean(name, self.known.iter().copied()) {
+                    let what = format!("setting \"{path}\" may be misspelt");
                     let why =
                         "no program says that it reads it; one that does not list its settings may";
-                    problems.warn(
-                        at,
-                        Code::UnknownSetting,
-                        format!("setting \"{path}\" may be misspelt"),
-                        why,
-                        hint,
-                    );
+                    problems.warn(at, Code::UnknownSetting, what, why, hint);
                 }
             }
             _ => {}
         }
+    }
+
+    fn why_unread(&self, component: &str, name: &str) -> String {
+        let programs = match self.network.component(component).and_then(built_in) {
+            Some(built_in) => return format!("{} has no setting \"{name}\"", built_in.name()),
+            None if component.is_empty() => format!("in model \"{}\"", self.network.model),
+            None => format!("of \"{component}\""),
+        };
+        format!("no program {programs} lists \"{name}\" under \"supported_settings\"")
     }
 
     /// Whether the instance in a path exists; reports an instance that does not.
@@ -327,20 +315,12 @@ impl<'a> Readers<'a> {
         at: TextPosition,
         problems: &mut Problems,
     ) {
-        let what = format!("setting \"{path}\" belongs to no component");
         let plain = word.split('[').next().unwrap_or_default();
         let why = format!("the model that implements \"{component}\" has no component \"{plain}\"");
-        let names = || {
-            self.within(component)
-                .map(|inner| &inner[component.len() + 1..])
-        };
-        match did_you_mean(plain, names()) {
-            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
-            None => {
-                let hint = format!("its components are {}", listing(names()));
-                problems.warn(at, Code::UnknownSetting, what, why, hint);
-            }
-        }
+        let inner = self.within(component);
+        let names: Vec<&str> = inner.map(|inner| &inner[component.len() + 1..]).collect();
+        let hint = format!("its components are {}", listing(names.iter().copied()));
+        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
     }
 
     /// The paths of the components inside a component that a model implements.
@@ -359,24 +339,34 @@ impl<'a> Readers<'a> {
     /// Reports a path whose first word, `word`, is no component.
     fn lost(&self, path: &str, word: &str, rest: &str, at: TextPosition, problems: &mut Problems) {
         let plain = word.split('[').next().unwrap_or_default();
-        let what = format!("setting \"{path}\" belongs to no component");
         if self.root.name == plain {
             let why = "paths of settings begin with a component, not with the model's name";
-            let hint = format!("did you mean \"{rest}\"?");
-            problems.error_hint(at, Code::UnknownSetting, what, why, hint);
-            return;
+            let near = Some(format!("did you mean \"{rest}\"?"));
+            return report_no_component(path, why.into(), near, String::new(), at, problems);
         }
         let why = format!("model \"{}\" has no component \"{plain}\"", self.root.name);
-        let names = || self.by_path.keys().copied().filter(|n| !n.is_empty());
-        let mut all: Vec<&str> = names().collect();
-        all.sort_unstable();
-        match did_you_mean(plain, all.iter().copied()) {
-            Some(hint) => problems.error_hint(at, Code::UnknownSetting, what, why, hint),
-            None => {
-                let hint = format!("the components are {}", listing(all));
-                problems.warn(at, Code::UnknownSetting, what, why, hint);
-            }
-        }
+        let names = self.by_path.keys().copied();
+        let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        let hint = format!("the components are {}", listing(names.iter().copied()));
+        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
+    }
+}
+
+/// Reports a path that leads to no component: an error if `near` says what was meant, and else a
+/// warning with a hint.
+fn report_no_component(
+    path: &str,
+    why: String,
+    near: Option<String>,
+    hint: String,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
+    let what = format!("setting \"{path}\" belongs to no component");
+    match near {
+        Some(near) => problems.error_hint(at, Code::UnknownSetting, what, why, near),
+        None => problems.warn(at, Code::UnknownSetting, what, why, hint),
     }
 }
 
@@ -389,41 +379,23 @@ fn check_muscle(
     at: TextPosition,
     problems: &mut Problems,
 ) {
-    match muscle_settings::NAMES
-        .iter()
-        .find(|(known, _)| *known == name)
-    {
+    let no_effect = format!("setting \"{path}\" has no effect");
+    let mut known = muscle_settings::NAMES.iter();
+    match known.find(|(known, _)| *known == name) {
         None => {
+            let what = format!("there is no setting \"{name}\"");
             let why =
                 "names that begin with \"muscle_\" are those of settings that the coupler reads";
             let hint = did_you_mean(name, muscle_settings::NAMES.map(|(name, _)| name));
-            problems.warn(
-                at,
-                Code::UnknownSetting,
-                format!("there is no setting \"{name}\""),
-                why,
-                hint,
-            );
+            problems.warn(at, Code::UnknownSetting, what, why, hint);
         }
         Some((_, Some(why))) => {
-            problems.warn(
-                at,
-                Code::UnknownSetting,
-                format!("setting \"{path}\" has no effect"),
-                *why,
-                None,
-            );
+            problems.warn(at, Code::UnknownSetting, no_effect, *why, None);
         }
         Some((_, None)) => {
-            if let Err(wanted) = muscle_settings::check(name, value) {
+            if let Some(wanted) = muscle_settings::wanted(name, value) {
                 let why = format!("it takes {wanted}; found {value}");
-                problems.warn(
-                    at,
-                    Code::SettingType,
-                    format!("setting \"{path}\" has no effect"),
-                    why,
-                    None,
-                );
+                problems.warn(at, Code::SettingType, no_effect, why, None);
             }
         }
     }
@@ -522,6 +494,27 @@ impl<'s> GivenSettings<'s> {
         paths.filter(move |path| path.rsplit_once("].").is_some_and(|(_, last)| last == name))
     }
 
+    /// The given paths of settings of a built-in component and of its ports, each with the number of
+    /// the setting.
+    fn of_built_in(
+        &self,
+        component: &NetworkComponent,
+        built_in: BuiltIn,
+    ) -> BTreeSet<(&'s Name, usize)> {
+        let whole = InstanceName::new(component.path.clone(), Vec::new());
+        let mut paths = BTreeSet::new();
+        for (row, (name, _)) in built_in.settings().iter().enumerate() {
+            let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
+            for name in of_ports.chain([name.to_string()]) {
+                let of_whole = self.settings.find_entry(&whole, &name);
+                let of_whole = of_whole.map(|(path, _)| path).into_iter();
+                let of_instances = self.of_instances(&component.path, &name);
+                paths.extend(of_whole.chain(of_instances).map(|path| (path, row)));
+            }
+        }
+        paths
+    }
+
     fn position(&self, path: &Name) -> TextPosition {
         self.positions.get(path).copied().unwrap_or_default()
     }
@@ -555,35 +548,17 @@ fn check_built_in(
     built_in: BuiltIn,
     problems: &mut Problems,
 ) {
-    let whole = InstanceName::new(component.path.clone(), Vec::new());
-    let mut paths: BTreeSet<(&Name, usize)> = BTreeSet::new();
-    for (row, (name, _)) in built_in.settings().iter().enumerate() {
-        let of_ports = component.ports.keys().map(|port| format!("{port}.{name}"));
-        for name in of_ports.chain([name.to_string()]) {
-            let of_whole = given
-                .settings
-                .find_entry(&whole, &name)
-                .map(|(path, _)| path);
-            let of_instances = given.of_instances(&component.path, &name);
-            paths.extend(
-                of_whole
-                    .into_iter()
-                    .chain(of_instances)
-                    .map(|path| (path, row)),
-            );
-        }
-    }
-    for (path, row) in paths {
+    for (path, row) in given.of_built_in(component, built_in) {
         let (name, accepted) = built_in.settings()[row];
         let Some(value) = given.settings.value(path) else {
             continue;
         };
-        let Err(wanted) = accepted.check(value) else {
+        if accepted.accepts(value) {
             continue;
-        };
+        }
         let (built_in, component) = (built_in.name(), &component.path);
         let why = format!(
-            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {wanted}; found {value}"
+            "{built_in}, which implements component \"{component}\", takes for \"{name}\" {accepted}; found {value}"
         );
         let hint = match (accepted, value) {
             (AcceptedValue::Word(words), Setting::Str(word)) => {

@@ -7,7 +7,6 @@ use crate::description::{Conduit, Port, PortReference, SETTINGS_IN};
 use crate::filter::Filter;
 use crate::names::{BundleId, ComponentId, Name};
 use crate::network::{Bundle, Network};
-use crate::operator::{Operator, Timeline};
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problems, TextPosition};
 use crate::titin_section::{BufferLimits, LinkTuning, Medium};
@@ -177,13 +176,8 @@ fn add_bundle(
 /// Gives a component the port for settings, which need not be listed.
 fn add_settings_port(network: &mut Network, receiver: ComponentId, at: TextPosition) {
     let ports = Arc::make_mut(&mut network.components[receiver.index()].ports);
-    ports.entry(SETTINGS_IN.into()).or_insert_with(|| Port {
-        name: SETTINGS_IN.into(),
-        operator: Operator::FInit,
-        timeline: Timeline::default(),
-        guessed: false,
-        at,
-    });
+    let port = ports.entry(SETTINGS_IN.into());
+    port.or_insert_with(|| Port::for_settings(at));
 }
 
 fn link_tuning(

@@ -1,5 +1,6 @@
 //! Modules in installed Python packages, read without starting Python.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::names::is_identifier;
@@ -54,10 +55,44 @@ fn modules(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
+/// Why the text of a module cannot be read.
+pub(super) enum ModuleError {
+    /// The entry point is not `PACKAGE:ATTRIBUTE`.
+    EntryPoint(String),
+    /// There is no such file.
+    NoFile(PathBuf),
+    /// The file cannot be read, or is too long.
+    Unreadable(PathBuf),
+    /// The file assigns no plain text to the attribute.
+    Computed(PathBuf, String),
+}
+
+impl fmt::Display for ModuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModuleError::EntryPoint(value) => {
+                write!(f, "the entry point \"{value}\" does not name a text")
+            }
+            ModuleError::NoFile(path) => {
+                let path = path.display();
+                write!(f, "its package has no file {path} to read it from")
+            }
+            ModuleError::Unreadable(path) => write!(f, "{} cannot be read", path.display()),
+            ModuleError::Computed(path, attribute) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} computes \"{attribute}\" in a way that only Python can follow"
+                )
+            }
+        }
+    }
+}
+
 /// The text of a module, and the file with the text. Lines keep the numbers that they have in the
 /// file.
-pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), String> {
-    let wrong = || format!("the entry point \"{}\" does not name a text", entry.value);
+pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), ModuleError> {
+    let wrong = || ModuleError::EntryPoint(entry.value.clone());
     let (package, attribute) = entry.value.split_once(':').ok_or_else(wrong)?;
     if !package.split('.').all(is_identifier) || !is_identifier(attribute) {
         return Err(wrong());
@@ -68,23 +103,15 @@ pub(super) fn text(entry: &EntryPoint) -> Result<(PathBuf, String), String> {
         entry.site.join(&stem).join("__init__.py"),
     ];
     let path = files.iter().find(|path| path.is_file());
-    let path = path.ok_or_else(|| {
-        format!(
-            "its package has no file {} to read it from",
-            files[0].display()
-        )
-    })?;
+    let path = path.ok_or_else(|| ModuleError::NoFile(files[0].clone()))?;
     let small = std::fs::metadata(path).is_ok_and(|m| m.len() <= LONGEST_FILE as u64);
     let source = std::fs::read_to_string(path).ok().filter(|_| small);
-    let source = source.ok_or_else(|| format!("{} cannot be read", path.display()))?;
+    let source = source.ok_or_else(|| ModuleError::Unreadable(path.clone()))?;
     let text = assigned_text(&source, attribute, &interpreter(&entry.site));
-    let text = text.ok_or_else(|| {
-        format!(
-            "{} computes \"{attribute}\" in a way that only Python can follow",
-            path.display()
-        )
-    })?;
-    Ok((path.clone(), text))
+    match text {
+        Some(text) => Ok((path.clone(), text)),
+        None => Err(ModuleError::Computed(path.clone(), attribute.to_string())),
+    }
 }
 
 /// The Python interpreter of the environment around a `site-packages` directory.
@@ -125,16 +152,13 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
         _ => return None,
     };
     let rest = &source[quoted..];
-    let quote = ["\"\"\"", "'''", "\"", "'"]
-        .into_iter()
-        .find(|quote| rest.starts_with(quote))?;
+    let quotes = ["\"\"\"", "'''", "\"", "'"];
+    let quote = quotes.into_iter().find(|quote| rest.starts_with(quote))?;
     let mut text = String::new();
     let mut rest = &rest[quote.len()..];
     loop {
         if let Some(after) = rest.strip_prefix(quote) {
-            // Code behind the literal, such as `.format(...)`, would change the text.
-            let line = after.lines().next().unwrap_or_default().trim();
-            return (line.is_empty() || line.starts_with('#')).then_some(text);
+            return ends_statement(after).then_some(text);
         }
         let c = rest.chars().next()?;
         rest = &rest[c.len_utf8()..];
@@ -143,13 +167,7 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
             '\\' if !raw => {
                 let escaped = rest.chars().next()?;
                 rest = &rest[escaped.len_utf8()..];
-                match escaped {
-                    '\n' => {}
-                    'n' => text.push('\n'),
-                    't' => text.push('\t'),
-                    '\\' | '\'' | '"' => text.push(escaped),
-                    _ => return None,
-                }
+                text.extend(unescaped(escaped)?);
             }
             '{' | '}' if formatted => {
                 if let Some(after) = rest.strip_prefix(c) {
@@ -162,6 +180,25 @@ fn literal(source: &str, interpreter: &str) -> Option<String> {
             }
             c => text.push(c),
         }
+    }
+}
+
+/// Whether nothing follows on the line. Code behind a literal, such as `.format(...)`, would change
+/// the text.
+fn ends_statement(after: &str) -> bool {
+    let line = after.lines().next().unwrap_or_default().trim();
+    line.is_empty() || line.starts_with('#')
+}
+
+/// The character that a backslash and a character stand for: `Some(None)` if they stand for no
+/// character, `None` for an escape that titin does not know.
+fn unescaped(escaped: char) -> Option<Option<char>> {
+    match escaped {
+        '\n' => Some(None),
+        'n' => Some(Some('\n')),
+        't' => Some(Some('\t')),
+        '\\' | '\'' | '"' => Some(Some(escaped)),
+        _ => None,
     }
 }
 

@@ -16,19 +16,22 @@ pub(super) fn find_unit(name: &str) -> Result<(f64, f64, Dimension), UnitError> 
             return Ok((t * times, o * over, Dimension(*dimension)));
         }
     }
+    Err(unknown(name))
+}
+
+fn unknown(name: &str) -> UnitError {
     let known = UNITS.iter().flat_map(|row| row.0.iter().copied());
-    let hint =
-        nearest(name, known.filter(|n| n.len() > 1)).map(|n| format!("did you mean \"{n}\"?"));
-    let text = if matches!(name, "°C" | "degC" | "C°" | "°F" | "degF") {
-        format!(
-            "\"{name}\" has an offset and cannot be converted by a factor; give the temperature in K"
-        )
-    } else if matches!(name, "month" | "months" | "mon" | "mo") {
-        format!("\"{name}\" has no fixed length; give the time in days")
-    } else {
-        format!("\"{name}\" is not a unit that titin knows")
+    let near = nearest(name, known.filter(|known| known.len() > 1));
+    let hint = near.map(|near| format!("did you mean \"{near}\"?"));
+    let why = match name {
+        "°C" | "degC" | "C°" | "°F" | "degF" => {
+            "has an offset and cannot be converted by a factor; give the temperature in K"
+        }
+        "month" | "months" | "mon" | "mo" => "has no fixed length; give the time in days",
+        _ => "is not a unit that titin knows",
     };
-    Err(UnitError { text, hint })
+    let text = format!("\"{name}\" {why}");
+    UnitError { text, hint }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -121,14 +121,24 @@ impl ConduitReader<'_> {
                 word => filters.extend(filter(word, node.at, self.problems)),
             }
         }
-        if let Err(error) = filter::check_order(&filters) {
+        self.check_order(sender, &receiver, &filters, node.at);
+        Some((filters, receiver))
+    }
+
+    fn check_order(
+        &mut self,
+        sender: &PortReference,
+        receiver: &PortReference,
+        filters: &[Filter],
+        at: TextPosition,
+    ) {
+        if let Err(error) = filter::check_order(filters) {
             let what =
                 format!("the filters from \"{sender}\" to \"{receiver}\" are in the wrong order");
             let hint = "write \"last\" before \"repeat\" before \"pad\"".to_string();
-            self.problems
-                .error_hint(node.at, Code::Filter, what, error.to_string(), hint);
+            let problems = &mut self.problems;
+            problems.error_hint(at, Code::Filter, what, error.to_string(), hint);
         }
-        Some((filters, receiver))
     }
 
     /// An end of a conduit: `component.port`, or in v0.2 `port` for a port of the model.

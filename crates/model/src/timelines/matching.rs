@@ -20,14 +20,10 @@ pub(super) fn declare(
         return;
     }
     add_timelines_of_ports(graph);
-    let components: HashMap<&str, usize> = graph
-        .names
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (*name, i))
-        .collect();
+    let names = graph.names.iter().enumerate();
+    let components: HashMap<&str, usize> = names.map(|(i, name)| (*name, i)).collect();
     for matching in &model.matching_timelines {
-        let mut rows: Vec<Vec<Option<TimelineId>>> = Vec::new();
+        let mut rows: Vec<TimelineRow> = Vec::new();
         for timeline in std::iter::once(&matching.head).chain(&matching.others) {
             let mut row = Vec::new();
             for written in timeline.parts() {
@@ -42,13 +38,20 @@ pub(super) fn declare(
         for pair in rows.windows(2) {
             if pair[0].len() != pair[1].len() && prefix.is_empty() {
                 report_unequal(matching, problems);
-                continue;
+            } else {
+                unite_rows(graph, &pair[0], &pair[1]);
             }
-            for (a, b) in pair[0].iter().zip(&pair[1]) {
-                if let (Some(a), Some(b)) = (a, b) {
-                    graph.unite(*a, *b);
-                }
-            }
+        }
+    }
+}
+
+/// The parts of a written timeline; `None` for a part that is not known.
+type TimelineRow = Vec<Option<TimelineId>>;
+
+fn unite_rows(graph: &mut TimelineGraph<'_>, one: &TimelineRow, other: &TimelineRow) {
+    for parts in one.iter().zip(other) {
+        if let (Some(one), Some(other)) = parts {
+            graph.unite(*one, *other);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::report::{report_cycle, report_links, report_torn};
 use super::strongly_connected::groups;
 use crate::built_in::BuiltIn;
 use crate::description::{Model, Port, PortReference, SETTINGS_IN};
-use crate::operator::{Operator, Timeline};
 use crate::problem::{Code, Problems, TextPosition};
 use crate::titin_section::Extras;
 
@@ -104,13 +103,7 @@ fn port_at<'a>(model: &'a Model, end: &PortReference) -> Option<(usize, &'a Port
 /// The port for settings, for components that do not list it.
 fn settings_in() -> &'static Port {
     static PORT: std::sync::OnceLock<Port> = std::sync::OnceLock::new();
-    PORT.get_or_init(|| Port {
-        name: SETTINGS_IN.into(),
-        operator: Operator::FInit,
-        timeline: Timeline::default(),
-        guessed: false,
-        at: TextPosition::default(),
-    })
+    PORT.get_or_init(|| Port::for_settings(TextPosition::default()))
 }
 
 /// Links between steps of components that no chain of such links leads back from, and whose

@@ -223,23 +223,9 @@ fn hint_for_rates(
 ) -> Option<String> {
     let (less, more) = (reducers(link.filters), repeaters(link.filters));
     let kept = from.len() - less;
-    if kept + more < to.len() {
-        let or = if less > 0 {
-            ", or leave a \"last\" out"
-        } else {
-            ""
-        };
-        return Some(format!(
-            "write \"repeat\" or \"pad\" before the receiver{or}"
-        ));
-    }
-    if kept + more > to.len() {
-        let or = if more > 0 {
-            ", or leave a \"repeat\" or \"pad\" out"
-        } else {
-            ""
-        };
-        return Some(format!("write \"last\" before the receiver{or}"));
+    let has_too_few = kept + more < to.len();
+    if has_too_few || kept + more > to.len() {
+        return Some(hint_for_number_of_filters(has_too_few, less, more));
     }
     if link.sender == graph.model() || link.receiver == graph.model() {
         return None;
@@ -251,7 +237,18 @@ fn hint_for_rates(
         ));
     }
     let mut reduced = from[kept..].iter().zip(&to[kept..]);
-    reduced
-        .any(|(one, other)| graph.find(*one) == graph.find(*other))
-        .then(|| "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string())
+    let is_undone = reduced.any(|(one, other)| graph.find(*one) == graph.find(*other));
+    is_undone.then(|| "leave out one \"last\" and one \"repeat\" or \"pad\"".to_string())
+}
+
+/// The hint for a conduit with a wrong number of filters: `less` filters leave messages out, and
+/// `more` filters add messages.
+fn hint_for_number_of_filters(has_too_few: bool, less: usize, more: usize) -> String {
+    let hint = match (has_too_few, less, more) {
+        (true, 0, _) => "write \"repeat\" or \"pad\" before the receiver",
+        (true, ..) => "write \"repeat\" or \"pad\" before the receiver, or leave a \"last\" out",
+        (false, _, 0) => "write \"last\" before the receiver",
+        (false, ..) => "write \"last\" before the receiver, or leave a \"repeat\" or \"pad\" out",
+    };
+    hint.to_string()
 }

@@ -17,30 +17,33 @@ pub(super) fn scalar_type(text: &str, plain: bool, tag: Option<&str>) -> ScalarT
 }
 
 pub(crate) fn plain_type(text: &str) -> ScalarType {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return ScalarType::Null,
-        "true" | "True" | "TRUE" => return ScalarType::Bool(true),
-        "false" | "False" | "FALSE" => return ScalarType::Bool(false),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
-            return ScalarType::Float(f64::INFINITY);
-        }
-        "-.inf" | "-.Inf" | "-.INF" => return ScalarType::Float(f64::NEG_INFINITY),
-        ".nan" | ".NaN" | ".NAN" => return ScalarType::Float(f64::NAN),
-        _ => {}
+    if let Some(of) = constant(text) {
+        return of;
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return ScalarType::Text;
     }
-    if let Some(of) = whole_number(text, unsigned) {
-        return of;
-    }
-    let digits = text.replace('_', "");
-    let is_float = digits
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
-        && digits.bytes().any(|b| b.is_ascii_digit());
-    match digits.parse() {
+    whole_number(text, unsigned).unwrap_or_else(|| float(&text.replace('_', "")))
+}
+
+/// The type of a text that stands for nothing, a truth value, or no finite number.
+fn constant(text: &str) -> Option<ScalarType> {
+    Some(match text {
+        "" | "~" | "null" | "Null" | "NULL" => ScalarType::Null,
+        "true" | "True" | "TRUE" => ScalarType::Bool(true),
+        "false" | "False" | "FALSE" => ScalarType::Bool(false),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => ScalarType::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => ScalarType::Float(f64::NEG_INFINITY),
+        ".nan" | ".NaN" | ".NAN" => ScalarType::Float(f64::NAN),
+        _ => return None,
+    })
+}
+
+fn float(text: &str) -> ScalarType {
+    let fits = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-');
+    let is_float = text.bytes().all(fits) && text.bytes().any(|b| b.is_ascii_digit());
+    match text.parse() {
         Ok(value) if is_float && f64::is_infinite(value) => ScalarType::OddNumber,
         Ok(value) if is_float => ScalarType::Float(value),
         _ => ScalarType::Text,
@@ -48,7 +51,6 @@ pub(crate) fn plain_type(text: &str) -> ScalarType {
 }
 
 fn whole_number(text: &str, unsigned: &str) -> Option<ScalarType> {
-    let negative = text.starts_with('-');
     let digits: String = unsigned.chars().filter(|c| *c != '_').collect();
     let (radix, digits) = match digits.get(..2) {
         Some("0x") => (16, &digits[2..]),
@@ -56,10 +58,7 @@ fn whole_number(text: &str, unsigned: &str) -> Option<ScalarType> {
         _ => (10, digits.as_str()),
     };
     if radix == 10 && digits.contains(':') {
-        let clock = digits
-            .split(':')
-            .all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-        return clock.then_some(ScalarType::OddNumber);
+        return is_clock_time(digits).then_some(ScalarType::OddNumber);
     }
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
@@ -67,12 +66,14 @@ fn whole_number(text: &str, unsigned: &str) -> Option<ScalarType> {
     if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
         return Some(ScalarType::OddNumber);
     }
-    let value = i128::from_str_radix(digits, radix)
-        .ok()
-        .map(|v| if negative { -v } else { v });
-    Some(
-        value
-            .and_then(|v| i64::try_from(v).ok())
-            .map_or(ScalarType::OddNumber, ScalarType::Int),
-    )
+    let value = i128::from_str_radix(digits, radix).ok();
+    let value = value.map(|value| if text.starts_with('-') { -value } else { value });
+    let value = value.and_then(|value| i64::try_from(value).ok());
+    Some(value.map_or(ScalarType::OddNumber, ScalarType::Int))
+}
+
+/// Whether a text is like `12:30`, which other readers of YAML take for a number.
+fn is_clock_time(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split(':').all(is_number)
 }

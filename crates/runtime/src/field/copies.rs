@@ -1,13 +1,13 @@
-//! The copies between the arrays of this rank and small pieces. They are worked out with the first
-//! exchange, and again when an array has another layout than before.
+//! The copies between the arrays of this rank and small pieces. The copies are worked out with the
+//! first exchange, and again when an array has another layout than before.
 
 use titin_array::{Error as Unfit, PreparedMessage, Schedule, SourceArray, TargetArray};
 use titin_transport::copy;
 
 use super::link::{FieldLink, SHORT};
 
-/// The copies of longer pieces are worked out with each exchange, which takes little beside the
-/// copies.
+/// The copies of longer pieces are worked out with each exchange, which takes little time beside
+/// the copies themselves.
 const LONGEST: u64 = 64 << 10;
 
 /// The copies of all pieces of a link.
@@ -41,8 +41,8 @@ impl LinkCopies {
         }
     }
 
-    /// The bytes of a short piece: in the array, if they lie together there, or else packed. `None`
-    /// for a longer piece, or if the copies are not kept.
+    /// The bytes of a short piece: in the array, if the bytes are contiguous there, or else packed.
+    /// `None` for a longer piece, or if the copies are not kept.
     pub(super) fn packed<'s>(
         &'s mut self,
         link: &FieldLink,
@@ -65,7 +65,7 @@ impl LinkCopies {
         Ok(Some(&self.packed))
     }
 
-    /// Whether the copies of a piece are kept, or may be from the next exchange on.
+    /// Whether the copies of a piece are kept, or may be kept from the next exchange on.
     pub(super) fn may_be_kept(&self, partner: usize) -> bool {
         !matches!(self.pieces[partner], PieceCopies::NotKept)
     }

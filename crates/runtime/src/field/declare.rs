@@ -26,7 +26,7 @@ impl InstanceFields {
         self.serial.enter()?;
         let named = &self.serial.table.ports[port.0];
         self.check_declaration(port, side, dtypes)
-            .map_err(|why| field_error(&named.name, &why))?;
+            .map_err(|why| refused_declaration(&named.name, &why))?;
         let unfit = |error| refused(&self.serial, &named.name, &error);
         let rank = self.place().rank;
         parts.check(&side.decomposition, rank).map_err(unfit)?;
@@ -67,40 +67,39 @@ impl InstanceFields {
         }))
     }
 
-    /// Fails, with the reason, if a port cannot carry such a field.
+    /// Fails if a port cannot carry such a field.
     fn check_declaration(
         &self,
         port: PortId,
         side: &Side,
         dtypes: &[Dtype],
-    ) -> std::result::Result<(), String> {
+    ) -> std::result::Result<(), DeclarationError> {
         let named = &self.serial.table.ports[port.0];
         if named.vector {
-            return Err("it is a vector port; give each field a port of its own".into());
+            return Err(DeclarationError::VectorPort);
         }
         if self.serial.reporter.pending.is_some() {
-            return Err("light instances have no fields".into());
+            return Err(DeclarationError::LightInstance);
         }
         let (given, ranks) = (side.decomposition.ranks(), self.place().count);
         if given != ranks {
-            return Err(format!(
-                "its array is spread over {given} ranks, but {} has {ranks}",
-                self.serial.core.name
-            ));
+            let instance = self.serial.core.name.clone();
+            return Err(DeclarationError::Ranks {
+                given,
+                instance,
+                ranks,
+            });
         }
         let fields = self.fields.read().expect("never poisoned");
         if fields.iter().any(|field| field.port == port) {
-            return Err("it has one already: declare a field once, before the steps".into());
+            return Err(DeclarationError::Declared);
         }
         if dtypes.is_empty() {
-            return Err("it has no array; give the element type of each".into());
+            return Err(DeclarationError::NoArray);
         }
         let filtered = |end: &PortEnd| !end.chain.is_empty() || end.chain.chooses();
         if let Some((end, _)) = named.every_end().find(|(end, _)| filtered(end)) {
-            return Err(format!(
-                "there are filters between it and {}, which see no field: take them out of the description",
-                end.other()
-            ));
+            return Err(DeclarationError::Filtered(end.other()));
         }
         Ok(())
     }
@@ -155,6 +154,29 @@ impl InstanceFields {
     }
 }
 
-fn field_error(port: &str, why: &str) -> Error {
+/// Why a port cannot carry a field, as the end of a sentence about the field.
+#[derive(Debug, thiserror::Error)]
+enum DeclarationError {
+    #[error("it is a vector port; give each field a port of its own")]
+    VectorPort,
+    #[error("light instances have no fields")]
+    LightInstance,
+    #[error("its array is spread over {given} ranks, but {instance} has {ranks}")]
+    Ranks {
+        given: u32,
+        instance: String,
+        ranks: u32,
+    },
+    #[error("it has one already: declare a field once, before the steps")]
+    Declared,
+    #[error("it has no array; give the element type of each")]
+    NoArray,
+    #[error(
+        "there are filters between it and {0}, which see no field: take them out of the description"
+    )]
+    Filtered(String),
+}
+
+fn refused_declaration(port: &str, why: &DeclarationError) -> Error {
     Error::new(Kind::Usage, format!("field on port '{port}': {why}"))
 }

@@ -7,9 +7,9 @@ use titin_array::{Role, Schedule};
 use titin_transport::PAST_CACHES;
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitProfile;
+use titin_wire::meta::{Dtype, LayoutRef, StorageOrder};
 use titin_wire::ranks::pair;
 
-use super::pieces::AT_ONCE;
 use super::{Field, FieldConduit, InstanceFields};
 use crate::peer_names::{rank_name, written};
 use crate::port::{CarrierRoute, ConduitUse, Outlet, Port};
@@ -22,13 +22,18 @@ use crate::{Error, Kind, Result};
 /// conduit between the instances, and a large piece goes in many messages.
 const BUFFER: (u64, u64) = (u64::MAX, 1 << 30);
 
+/// The bytes of a chunk: far less than a cache holds, and enough to make the cost of a message
+/// unimportant.
+pub(super) const AT_ONCE: u64 = 512 << 10;
+
 /// A receiver acknowledges each quarter of these limits, so every chunk. Then the sender can keep
 /// pace with the receiver.
 const ACKNOWLEDGED: (u64, u64) = (u64::MAX, 4 * AT_ONCE);
 
-/// The length of a short piece, at most: about as much as an entry of a ring of shared memory takes.
-/// A short piece needs no memory that peers can read, and may go in the header's message. Pieces
-/// there fill the buffer of the conduit, which is made for messages of the program.
+/// The length of a short piece, at most: about as much as an entry of a ring of shared memory
+/// takes. A short piece needs no memory that peers can read, and may go in the header's message. A
+/// piece in the header's message counts against the buffer of the conduit, which is meant for
+/// messages of the program.
 pub(super) const SHORT: u64 = 2 << 10;
 
 /// The link of one rank to the rank's partners at a peer.
@@ -276,5 +281,15 @@ impl InstanceFields {
                 .every_outlet()
                 .for_each(|outlet| outlet.window.close());
         }
+    }
+}
+
+/// The layout of `length` bytes, which a message along a link carries.
+pub(super) fn flat(length: &[u64; 1]) -> LayoutRef<'_> {
+    LayoutRef {
+        dtype: Dtype::UInt8,
+        order: StorageOrder::C,
+        shape: length,
+        names: &[],
     }
 }

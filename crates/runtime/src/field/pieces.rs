@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Filling, Medium, copy, copy_past_caches};
-use titin_wire::meta::{Content, Dtype, LayoutRef, StorageOrder};
+use titin_wire::meta::Content;
 
 use super::copies::LinkCopies;
-use super::link::FieldLink;
+use super::link::{AT_ONCE, FieldLink, flat};
 use super::places;
 use super::send::FieldSend;
 use super::{Field, FieldState, InstanceFields, refused};
@@ -21,23 +21,11 @@ use crate::send_state::{PieceChunk, SendState};
 use crate::serial::Patience;
 use crate::{Error, Kind, Message, Payload, Result};
 
-/// The bytes of a chunk: far less than a cache holds, and enough to make the cost of a message
-/// unimportant.
-pub(super) const AT_ONCE: u64 = 512 << 10;
-
 /// How many bytes a sender runs ahead of a partner that keeps up, in shared memory.
 const AHEAD: u64 = 2 * AT_ONCE;
 
-/// A core copies about so many bytes in a microsecond.
+/// About how many bytes a core copies in a microsecond.
 const SPEED: u64 = 10_000;
-
-/// How far a send has come.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PiecesSent {
-    pub(super) pieces: usize,
-    /// Of the next piece.
-    pub(super) bytes: u64,
-}
 
 /// How far a receive has come. The memory stays for the next receive.
 #[derive(Debug, Default)]
@@ -46,16 +34,6 @@ pub(super) struct PiecesReceived {
     bytes: Vec<u64>,
     /// The partners whose pieces have not come as a whole.
     left: VecDeque<usize>,
-}
-
-impl PiecesSent {
-    /// The next piece begins.
-    pub(super) fn next_piece(&mut self) {
-        *self = PiecesSent {
-            pieces: self.pieces + 1,
-            bytes: 0,
-        };
-    }
 }
 
 impl PiecesReceived {
@@ -431,14 +409,4 @@ fn is_shared(outlet: &Outlet) -> bool {
 
 fn copy_by(past_caches: bool) -> CopyBytes {
     if past_caches { copy_past_caches } else { copy }
-}
-
-/// So many bytes.
-pub(super) fn flat(length: &[u64; 1]) -> LayoutRef<'_> {
-    LayoutRef {
-        dtype: Dtype::UInt8,
-        order: StorageOrder::C,
-        shape: length,
-        names: &[],
-    }
 }

@@ -1,14 +1,13 @@
 //! Fields pulled by the receiver. The sender keeps versions, packed for each partner. When the
 //! receiver asks for a version, the background thread of the sender sends the version, so neither
-//! end waits for the other. `versions` makes the decisions.
+//! end waits for the other. `versions` makes the decisions, and `kept_versions` follows them.
 
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use titin_array::{Role, TargetArray};
-use titin_model::VersionCache;
-use titin_transport::{Buffer, Outgoing};
+use titin_transport::{Buffer, Outgoing, SharedBuffer};
 use titin_wire::ConduitId;
 use titin_wire::control::{ToManager, WaitOn};
 use titin_wire::frame::Head;
@@ -16,15 +15,13 @@ use titin_wire::meta::{Content, Meta};
 use titin_wire::structure::{self, Value};
 
 use super::header::TEXT;
+use super::kept_versions::{KeptVersions, PackedVersion, VersionAction};
 use super::link::FieldLink;
 use super::rendezvous::{Coupling, VersionSender};
 use super::send::FieldSend;
-use super::versions::{
-    Chooser, Decision, Keeper, Question, VersionMessage, VersionOrder, VersionRefusal,
-};
+use super::versions::{Question, VersionMessage, VersionRefusal};
 use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, Stamps};
 use crate::field_mark::announces_field;
-use crate::message::Lent;
 use crate::peer_names::instance_of;
 use crate::port::Outlet;
 use crate::send_state::Timestamps;
@@ -42,188 +39,6 @@ pub(super) struct Asking {
     open: Option<Option<f64>>,
     /// How many answers brought no version.
     refused: u64,
-}
-
-/// The versions that the sender of a field keeps for a receiver that pulls.
-pub(crate) struct Pull {
-    /// Of rank 0.
-    chooser: Option<Chooser>,
-    keeper: Keeper<Arc<PackedVersion>>,
-    versions: usize,
-    actions: Vec<VersionAction>,
-}
-
-/// One rank's part of a version, packed.
-pub(crate) struct PackedVersion {
-    /// The link, and the piece of each partner.
-    pub(super) link: Arc<FieldLink>,
-    pub(super) pieces: Vec<Lent>,
-    pub(super) stamps: Timestamps,
-}
-
-impl PackedVersion {
-    fn bytes(&self) -> u64 {
-        self.pieces
-            .iter()
-            .map(|piece| piece.bytes().len() as u64)
-            .sum()
-    }
-}
-
-/// The result of a decision. A rank carries actions out in order.
-pub(crate) enum VersionAction {
-    /// Rank 0 tells the receiver that a version follows, as the answer to the question with the
-    /// given number.
-    Announce(u64, Arc<PackedVersion>),
-    /// Rank 0 tells the receiver why no version follows.
-    Refuse(u64, VersionRefusal),
-    /// The rank sends the packed pieces.
-    Serve(Arc<PackedVersion>),
-    /// The rank tells the ranks below.
-    PassOn(VersionOrder),
-}
-
-impl Pull {
-    pub(crate) fn new(cache: VersionCache, rank: u32) -> Self {
-        let chooser = (rank == 0).then(|| Chooser::new(cache));
-        Pull {
-            chooser,
-            keeper: Keeper::default(),
-            versions: cache.versions as usize,
-            actions: Vec::new(),
-        }
-    }
-
-    /// Whether there is room for one more version. A rank ahead of rank 0 may keep more versions
-    /// than rank 0, since a rank gives up no version before rank 0 says so.
-    pub(crate) fn has_room(&self) -> bool {
-        let chooses = self.chooser.as_ref().map(Chooser::has_room);
-        self.keeper.is_over() || chooses.unwrap_or(self.keeper.kept() <= self.versions + 1)
-    }
-
-    /// The part of the next version is there.
-    pub(crate) fn produce(&mut self, version: PackedVersion) {
-        let (timestamp, next) = version.stamps;
-        self.keeper.add(Arc::new(version));
-        self.decide(|chooser| chooser.produce(timestamp, next));
-    }
-
-    /// The next version is not wanted.
-    pub(crate) fn pass_over(&mut self) {
-        self.keeper.pass_over();
-        self.follow();
-    }
-
-    /// No more are produced, though the sender goes on.
-    pub(crate) fn complete(&mut self) {
-        self.decide(Chooser::complete);
-    }
-
-    /// No more versions are produced, and the conduit ends once the last version is taken.
-    pub(crate) fn close(&mut self) {
-        self.decide(Chooser::close);
-    }
-
-    /// Whether rank 0 may end the conduit.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.chooser.as_ref().is_some_and(Chooser::is_settled)
-    }
-
-    /// Lets all ranks keep twice as many versions: rank 0 waits for room, and the receiver for rank
-    /// 0.
-    pub(crate) fn raise(&mut self) {
-        self.decide(|chooser| {
-            let versions = u32::try_from(chooser.untaken().saturating_mul(2)).unwrap_or(u32::MAX);
-            chooser.raise(versions)
-        });
-    }
-
-    /// The number of the last question.
-    pub(crate) fn heard(&self) -> u64 {
-        self.chooser.as_ref().map_or(0, Chooser::heard)
-    }
-
-    /// The number of versions that wait to be taken, as rank 0 counts, and the bytes of this rank's
-    /// part of all kept versions.
-    fn untaken(&self) -> (u64, u64) {
-        let count = self.chooser.as_ref().map_or(0, Chooser::untaken);
-        (
-            count,
-            self.keeper.parts().map(|version| version.bytes()).sum(),
-        )
-    }
-
-    /// Rank 0 gives up all versions.
-    pub(crate) fn end(&mut self) {
-        self.decide(Chooser::end);
-    }
-
-    /// The number of versions at this rank and at rank 0, if the numbers differ. Callers ask once
-    /// this rank produces no more versions.
-    pub(crate) fn differs(&self) -> Option<(u64, String)> {
-        self.keeper.differs()
-    }
-
-    /// Whether all is given up.
-    pub(crate) fn is_over(&self) -> bool {
-        self.keeper.is_over()
-    }
-
-    pub(crate) fn receive(&mut self, message: VersionMessage) {
-        match message {
-            VersionMessage::Ask(question) => self.decide(|chooser| chooser.ask(question)),
-            VersionMessage::Took(question) => self.decide(|chooser| {
-                chooser.took(question);
-                Vec::new()
-            }),
-            VersionMessage::Leave => self.end(),
-            VersionMessage::Order(order) => self.obey(order),
-        }
-    }
-
-    /// Takes the actions out of the queue.
-    pub(crate) fn take(&mut self) -> Vec<VersionAction> {
-        std::mem::take(&mut self.actions)
-    }
-
-    fn decide(&mut self, act: impl FnOnce(&mut Chooser) -> Vec<Decision>) {
-        let decisions = self.chooser.as_mut().map(act).unwrap_or_default();
-        for decision in decisions {
-            match decision {
-                Decision::Announce { question, version } => {
-                    let version = self
-                        .keeper
-                        .part(version)
-                        .expect("rank 0 decides by what it has")
-                        .clone();
-                    self.actions
-                        .push(VersionAction::Announce(question, version));
-                }
-                Decision::Refuse { question, why } => {
-                    self.actions.push(VersionAction::Refuse(question, why))
-                }
-                Decision::Order(order) => self.obey(order),
-            }
-        }
-        self.follow();
-    }
-
-    fn obey(&mut self, order: VersionOrder) {
-        if let VersionOrder::Raise(versions) = order {
-            // At once, before earlier orders are carried out: a rank ahead of rank 0 waits for
-            // room.
-            self.versions = self.versions.max(versions as usize);
-        }
-        self.actions.push(VersionAction::PassOn(order));
-        self.keeper.obey(order);
-        self.follow();
-    }
-
-    fn follow(&mut self) {
-        while let Some(version) = self.keeper.serve() {
-            self.actions.push(VersionAction::Serve(version.clone()));
-        }
-    }
 }
 
 /// The message along the conduit before a version, or in place of a version.
@@ -360,7 +175,7 @@ impl InstanceFields {
                     field: true,
                     ..Meta::default()
                 };
-                self.post(outlet, 0, meta, Arc::new(body), stamps);
+                self.post(outlet, 0, meta, body.into(), stamps);
             }
             Err(why) => self.serial.fail(&crate::filter::no_memory(why)),
         }
@@ -368,7 +183,7 @@ impl InstanceFields {
 
     /// Sends along a conduit without a wait for room: the receiver has asked for the message, and
     /// so takes the message. If the receiver is gone, the message is dropped.
-    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: Arc<Buffer>, stamps: Timestamps) {
+    fn post(&self, outlet: &Outlet, tag: u32, meta: Meta, body: SharedBuffer, stamps: Timestamps) {
         let Some(carrier) = outlet.end.carrier.get() else {
             return;
         };
@@ -431,7 +246,7 @@ impl InstanceFields {
 
     /// Whether the receiver of a pulled field takes no more versions.
     fn takes_no_more(&self, conduit: &FieldConduit) -> bool {
-        let given_up = self.pull_of(conduit.conduit, Pull::is_over) == Some(true);
+        let given_up = self.pull_of(conduit.conduit, KeptVersions::is_over) == Some(true);
         given_up || self.serial.core.process.finished(&conduit.peer)
     }
 
@@ -459,11 +274,11 @@ impl InstanceFields {
     /// Waits for room for one more version, if the description says so.
     fn wait_for_room(&self, conduit: &FieldConduit) -> Result<()> {
         let room = || {
-            let has_room = self.pull_of(conduit.conduit, Pull::has_room) == Some(true);
+            let has_room = self.pull_of(conduit.conduit, KeptVersions::has_room) == Some(true);
             Ok((has_room || self.takes_no_more(conduit)).then_some(()))
         };
         let on = || {
-            let untaken = self.pull_of(conduit.conduit, Pull::untaken);
+            let untaken = self.pull_of(conduit.conduit, KeptVersions::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
             let outlet = self.serial.outlet_of(conduit.conduit);
             let on = outlet
@@ -620,7 +435,7 @@ impl InstanceFields {
         let mut open = self.pulled(Role::Sender);
         if self.serial.leads() {
             for conduit in &open {
-                self.change_field(*conduit, |coupling| coupling.pull(Pull::close));
+                self.change_field(*conduit, |coupling| coupling.pull(KeptVersions::close));
             }
         }
         while !open.is_empty() {
@@ -653,12 +468,12 @@ impl InstanceFields {
 
     /// Whether the receiver has taken the versions of this rank, or wants no more.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
-        if let Some((ours, theirs)) = self.pull_of(conduit, Pull::differs).flatten() {
+        if let Some((ours, theirs)) = self.pull_of(conduit, KeptVersions::differs).flatten() {
             let rank = self.place().rank;
             let error = |field: Arc<Field>| field.count.unequal((rank, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
-        let over = |pull: &Pull| {
+        let over = |pull: &KeptVersions| {
             if self.serial.leads() {
                 pull.is_settled()
             } else {
@@ -707,7 +522,7 @@ impl InstanceFields {
         let Some(outlet) = self.serial.outlet_of(conduit) else {
             return Ok(());
         };
-        self.change_field(conduit, |coupling| coupling.pull(Pull::end));
+        self.change_field(conduit, |coupling| coupling.pull(KeptVersions::end));
         self.serial.end_stream(outlet)
     }
 }

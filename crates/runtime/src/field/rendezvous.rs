@@ -14,7 +14,7 @@ use titin_wire::ranks::{Mail, children, parent};
 use titin_wire::{ConduitId, EndpointId};
 
 use super::coupled;
-use super::pull::{Pull, VersionAction};
+use super::kept_versions::{KeptVersions, VersionAction};
 use super::rank_messages::{FieldMessage, RoutedMessage, decode, encode};
 use super::setup::ScheduleSetup;
 use super::versions::VersionMessage;
@@ -49,7 +49,7 @@ pub(crate) struct Coupling {
     early: Vec<RoutedMessage>,
     failure: Option<Unfit>,
     /// For a sender with a receiver that pulls: the kept versions.
-    pull: Option<Pull>,
+    pull: Option<KeptVersions>,
     /// Messages from rank 0 of a receiver to rank 0 of the sender.
     to_sender: Vec<VersionMessage>,
     /// Whether the receiver takes no more. Rank 0 tells the sender once the sender has declared the
@@ -85,7 +85,7 @@ impl Coupling {
     /// This rank declares the field.
     pub(crate) fn declare(&mut self, local: LocalField) {
         if let (Role::Sender, Some(cache)) = (local.role, local.pattern.cache()) {
-            self.pull = Some(Pull::new(cache, local.rank));
+            self.pull = Some(KeptVersions::new(cache, local.rank));
         }
         self.local = Some(local);
         // Orders of rank 0 wait for the declaration of this rank alone, and keep their order.
@@ -121,7 +121,7 @@ impl Coupling {
     }
 
     /// Changes the versions of the sender.
-    pub(crate) fn pull(&mut self, act: impl FnOnce(&mut Pull)) {
+    pub(crate) fn pull(&mut self, act: impl FnOnce(&mut KeptVersions)) {
         if let Some(pull) = &mut self.pull {
             act(pull);
         }
@@ -145,7 +145,7 @@ impl Coupling {
 
     /// How many questions for versions were told here, or heard.
     fn questions(&self) -> u64 {
-        self.pull.as_ref().map_or(self.asked, Pull::heard)
+        self.pull.as_ref().map_or(self.asked, KeptVersions::heard)
     }
 
     fn receive(&mut self, routed: RoutedMessage) {
@@ -196,7 +196,12 @@ impl Coupling {
                 .drain(..)
                 .map(|message| to_sender(0, message)),
         );
-        for action in self.pull.as_mut().map(Pull::take).unwrap_or_default() {
+        for action in self
+            .pull
+            .as_mut()
+            .map(KeptVersions::take)
+            .unwrap_or_default()
+        {
             match (action, open) {
                 (VersionAction::PassOn(order), _) => {
                     let below = children(local.rank, local.side.decomposition.ranks());
@@ -336,7 +341,11 @@ impl Rendezvous {
     }
 
     /// Has `look` read the versions of a field; `None` if the instance keeps no versions.
-    pub(crate) fn pull<T>(&self, conduit: ConduitId, look: impl FnOnce(&Pull) -> T) -> Option<T> {
+    pub(crate) fn pull<T>(
+        &self,
+        conduit: ConduitId,
+        look: impl FnOnce(&KeptVersions) -> T,
+    ) -> Option<T> {
         self.look(conduit, |coupling| coupling.pull.as_ref().map(look))?
     }
 
@@ -441,7 +450,7 @@ impl FieldHandler for Rendezvous {
     fn raise_versions(&self, process: &Process, instance: &str, conduit: ConduitId) {
         if self.pull(conduit, |_| ()).is_some() {
             self.change(process, instance, conduit, |coupling| {
-                coupling.pull(Pull::raise);
+                coupling.pull(KeptVersions::raise);
             });
         }
     }

@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 use titin_array::{Role, SourceArray};
 
 use super::header::HEADER;
-use super::link::FieldLink;
-use super::pieces::{PiecesSent, flat};
-use super::pull::Pull;
+use super::kept_versions::KeptVersions;
+use super::link::{FieldLink, flat};
 use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, refused};
 use crate::send_state::Timestamps;
 use crate::{Error, Kind, Payload, Result};
@@ -22,10 +21,28 @@ pub(super) struct FieldSend<'a> {
     step: u64,
 }
 
+/// How far a send has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PiecesSent {
+    pub(super) pieces: usize,
+    /// The sent bytes of the next piece.
+    pub(super) bytes: u64,
+}
+
 impl FieldSend<'_> {
     /// Whether the description couples the field by a conduit at this step.
     fn is_coupled(&self, conduit: &FieldConduit) -> bool {
         conduit.share(Role::Sender).steps.contain(self.step)
+    }
+}
+
+impl PiecesSent {
+    /// The next piece begins.
+    pub(super) fn next_piece(&mut self) {
+        *self = PiecesSent {
+            pieces: self.pieces + 1,
+            bytes: 0,
+        };
     }
 }
 
@@ -178,7 +195,9 @@ impl InstanceFields {
             conduit.is_pulled() && conduit.share(Role::Sender).steps.end_with(send.step)
         };
         for conduit in send.field.conduits.iter().filter(|conduit| ends(conduit)) {
-            self.change_field(conduit.conduit, |coupling| coupling.pull(Pull::complete));
+            self.change_field(conduit.conduit, |coupling| {
+                coupling.pull(KeptVersions::complete)
+            });
         }
     }
 }

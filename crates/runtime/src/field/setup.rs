@@ -54,7 +54,7 @@ enum SetupStage {
     /// A rank of the sender answers ranks of the receiver, and takes in the wants of the receiver.
     /// A regular sender has no directory.
     Serving(Option<Directory>),
-    /// A rank of the receiver waits for so many answers.
+    /// A rank of the receiver waits for this number of answers.
     Asking(usize),
     /// A rank of the receiver tells the owners which elements the rank wants.
     Wanting,
@@ -244,7 +244,7 @@ impl ScheduleSetup {
         if !is_telling || self.unanswered > 0 || self.below > 0 {
             return Ok(());
         }
-        // Once.
+        // So this rank tells once.
         self.below = usize::MAX;
         match (parent(self.rank), self.role) {
             (Some(above), role) => self.send(role == Role::Sender, above, FieldMessage::Done),

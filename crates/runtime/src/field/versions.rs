@@ -42,9 +42,9 @@ pub(crate) enum VersionOrder {
     Serve(u64),
     /// Gives up the versions before the given version.
     GiveUp(u64),
-    /// May keep so many versions from now on.
+    /// May keep this number of versions from now on.
     Raise(u32),
-    /// Produces so many versions in all, as rank 0 does.
+    /// Produces this number of versions in all, like rank 0.
     Complete(u64),
     /// Keeps and sends no more versions.
     End,
@@ -67,7 +67,7 @@ pub(crate) enum Decision {
 pub(crate) enum VersionRefusal {
     /// The sender had the version and gave the version up.
     Evicted { at: f64, oldest: f64 },
-    /// There never was a version so early.
+    /// The time is before the first version.
     TooEarly { at: f64, first: f64 },
     /// The receiver has the last version, and no other follows, though the sender goes on.
     TooLate { at: f64, last: f64 },
@@ -88,7 +88,7 @@ pub(crate) struct Chooser {
     versions: VecDeque<Stamped>,
     /// The time of the first version of all.
     first: f64,
-    /// How many versions there have been, and the last taken version, counted from 1.
+    /// The number of versions so far, and the last taken version, counted from 1.
     produced: u64,
     taken: u64,
     /// The question for which the taken version was announced, and the last question whose answer

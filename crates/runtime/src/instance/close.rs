@@ -13,32 +13,12 @@ use titin_model::Operator;
 use titin_wire::control::{ToManager, WaitOn};
 
 use super::Instance;
+use super::closing::Closing;
 use super::layers::Layers;
 use crate::port::{Inlet, Outlet, Port};
 use crate::process::forked;
 use crate::serial::{WARNING, Wait};
 use crate::{Error, Kind, Result};
-
-/// How far the closing of an instance has come.
-#[derive(Default)]
-pub(super) struct Closing {
-    /// When the call began, for the profile.
-    began: Option<i64>,
-    /// How many receivers know of the end of their streams.
-    told: usize,
-    /// Warnings for the log about dropped messages, once known.
-    dropped: Option<Vec<String>>,
-    /// Receiving ends, by number, with senders that have not ended.
-    open: Vec<usize>,
-    /// Whether the rank above was told how often fields were sent and received.
-    told_steps: bool,
-    /// Whether this rank has compared its counts with the counts of the ranks below.
-    compared_steps: bool,
-    /// How many receivers hold all messages sent to them.
-    settled: usize,
-    /// Whether the manager was told.
-    said: bool,
-}
 
 /// The sender at the other end of a conduit.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -222,16 +202,12 @@ impl Layers {
             serial.report_progress(self.fields.bytes_sent());
             serial.profile.trace.live("SHUTDOWN", settled);
             self.tell_profile();
-            serial.tell(&ToManager::Done {
-                instance: serial.core.name.clone(),
-            });
+            let instance = serial.core.name.clone();
+            serial.tell(&ToManager::Done { instance });
         }
+        let (process, name) = (&serial.core.process, &serial.core.name);
         serial.wait(Wait::default(), Vec::new, || {
-            Ok(serial
-                .core
-                .process
-                .finished(&serial.core.name)
-                .then_some(()))
+            Ok(process.finished(name).then_some(()))
         })
     }
 
@@ -250,20 +226,7 @@ impl Layers {
         let open = RefCell::new(&mut closing.open);
         let on = || self.waits_for(open.borrow().iter().map(|&index| &receipts[index]));
         serial.wait(Wait::default(), on, || {
-            let mut problem = Ok(());
-            open.borrow_mut().retain(|&index| {
-                if problem.is_err() {
-                    return true;
-                }
-                match receipts[index].has_ended(self) {
-                    Ok(ended) => !ended,
-                    Err(error) => {
-                        problem = Err(error);
-                        true
-                    }
-                }
-            });
-            problem?;
+            self.drop_ended(&mut open.borrow_mut(), &receipts)?;
             let all = open.borrow().is_empty();
             // A receiver may wait for ever for a message left out by another rank. So this rank
             // compares the counts as early as possible.
@@ -276,6 +239,24 @@ impl Layers {
         })?;
         first.end.meter.waited(serial.waited_since(start));
         Ok(())
+    }
+
+    /// Takes the ends whose senders have ended out of `open`, up to the first failure.
+    fn drop_ended(&self, open: &mut Vec<usize>, receipts: &[LastReceipt<'_>]) -> Result<()> {
+        let mut outcome = Ok(());
+        open.retain(|&index| {
+            if outcome.is_err() {
+                return true;
+            }
+            match receipts[index].has_ended(self) {
+                Ok(ended) => !ended,
+                Err(error) => {
+                    outcome = Err(error);
+                    true
+                }
+            }
+        });
+        outcome
     }
 
     /// Drops messages of pulled fields, messages behind a filter that chooses among messages, and

@@ -9,11 +9,11 @@ use crate::{Error, Kind, Result};
 impl Instance {
     /// Whether the step that begins at the given time would pass the end of the use.
     ///
-    /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without any. The use
-    /// lasts for the setting `t_max`, else for the scale `total`. A step takes the setting `dt`,
-    /// else the scale `dt`, and no time if there is neither. Quantities with a unit, and scales,
-    /// are converted to the unit of the timestamps ([`Instance::time_unit`]); a number without a
-    /// unit is in the unit of the timestamps.
+    /// The use begins at the latest timestamp of its F_INIT messages, or at 0 without F_INIT
+    /// messages. The use lasts for the setting `t_max`, else for the scale `total`. A step takes
+    /// the setting `dt`, else the scale `dt`, and no time if there is neither. Quantities with a
+    /// unit, and scales, are converted to the unit of the timestamps ([`Instance::time_unit`]); a
+    /// number without a unit is in the unit of the timestamps.
     ///
     /// # Errors
     /// [`Kind::Setting`] if the description does not say how long a use is, or `t_max` or `dt` is
@@ -28,7 +28,7 @@ impl Instance {
         }
         let begin = match self.serial.cycle().begin() {
             Ok(begin) => begin,
-            Err(why) => return wrong(Kind::CallOrder, &why),
+            Err(why) => return wrong(Kind::CallOrder, &why.to_string()),
         };
         let scale = self.scale();
         let Some(total) = self.time("t_max", scale.and_then(|scale| scale.total))? else {

@@ -9,7 +9,7 @@ use titin_transport::{Carrier, Doorbell};
 use titin_wire::ConduitId;
 use titin_wire::control::ToManager;
 
-use super::close::Closing;
+use super::closing::Closing;
 use crate::field::InstanceFields;
 use crate::port::{CarrierRoute, Port};
 use crate::process::{Probed, ProcessMember, RouteMedium, forked};

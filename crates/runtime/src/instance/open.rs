@@ -9,13 +9,14 @@ use titin_model::Pattern;
 use titin_transport::{Doorbell, Wake};
 use titin_wire::ConduitId;
 use titin_wire::control::{Registration, ToManager, Welcome};
+use titin_wire::ranks::RankProcess;
 
 use super::Instance;
 use super::layers::Layers;
 use crate::field::{InstanceFields, Rendezvous};
 use crate::process::{Process, ProcessMember, forked, host};
 use crate::ranks::{Bootstrapped, RankGroup, RankPlace, RankTree, bootstrap};
-use crate::serial::{Opened, SLICE};
+use crate::serial::{Opened, SLICE, Serial};
 use crate::{Error, Kind, Options, Result};
 
 /// An instance that has asked to join the run.
@@ -55,55 +56,30 @@ impl Opening {
     pub fn begin(mut options: Options) -> Result<Self> {
         let (began, bell) = (Instant::now(), Arc::new(Doorbell::default()));
         let fields = Arc::new(Rendezvous::default());
-        let bootstrapped = match options.communicator.take() {
+        let Bootstrapped {
+            instance: name,
+            process,
+            rank,
+            roll,
+        } = match options.communicator.take() {
             Some(_) if options.ready.is_some() => {
                 let text = "a light instance cannot be parallel: its calls do not wait, and those of ranks wait for each other";
                 return Err(Error::new(Kind::Usage, text));
             }
             // A single rank is a serial program.
             Some(communicator) if communicator.ranks() > 1 => {
-                Some(bootstrap(&options, &*communicator, &bell, fields.clone())?)
+                bootstrap(&options, &*communicator, &bell, fields.clone())?
             }
-            _ => None,
-        };
-        let Bootstrapped {
-            instance: name,
-            process,
-            rank,
-            roll,
-        } = match bootstrapped {
-            Some(bootstrapped) => bootstrapped,
-            None => {
-                let (instance, run) = (options.find_instance()?, options.find_run()?);
-                let process = Process::join(&run)?;
-                process.expect_answer(&instance, bell.clone(), fields.clone())?;
-                Bootstrapped {
-                    instance,
-                    process,
-                    rank: 0,
-                    roll: Vec::new(),
-                }
-            }
+            _ => bootstrap_alone(&options, &bell, fields.clone())?,
         };
         let count = roll.len() as u32;
         let place = (count > 0).then_some(RankPlace { rank, count });
         if let Some(listing) = options.ready.clone() {
             bell.listen(move || listing.push());
         }
-        let registration = Registration {
-            instance: name.clone(),
-            endpoint: titin_wire::EndpointId(0),
-            addresses: Vec::new(),
-            pid: std::process::id(),
-            host: host(),
-            ports: options.ports.clone(),
-            language: options.language.clone(),
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-            ranks: roll.into_iter().skip(1).collect(),
-        };
         // Rank 0 asks for all ranks. The other ranks hear the answer by way of the rank above.
         if rank == 0 {
-            process.ask(registration);
+            process.ask(registration(&name, &options, roll));
         }
         Ok(Opening {
             name,
@@ -210,24 +186,10 @@ impl Opening {
             patterns(welcome),
             self.fields.clone(),
         ));
-        let layers = Arc::new(Layers {
-            serial: serial.clone(),
-            group: group.clone(),
-            fields: fields.clone(),
-            closing: Mutex::default(),
-        });
-        let below: Weak<Layers> = Arc::downgrade(&layers);
-        serial.set_upper_layers(below.clone());
-        fields.opened(below);
         let sender: Weak<InstanceFields> = Arc::downgrade(&fields);
+        let instance = stack(serial, group, fields);
         self.fields.opened(sender);
-        Ok(Instance {
-            serial,
-            group,
-            fields,
-            layers,
-            last_choice: Mutex::default(),
-        })
+        Ok(instance)
     }
 
     fn give_up(&mut self) {
@@ -260,6 +222,62 @@ impl Drop for Opening {
             self.give_up();
             self.tell("the program let go of the instance before it had joined the run");
         }
+    }
+}
+
+/// The process of a serial program, which has joined the run.
+fn bootstrap_alone(
+    options: &Options,
+    bell: &Arc<Doorbell>,
+    fields: Arc<Rendezvous>,
+) -> Result<Bootstrapped> {
+    let (instance, run) = (options.find_instance()?, options.find_run()?);
+    let process = Process::join(&run)?;
+    process.expect_answer(&instance, bell.clone(), fields)?;
+    Ok(Bootstrapped {
+        instance,
+        process,
+        rank: 0,
+        roll: Vec::new(),
+    })
+}
+
+/// The registration of an instance. The process adds its own id and addresses.
+fn registration(instance: &str, options: &Options, roll: Vec<RankProcess>) -> Registration {
+    Registration {
+        instance: instance.to_owned(),
+        endpoint: titin_wire::EndpointId(0),
+        addresses: Vec::new(),
+        pid: std::process::id(),
+        host: host(),
+        ports: options.ports.clone(),
+        language: options.language.clone(),
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        ranks: roll.into_iter().skip(1).collect(),
+    }
+}
+
+/// The instance of the given layers. The lower layers learn of the upper layers.
+fn stack(
+    serial: Arc<Serial>,
+    group: Option<Arc<RankGroup>>,
+    fields: Arc<InstanceFields>,
+) -> Instance {
+    let layers = Arc::new(Layers {
+        serial: serial.clone(),
+        group: group.clone(),
+        fields: fields.clone(),
+        closing: Mutex::default(),
+    });
+    let below: Weak<Layers> = Arc::downgrade(&layers);
+    serial.set_upper_layers(below.clone());
+    fields.opened(below);
+    Instance {
+        serial,
+        group,
+        fields,
+        layers,
+        last_choice: Mutex::default(),
     }
 }
 

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use titin_transport::{Handler, Link, LinkId, Lost};
+use titin_transport::{Handler, Link, LinkError, LinkId};
 use titin_wire::ConduitId;
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
-use super::members::Asked;
 use super::rank_messages::RankMessageLinks;
 use super::{
-    FieldHandler, MANAGER, Probed, Process, ProcessMember, RemoteField, RouteMedium, StrayConduit,
+    FieldHandler, MANAGER, Probed, Process, ProcessMember, ProcessState, RemoteField, RouteMedium,
+    StrayConduit,
 };
 use crate::{Error, Kind};
 
@@ -39,25 +39,7 @@ impl Handler for Events {
         self.with(|process| match link.tag() {
             Some(MANAGER) => process.hear(link),
             Some(tag) if RankMessageLinks::is(tag) => process.rank_message_link_opened(tag, link),
-            Some(tag) => {
-                let Some((to, medium)) = process.lock().routes.dialled(tag) else {
-                    return;
-                };
-                if let Some(detour) = process.apart(to, medium, link) {
-                    link.note_detour(detour);
-                }
-                let detour = link.detour().map(str::to_owned);
-                let (endpoint, pinned) = (process.id, medium != RouteMedium::Best);
-                let greeting = Greeting {
-                    endpoint,
-                    to,
-                    pinned,
-                    detour,
-                    mail: false,
-                };
-                link.tell(&control::encode(&greeting));
-                process.up(to, medium, link);
-            }
+            Some(tag) => process.reached(tag, link),
             // The other end has dialled, and will send a greeting.
             None => {}
         });
@@ -66,43 +48,19 @@ impl Handler for Events {
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
         self.with(|process| {
             if Self::is_manager(process, link.id()) {
-                process.lock().heard = Some(Instant::now());
-                match control::decode(body) {
-                    Ok(message) => {
-                        process.pass_down(&message, body);
-                        process.told(message);
-                    }
-                    Err(error) => process.fail(Error::new(
-                        Kind::Connection,
-                        format!("the manager sent what this release of titin cannot read: {error}"),
-                    )),
-                }
-                return;
+                return process.told_by_manager(body);
             }
             if process.told_by_rank(link.id(), body) || process.rank_message_arrived(link, body) {
                 return;
             }
             match control::decode::<Greeting>(body) {
-                Ok(greeting) if greeting.to == process.id && greeting.mail => {
-                    process.expect_rank_messages(link)
-                }
-                Ok(greeting) if greeting.to == process.id => {
-                    let medium = if greeting.pinned {
-                        RouteMedium::Pinned(link.carrier().medium())
-                    } else {
-                        RouteMedium::Best
-                    };
-                    if let Some(detour) = greeting.detour {
-                        link.note_detour(detour);
-                    }
-                    process.up(greeting.endpoint, medium, link);
-                }
+                Ok(greeting) if greeting.to == process.id => process.greeted(link, greeting),
                 _ => link.close(),
             }
         });
     }
 
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         self.with(|process| {
             process.lost_rank(link.id(), &why);
             process.rank_message_link_lost(link, &why);
@@ -110,7 +68,7 @@ impl Handler for Events {
                 let text = format!("the connection to the run's manager is lost: {why}; the run is over");
                 return process.fail(Error::new(Kind::Connection, text));
             }
-            if let Lost::Malformed(garbage) = &why {
+            if let LinkError::Malformed(garbage) = &why {
                 // No exit of a process explains garbage, so there is no wait for an explanation.
                 let who = process_at(process.lock().routes.at(|up| up.id() == link.id()));
                 let text = format!(
@@ -119,7 +77,7 @@ impl Handler for Events {
                 );
                 process.fail(Error::new(Kind::Connection, text));
             }
-            if let Lost::NoMemory(text) = why {
+            if let LinkError::NoMemory(text) = why {
                 // The other end is not to blame, and the message will not come again.
                 return process.fail(Error::new(Kind::NoMemory, text));
             }
@@ -141,15 +99,15 @@ impl Handler for Events {
         });
     }
 
-    fn unreachable(&self, tag: u128, why: Lost) {
+    fn unreachable(&self, tag: u128, why: LinkError) {
         self.with(|process| match tag {
             MANAGER => {
                 let todo = match why {
-                    Lost::Late(_) => {
+                    LinkError::Late(_) => {
                         "; its host may be overloaded or down, or it is stopped (the time is register_timeout of the \
                          description)"
                     }
-                    Lost::Refused(_) => "",
+                    LinkError::Refused(_) => "",
                     _ => "; the run may be over, or TITIN_MANAGER is stale",
                 };
                 let text = format!("the run's manager cannot be reached: {why}{todo}");
@@ -188,6 +146,56 @@ impl Process {
         state.manager.open(link);
     }
 
+    /// A link that this process has dialled is there.
+    fn reached(&self, tag: u128, link: &Arc<Link>) {
+        let Some((to, medium)) = self.lock().routes.dialled(tag) else {
+            return;
+        };
+        if let Some(detour) = self.apart(to, medium, link) {
+            link.note_detour(detour);
+        }
+        let greeting = Greeting {
+            endpoint: self.id,
+            to,
+            pinned: medium != RouteMedium::Best,
+            detour: link.detour().map(str::to_owned),
+            mail: false,
+        };
+        link.tell(&control::encode(&greeting));
+        self.up(to, medium, link);
+    }
+
+    /// The dialler of a link has greeted this process.
+    fn greeted(&self, link: &Arc<Link>, greeting: Greeting) {
+        if greeting.mail {
+            return self.expect_rank_messages(link);
+        }
+        let medium = match greeting.pinned {
+            true => RouteMedium::Pinned(link.carrier().medium()),
+            false => RouteMedium::Best,
+        };
+        if let Some(detour) = greeting.detour {
+            link.note_detour(detour);
+        }
+        self.up(greeting.endpoint, medium, link);
+    }
+
+    /// A message has come from the manager, or from the rank above.
+    fn told_by_manager(&self, body: &[u8]) {
+        self.lock().heard = Some(Instant::now());
+        match control::decode(body) {
+            Ok(message) => {
+                self.pass_down(&message, body);
+                self.told(message);
+            }
+            Err(error) => {
+                let text =
+                    format!("the manager sent what this release of titin cannot read: {error}");
+                self.fail(Error::new(Kind::Connection, text));
+            }
+        }
+    }
+
     fn told(&self, message: ToProgram) {
         match message {
             ToProgram::Registered(welcome) => {
@@ -202,38 +210,13 @@ impl Process {
                 instance,
                 probe,
                 conduits,
-            } => {
-                if let Some(member) = self.instance(&instance) {
-                    let Probed {
-                        wait,
-                        counts,
-                        polls,
-                    } = member.probe(&conduits);
-                    self.tell(&ToManager::Counts {
-                        instance,
-                        probe,
-                        wait,
-                        counts,
-                        polls,
-                    });
-                }
-            }
+            } => self.probed(instance, probe, &conduits),
             ToProgram::RaiseBuffer {
                 instance,
                 conduit,
                 messages,
                 bytes,
-            } => {
-                if let Some(window) = self
-                    .instance(&instance)
-                    .and_then(|_| self.exchange.window(conduit))
-                {
-                    window.raise(messages, bytes);
-                    if let Some(fields) = self.fields_of(&instance) {
-                        fields.raise_versions(self, &instance, conduit);
-                    }
-                }
-            }
+            } => self.buffer_raised(&instance, conduit, messages, bytes),
             ToProgram::Field {
                 instance,
                 conduit,
@@ -252,23 +235,46 @@ impl Process {
             }
             ToProgram::Finished { instance } => self.instance_finished(instance),
             ToProgram::RunFailed {
-                culprit,
                 text,
-                deadlock,
-            } => {
-                let kind = if deadlock {
-                    Kind::Deadlock
-                } else {
-                    Kind::PeerLost
-                };
-                let text = if deadlock {
-                    text
-                } else {
-                    format!("the run has failed because of {culprit}: {text}")
-                };
-                self.fail(Error::new(kind, text));
+                deadlock: true,
+                ..
+            } => self.fail(Error::new(Kind::Deadlock, text)),
+            ToProgram::RunFailed { culprit, text, .. } => {
+                let text = format!("the run has failed because of {culprit}: {text}");
+                self.fail(Error::new(Kind::PeerLost, text));
             }
             ToProgram::Heartbeat {} => {}
+        }
+    }
+
+    /// The manager asks an instance what the instance waits for.
+    fn probed(&self, instance: String, probe: u64, conduits: &[ConduitId]) {
+        let Some(member) = self.instance(&instance) else {
+            return;
+        };
+        let Probed {
+            wait,
+            counts,
+            polls,
+        } = member.probe(conduits);
+        self.tell(&ToManager::Counts {
+            instance,
+            probe,
+            wait,
+            counts,
+            polls,
+        });
+    }
+
+    /// The manager raises the limits of a conduit's buffer.
+    fn buffer_raised(&self, instance: &str, conduit: ConduitId, messages: u64, bytes: u64) {
+        let member = self.instance(instance);
+        let Some(window) = member.and_then(|_| self.exchange.window(conduit)) else {
+            return;
+        };
+        window.raise(messages, bytes);
+        if let Some(fields) = self.fields_of(instance) {
+            fields.raise_versions(self, instance, conduit);
         }
     }
 
@@ -332,39 +338,17 @@ impl Process {
     fn beat(&self) -> Option<Duration> {
         self.give_up();
         self.judge_strays();
-        let (instances, manager, heartbeat, told) = {
-            let mut state = self.lock();
-            let instances: Vec<Arc<dyn ProcessMember>> =
-                state.instances.values().cloned().collect();
-            let heartbeat = Duration::try_from_secs_f64(state.heartbeat).unwrap_or_default();
-            let before = state.beaten.replace(Instant::now());
-            // A process stopped for a while, by Ctrl-Z for instance, could not hear the manager.
-            if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
-                state.heard = state.heard.map(|_| Instant::now());
-            }
-            // A non-blocking opening is rung when the manager has taken too long.
-            let late = |asked: &&Asked| asked.is_late(self.patience);
-            state
-                .asked
-                .values()
-                .filter(late)
-                .for_each(|asked| asked.bell.ring());
-            if instances.is_empty() && !state.asked.is_empty() {
-                return Some(TICK);
-            }
-            (instances, state.heard, heartbeat, state.told)
-        };
+        let mut state = self.lock();
+        state.note_beat();
+        state.ring_late(self.patience);
+        let instances: Vec<Arc<dyn ProcessMember>> = state.instances.values().cloned().collect();
         if instances.is_empty() {
-            return None;
+            return (!state.asked.is_empty()).then_some(TICK);
         }
+        let (heartbeat, heard, told) = (state.heartbeat(), state.heard, state.told);
+        drop(state);
         instances.iter().for_each(|member| member.report_progress());
-        let now = Instant::now();
-        let due = instances
-            .iter()
-            .filter_map(|member| member.nudge(now))
-            .min();
-        let tick = TICK.min(self.explanation);
-        let tick = due.map_or(tick, |due| tick.min(due.saturating_duration_since(now)));
+        let tick = self.nudge(&instances);
         if heartbeat.is_zero() {
             return Some(tick);
         }
@@ -372,14 +356,51 @@ impl Process {
             self.tell(&ToManager::Heartbeat {});
         }
         self.beat_below(heartbeat);
-        if manager.is_some_and(|heard| heard.elapsed() > 3 * heartbeat)
-            && !self.is_watched_by_link()
-        {
-            let silence = (3 * heartbeat).as_secs_f64();
-            let text = format!("{SILENT_MANAGER} for {silence:.1} s");
-            self.fail(Error::new(Kind::Connection, text));
+        let is_silent = heard.is_some_and(|heard| heard.elapsed() > 3 * heartbeat);
+        if is_silent && !self.is_watched_by_link() {
+            self.give_up_manager(3 * heartbeat);
         }
         Some(tick.min(heartbeat))
+    }
+
+    fn give_up_manager(&self, silence: Duration) {
+        let silence = silence.as_secs_f64();
+        let text = format!("{SILENT_MANAGER} for {silence:.1} s");
+        self.fail(Error::new(Kind::Connection, text));
+    }
+
+    /// Has instances make the calls that are due. Returns the time until the next look.
+    fn nudge(&self, instances: &[Arc<dyn ProcessMember>]) -> Duration {
+        let now = Instant::now();
+        let due = instances.iter().filter_map(|member| member.nudge(now));
+        let tick = TICK.min(self.explanation);
+        match due.min() {
+            Some(due) => tick.min(due.saturating_duration_since(now)),
+            None => tick,
+        }
+    }
+}
+
+impl ProcessState {
+    /// The time between two heartbeats; zero without heartbeats.
+    fn heartbeat(&self) -> Duration {
+        Duration::try_from_secs_f64(self.heartbeat).unwrap_or_default()
+    }
+
+    /// Notes that the background thread looks. A process stopped for a while, by Ctrl-Z for
+    /// instance, could not hear the manager.
+    fn note_beat(&mut self) {
+        let heartbeat = self.heartbeat();
+        let before = self.beaten.replace(Instant::now());
+        if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
+            self.heard = self.heard.map(|_| Instant::now());
+        }
+    }
+
+    /// Rings the non-blocking openings that the manager has not answered in time.
+    fn ring_late(&self, patience: Duration) {
+        let late = self.asked.values().filter(|asked| asked.is_late(patience));
+        late.for_each(|asked| asked.bell.ring());
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use titin_transport::{Carrier, Doorbell};
 use titin_wire::ConduitId;
-use titin_wire::control::WaitOn;
+use titin_wire::control::{FieldEnd, WaitOn};
 use titin_wire::ranks::Mail;
 
-use super::{OutgoingRankMessage, Process, RemoteField, RouteMedium};
+use super::{OutgoingRankMessage, Process, RouteMedium};
 
 /// An open instance, as the process sees the instance.
 ///
@@ -68,6 +68,16 @@ pub(crate) struct Probed {
     pub(crate) counts: Vec<(ConduitId, u64)>,
     /// The messages or the room for which the instance polls, by calls without waiting.
     pub(crate) polls: Option<WaitOn>,
+}
+
+/// The other end of a field's conduit.
+#[derive(Debug, Clone)]
+pub(crate) struct RemoteField {
+    /// How many ranks there are.
+    pub(crate) ranks: u32,
+    /// The first of the numbers of the conduits between ranks.
+    pub(crate) first: ConduitId,
+    pub(crate) field: FieldEnd,
 }
 
 /// The fields of an instance, as the process sees the fields, from the time when the instance asks

@@ -12,7 +12,7 @@ use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
 
 /// How long the manager may take to answer an instance, besides the time to reach the manager. The
-/// manager answers at once, whichever instances have come.
+/// manager answers at once, also if other instances have not joined yet.
 const TO_ANSWER: Duration = Duration::from_secs(60);
 
 /// An instance that has asked to join.
@@ -30,7 +30,7 @@ impl Asked {
     }
 }
 
-/// How long the manager may take to answer, with so much time to reach the manager.
+/// How long the manager may take to answer, if reaching the manager may take `patience`.
 fn to_answer(patience: Duration) -> Duration {
     patience.saturating_add(TO_ANSWER)
 }
@@ -159,11 +159,9 @@ impl Process {
             neighbours.push(member.clone());
         }
         // The manager may have named peers as finished before the instance came.
-        let finished: Vec<&Arc<str>> = near
-            .iter()
-            .chain(&far)
-            .filter(|peer| state.finished.contains(&***peer))
-            .collect();
+        let peers = near.iter().chain(&far);
+        let finished = peers.filter(|peer| state.finished.contains(&***peer));
+        let finished: Vec<&Arc<str>> = finished.collect();
         let count = state.instances.len();
         self.crowd.store(count, Ordering::Relaxed);
         drop(state);

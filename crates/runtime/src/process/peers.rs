@@ -5,25 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use titin_transport::{Carrier, Link, Lost, Medium};
-use titin_wire::control::{FieldEnd, Peer};
+use titin_transport::{Carrier, Link, LinkError, Medium};
+use titin_wire::control::Peer;
 use titin_wire::handshake::Purpose;
-use titin_wire::{ConduitId, EndpointId, LinkSettings};
+use titin_wire::{EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, RouteMedium};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
-
-/// The other end of a field's conduit.
-#[derive(Debug, Clone)]
-pub(crate) struct RemoteField {
-    /// How many ranks there are.
-    pub(crate) ranks: u32,
-    /// The first of the numbers of the conduits between ranks.
-    pub(crate) first: ConduitId,
-    pub(crate) field: FieldEnd,
-}
 
 impl Process {
     /// Finds and dials the given ranks of a peer.
@@ -119,16 +109,7 @@ impl Process {
 
     /// Gives the present carriers to the ends that wait for a peer.
     fn settle(&self, state: &mut ProcessState, peer: &str) {
-        let carriers: Vec<(RouteMedium, Arc<dyn Carrier>)> =
-            if state.routes.location(peer) == Some(self.id) {
-                vec![(RouteMedium::Best, self.inproc.clone())]
-            } else {
-                state
-                    .routes
-                    .links(peer)
-                    .map(|(medium, link)| (medium, link.carrier()))
-                    .collect()
-            };
+        let carriers = self.carriers_to(state, peer);
         if carriers.is_empty() {
             return;
         }
@@ -151,6 +132,21 @@ impl Process {
         }
     }
 
+    /// The present carriers to a peer.
+    fn carriers_to(
+        &self,
+        state: &ProcessState,
+        peer: &str,
+    ) -> Vec<(RouteMedium, Arc<dyn Carrier>)> {
+        if state.routes.location(peer) == Some(self.id) {
+            return vec![(RouteMedium::Best, self.inproc.clone())];
+        }
+        let links = state.routes.links(peer);
+        links
+            .map(|(medium, link)| (medium, link.carrier()))
+            .collect()
+    }
+
     /// Gives up broken links if the manager has not explained the loss in time.
     pub(super) fn give_up(&self) {
         if self.lock().routes.give_up(Instant::now(), self.explanation) {
@@ -166,7 +162,7 @@ impl Process {
 
     /// Why an instance cannot be reached by the given kind of link, once the manager has had time
     /// to explain.
-    pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<Lost> {
+    pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<LinkError> {
         // Each look for a missing message calls this function, so the answer for the usual case
         // takes no lock.
         if self.given_up() == 0 {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use titin_transport::{Link, LinkId, Lost};
+use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
 use titin_wire::ranks::Mail;
@@ -28,7 +28,7 @@ pub(super) struct RankMessageLinks {
     dialled: HashMap<u128, EndpointId>,
     incoming: HashSet<LinkId>,
     /// Processes out of reach, and why.
-    lost: HashMap<EndpointId, Lost>,
+    lost: HashMap<EndpointId, LinkError>,
 }
 
 impl RankMessageLinks {
@@ -141,7 +141,7 @@ impl Process {
     }
 
     /// A process cannot be reached with rank messages, or no more.
-    pub(super) fn rank_messages_undelivered(&self, tag: u128, why: &Lost) {
+    pub(super) fn rank_messages_undelivered(&self, tag: u128, why: &LinkError) {
         let mut state = self.lock();
         let links = &mut state.rank_messages;
         if let Some(to) = links.dialled.get(&tag).copied() {
@@ -152,7 +152,7 @@ impl Process {
     }
 
     /// A link is lost. The link may have been for rank messages.
-    pub(super) fn rank_message_link_lost(&self, link: &Arc<Link>, why: &Lost) {
+    pub(super) fn rank_message_link_lost(&self, link: &Arc<Link>, why: &LinkError) {
         self.lock().rank_messages.incoming.remove(&link.id());
         if let Some(tag) = link.tag().filter(|tag| RankMessageLinks::is(*tag)) {
             self.rank_messages_undelivered(tag, why);
@@ -189,7 +189,7 @@ impl Process {
     pub(crate) fn unreached<'a>(
         &self,
         written_to: &'a HashMap<EndpointId, String>,
-    ) -> Option<(&'a str, Lost)> {
+    ) -> Option<(&'a str, LinkError)> {
         let state = self.lock();
         let lost = &state.rank_messages.lost;
         written_to

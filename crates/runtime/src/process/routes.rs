@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use titin_transport::{Lost, Medium};
+use titin_transport::{LinkError, Medium};
 use titin_wire::control::Peer;
 use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId, LinkSettings};
@@ -29,9 +29,9 @@ pub(crate) enum RouteMedium {
 }
 
 impl RouteMedium {
-    /// The medium of the link for conduits that the description pins to the medium of that key, or
-    /// does not pin. A pin to a medium that is the best wherever two processes share the medium
-    /// needs no link beside the best link.
+    /// The medium of the link for conduits that the description pins to the medium with the key
+    /// `pinned`, or does not pin. Some media are the best wherever two processes share them, so a
+    /// pin to such a medium needs no link beside the best link.
     pub(crate) fn of(pinned: Option<&str>) -> Self {
         pinned
             .and_then(Medium::of_key)
@@ -49,7 +49,7 @@ impl RouteMedium {
     /// process has found the meeting place of its host.
     fn takes(self, address: &Address, shares: bool) -> bool {
         match self {
-            // A process without a meeting place sees no socket of others there.
+            // A process that has not found its host's meeting place cannot reach the sockets there.
             RouteMedium::Best => shares || address.medium() != Some(Medium::Shm),
             RouteMedium::Pinned(medium) => address.medium() == Some(medium),
         }
@@ -85,9 +85,9 @@ enum LinkRoute<L> {
     Dialling,
     Up(L),
     /// The manager watches the process at the other end, and knows best why the link broke.
-    Broken(Instant, Lost),
+    Broken(Instant, LinkError),
     /// Given up: the manager has not explained the loss.
-    Given(Lost),
+    Given(LinkError),
 }
 
 /// A link to dial.
@@ -208,7 +208,8 @@ impl<L> Routes<L> {
         self.dialled.get(&tag).copied()
     }
 
-    /// A link is there, whichever process has dialled. The known instances at the other end.
+    /// Notes that a link is open, whichever process has dialled. Returns the known instances at the
+    /// other end.
     pub(super) fn up(&mut self, to: EndpointId, medium: RouteMedium, link: L) -> Vec<String> {
         self.routes.insert((to, medium), LinkRoute::Up(link));
         self.homes
@@ -219,8 +220,8 @@ impl<L> Routes<L> {
             .collect()
     }
 
-    /// The link for which `it` is true has broken. Returns whether the link was still in use.
-    pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: Lost, now: Instant) -> bool {
+    /// The link that `it` picks out has broken. Returns whether the link was still in use.
+    pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: LinkError, now: Instant) -> bool {
         let route = self
             .routes
             .values_mut()
@@ -230,7 +231,7 @@ impl<L> Routes<L> {
             .is_some()
     }
 
-    /// The instances at the other end of the link for which `it` is true, as text.
+    /// The instances at the other end of the link that `it` picks out, as text.
     pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
         let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if it(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;
@@ -246,13 +247,13 @@ impl<L> Routes<L> {
     }
 
     /// The process dialled with the tag has not answered.
-    pub(super) fn unanswered(&mut self, tag: u128, why: Lost, now: Instant) {
+    pub(super) fn unanswered(&mut self, tag: u128, why: LinkError, now: Instant) {
         let Some(to) = self.dialled(tag) else { return };
         self.routes.insert(to, LinkRoute::Broken(now, why));
     }
 
     /// The process with the tag cannot be dialled, and there is nothing to wait for.
-    pub(super) fn refuse(&mut self, tag: u128, why: Lost) {
+    pub(super) fn refuse(&mut self, tag: u128, why: LinkError) {
         let Some(to) = self.dialled(tag) else { return };
         self.routes.insert(to, LinkRoute::Given(why));
     }
@@ -281,7 +282,7 @@ impl<L> Routes<L> {
     }
 
     /// Why an instance cannot be reached by the given kind of link, once the link was given up.
-    pub(super) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<&Lost> {
+    pub(super) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<&LinkError> {
         match self.routes.get(&(self.location(instance)?, medium))? {
             LinkRoute::Given(why) => Some(why),
             _ => None,
@@ -350,7 +351,7 @@ mod tests {
             panic!("one link")
         };
         let start = Instant::now();
-        routes.unanswered(dial.tag, Lost::Closed, start);
+        routes.unanswered(dial.tag, LinkError::Closed, start);
         // The manager may still explain the loss of the peer.
         assert!(!routes.give_up(start + EXPLANATION / 2, EXPLANATION));
         assert_eq!(routes.unreachable("micro", RouteMedium::Best), None);
@@ -361,7 +362,7 @@ mod tests {
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(
             routes.unreachable("micro", RouteMedium::Best),
-            Some(&Lost::Closed)
+            Some(&LinkError::Closed)
         );
         assert!(
             !routes.give_up(start + 2 * EXPLANATION, EXPLANATION),
@@ -419,10 +420,10 @@ mod tests {
     fn a_route_that_was_given_up_is_taken_when_it_comes_after_all() {
         let mut routes = routes(&[RouteMedium::Best]);
         let tag = routes.dials("micro", SMALL, true)[0].tag;
-        routes.refuse(tag, Lost::Unreachable("any".into()));
+        routes.refuse(tag, LinkError::Unreachable("any".into()));
         assert_eq!(
             routes.unreachable("micro", RouteMedium::Best),
-            Some(&Lost::Unreachable("any".into())),
+            Some(&LinkError::Unreachable("any".into())),
             "at once"
         );
         routes.up(LARGE, RouteMedium::Best, "link");
@@ -463,16 +464,16 @@ mod tests {
         );
         // The tcp link breaks, and the link by shared memory goes on.
         let start = Instant::now();
-        assert!(routes.lost(|link| *link == "tcp", Lost::Closed, start));
+        assert!(routes.lost(|link| *link == "tcp", LinkError::Closed, start));
         assert!(
-            !routes.lost(|link| *link == "tcp", Lost::Closed, start),
+            !routes.lost(|link| *link == "tcp", LinkError::Closed, start),
             "nobody uses it any more"
         );
         assert_eq!(links(&routes, "micro"), [(RouteMedium::Best, "shm")]);
         assert!(routes.give_up(start + EXPLANATION, EXPLANATION));
         assert_eq!(
             routes.unreachable("micro", RouteMedium::Pinned(Medium::Tcp)),
-            Some(&Lost::Closed)
+            Some(&LinkError::Closed)
         );
         assert_eq!(
             routes.unreachable("micro", RouteMedium::Best),

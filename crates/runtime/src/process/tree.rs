@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use titin_transport::{Link, LinkId, Lost};
+use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::control::{self, Peer, ToManager, ToProgram};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
@@ -48,6 +48,16 @@ impl Neighbour {
             process: process.clone(),
             outbox: Outbox::default(),
             heard: Instant::now(),
+        }
+    }
+
+    /// The rank as a peer of this process.
+    fn as_peer(&self, instance: &str) -> Peer {
+        Peer {
+            instance: rank_name(instance, self.rank),
+            endpoint: self.process.endpoint,
+            addresses: self.process.addresses.clone(),
+            ranks: Vec::new(),
         }
     }
 
@@ -114,29 +124,18 @@ impl Process {
             told: Instant::now(),
         };
         let mut dials = Vec::new();
-        for Neighbour { rank, process, .. } in branch.neighbours() {
-            let (peer, addresses) = (rank_name(instance, *rank), process.addresses.clone());
-            state
-                .routes
-                .want(&peer, RouteMedium::Best, LinkSettings::default());
-            let endpoint = process.endpoint;
-            state.routes.found(Peer {
-                instance: peer.clone(),
-                endpoint,
-                addresses,
-                ranks: Vec::new(),
-            });
-            dials.extend(self.reach(&mut state, &peer));
+        for neighbour in branch.neighbours() {
+            let peer = neighbour.as_peer(instance);
+            let (name, settings) = (peer.instance.clone(), LinkSettings::default());
+            state.routes.want(&name, RouteMedium::Best, settings);
+            state.routes.found(peer);
+            dials.extend(self.reach(&mut state, &name));
         }
         // Faster neighbours have reached this process already.
         let there = |neighbour: &mut Neighbour| {
-            let link = state
-                .routes
-                .links(&rank_name(instance, neighbour.rank))
-                .next()?
-                .1
-                .clone();
-            Some((neighbour.process.endpoint, link))
+            let name = rank_name(instance, neighbour.rank);
+            let (_, link) = state.routes.links(&name).next()?;
+            Some((neighbour.process.endpoint, link.clone()))
         };
         let there: Vec<_> = branch.neighbours().filter_map(there).collect();
         state.branch = Some(branch);
@@ -235,7 +234,7 @@ impl Process {
     }
 
     /// A link is lost. Fails the run if the link led to a rank that has not closed.
-    pub(super) fn lost_rank(&self, link: LinkId, why: &Lost) {
+    pub(super) fn lost_rank(&self, link: LinkId, why: &LinkError) {
         self.miss(
             |neighbour| neighbour.is_at(link),
             &format!("its connection is lost: {why}"),
@@ -243,7 +242,7 @@ impl Process {
     }
 
     /// A process cannot be reached. Fails the run if the process is a neighbour's.
-    pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &Lost) {
+    pub(super) fn missed_rank(&self, endpoint: EndpointId, why: &LinkError) {
         self.miss(
             |neighbour| neighbour.process.endpoint == endpoint,
             &format!("it cannot be reached: {why}"),
@@ -264,12 +263,7 @@ impl Process {
             state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
         drop(state);
         // A rank that has closed may go.
-        let has_closed = first.is_some_and(|first| {
-            let (down, up) = conduits(first, rank.max(own));
-            self.exchange
-                .inbox(if rank < own { down } else { up })
-                .ended()
-        });
+        let has_closed = first.is_some_and(|first| self.has_closed(rank, own, first));
         if !is_open || has_closed || self.has_failed() {
             return;
         }
@@ -290,6 +284,14 @@ impl Process {
                 after: Vec::new(),
             });
         }
+    }
+
+    /// Whether a neighbour has closed: the stream from the neighbour has ended. `first` is the first
+    /// number of the conduits between ranks.
+    fn has_closed(&self, rank: u32, own: u32, first: ConduitId) -> bool {
+        let (down, up) = conduits(first, rank.max(own));
+        let from_neighbour = if rank < own { down } else { up };
+        self.exchange.inbox(from_neighbour).ended()
     }
 
     /// Sends heartbeats to the ranks below, and looks for ranks below without heartbeats.

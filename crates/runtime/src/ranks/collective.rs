@@ -487,7 +487,7 @@ fn is_announcement(message: &Message) -> bool {
 fn announcement(report: Message, data: &[u8]) -> Result<Message> {
     let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
     Ok(Message {
-        body: Arc::new(body),
+        body: body.into(),
         ..report
     })
 }

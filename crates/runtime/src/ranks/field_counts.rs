@@ -48,8 +48,8 @@ impl FieldCount {
         self.steps.store(steps, Ordering::Relaxed);
     }
 
-    /// The error of a rank that has sent or received the field more often than another rank, or
-    /// less.
+    /// The error of a rank that has sent or received the field more or less often than another
+    /// rank.
     pub(crate) fn unequal(
         &self,
         (rank, made): (u32, u64),
@@ -96,7 +96,7 @@ impl FieldCounts {
         }
     }
 
-    /// Takes counts off the list of changed counts, unless `stays` is true of them.
+    /// Takes each count off the list of changed counts, unless `stays` is true for the count.
     fn unlist(&self, mut stays: impl FnMut(&FieldCount) -> bool) -> MutexGuard<'_, ChangedCounts> {
         let mut changed = self.changed();
         changed.retain(|count| {
@@ -117,8 +117,8 @@ impl FieldCounts {
         self.changed().iter().map(news).collect()
     }
 
-    /// At rank 0, notes that all ranks have been told the news. Counts that have changed meanwhile
-    /// stay in the list; new ones are behind those of the news.
+    /// At rank 0, notes that all ranks have been told the news. A count that has changed meanwhile
+    /// stays in the list, and a new count is behind the counts of the news.
     pub(crate) fn told(&self, news: &[(u32, u64)]) {
         let mut told = news.iter();
         drop(self.unlist(|count| told.next().is_none_or(|(_, told)| *told != count.steps())));
@@ -193,7 +193,7 @@ impl FieldCounts {
 mod tests {
     use super::*;
 
-    /// A rank with so many fields.
+    /// A rank with `fields` fields.
     fn rank(fields: usize) -> (FieldCounts, Vec<Arc<FieldCount>>) {
         let name = |number: usize| format!("f{number}").into();
         let count = |number| Arc::new(FieldCount::new(name(number), Role::Sender));

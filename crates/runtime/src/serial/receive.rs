@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 use titin_model::Operator;
 use titin_transport::{Carrier, Inbox, IncomingMessage as Arrived, SpinLockGuard};
-use titin_wire::control::WaitOn;
 use titin_wire::meta::{Content, Meta};
 use titin_wire::settings::{Overlay, Setting, decode_overlay};
 
 use super::close::WARNING;
+use super::receiving_end::{HeldPorts, ReceivingEnd};
 use super::report::RowOfMessage;
 use super::step_filters::{UsePlace, iteration_of};
 use super::wait::Wait;
@@ -39,23 +39,6 @@ pub enum Patience {
     /// For the given time at most.
     For(Duration),
 }
-
-/// A receiving end, as a call looks at the end.
-#[derive(Clone, Copy)]
-pub(super) struct ReceivingEnd<'a> {
-    pub(super) number: usize,
-    pub(super) port: &'a Port,
-    pub(super) inlet: &'a Inlet,
-    /// Where in the port the inlet is.
-    pub(super) place: usize,
-    /// The place of the port among the ports of a call on several ports.
-    pub(super) held: usize,
-    /// `None` for any slot, if the sender counts the slots of the port.
-    pub(super) slot: Option<u32>,
-}
-
-/// The states of the ports that a call has taken.
-pub(super) type HeldPorts<'a> = SmallVec<[SpinLockGuard<'a, PortState>; 4]>;
 
 /// The ends of a call on several ports.
 type ReceivingEnds<'a> = SmallVec<[ReceivingEnd<'a>; 4]>;
@@ -219,31 +202,6 @@ impl Patience {
             Patience::Forever => None,
             Patience::For(time) => later(Instant::now(), time),
         }
-    }
-}
-
-impl ReceivingEnd<'_> {
-    /// The inbox, if the carrier may hand the next message to a waiting thread. The inbox of an end
-    /// without choice, without filters and with no slots that the sender counts.
-    fn direct_inbox(&self) -> Option<&Inbox> {
-        let chain = &self.inlet.end.chain;
-        let is_plain = !self.port.resizable && chain.is_empty() && !chain.chooses();
-        is_plain.then_some(&*self.inlet.inbox)
-    }
-
-    /// Whether the end has `repeat` or `pad`: such an end follows the other F_INIT ports.
-    pub(super) fn follows(&self) -> bool {
-        self.inlet.end.chain.follows()
-    }
-
-    /// The state of the end, among the ports that the call has taken.
-    pub(super) fn state<'h>(&self, held: &'h mut HeldPorts<'_>) -> &'h mut InletState {
-        &mut held[self.held].inlets[self.place]
-    }
-
-    /// A wait for the end, as the manager sees the wait.
-    pub(super) fn wait_on(&self, serial: &Serial) -> Option<WaitOn> {
-        serial.wait_on(&self.inlet.end, None, Some(self.inlet))
     }
 }
 
@@ -424,10 +382,10 @@ impl Serial {
             .iter()
             .map(|source| cycle.place(&source.port.name, source.port.operator));
         match places.next() {
-            Some(Err(text)) if places.all(|place| place.is_err()) => Err(Error::new(
-                Kind::CallOrder,
-                format!("{}: {text}", self.core.name),
-            )),
+            Some(Err(why)) if places.all(|place| place.is_err()) => {
+                let text = format!("{}: {why}", self.core.name);
+                Err(Error::new(Kind::CallOrder, text))
+            }
             _ => Ok(()),
         }
     }
@@ -704,8 +662,7 @@ impl Serial {
             next: None,
         };
         let called = self.cycle().call(&call);
-        called
-            .map_err(|text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name)))?;
+        called.map_err(|why| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name)))?;
         self.goes_on();
         self.at(timestamp);
         Ok(())
@@ -767,7 +724,7 @@ impl Serial {
                 && chosen
                     .latest
                     .as_ref()
-                    .is_some_and(|latest| Arc::ptr_eq(&latest.body, &message.body))
+                    .is_some_and(|latest| latest.body.is_same(&message.body))
             {
                 chosen.given = None;
             }

@@ -14,7 +14,8 @@ use titin_model::Operator;
 use titin_transport::{Arrival, Arrivals, Carrier, SpinLock};
 
 use super::Serial;
-use super::receive::{HeldPorts, Patience, Received, ReceivingEnd};
+use super::receive::{Patience, Received};
+use super::receiving_end::{HeldPorts, ReceivingEnd};
 use super::step_filters::UsePlace;
 use super::wait::Wait;
 use crate::field_mark::ordinary;

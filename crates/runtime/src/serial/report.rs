@@ -12,8 +12,8 @@ use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
 impl Serial {
-    /// The facts that the manager needs to be sure of a deadlock: the number of the lasting wait,
-    /// and counts of messages sent or taken. `questions` counts the requests for versions of a
+    /// The answer to a probe: the number of the lasting wait, and counts of messages sent or taken.
+    /// By them the manager is sure of a deadlock. `questions` counts the requests for versions of a
     /// field along a conduit.
     pub(crate) fn counts(
         &self,

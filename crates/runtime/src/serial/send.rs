@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{Buffer, Carrier, Lost, Outgoing, Room, SendReport, Shortage};
+use titin_transport::{
+    Buffer, Carrier, LinkError, Outgoing, Room, SendReport, SharedBuffer, Shortage,
+};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -16,7 +18,7 @@ use super::Serial;
 use super::close::WARNING;
 use super::report::RowOfMessage;
 use super::wait::Wait;
-use crate::execution_loop::PortCall;
+use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
@@ -49,8 +51,9 @@ impl Serial {
         let mut state = port.enter()?;
         let (place, slot) = port.find(slot)?;
         let outlets = port.outlets.get(place).map_or(&[][..], Vec::as_slice);
-        let is_known = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
-        if !outlets.first().is_some_and(is_known) {
+        let knows = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
+        let is_known = outlets.first().is_some_and(knows);
+        if !is_known {
             payload.check()?;
         }
         check_next_timestamp(port, times)?;
@@ -72,7 +75,8 @@ impl Serial {
         })?;
         if let ([outlet], None) = (outlets, &left_out)
             && self.is_bare(port, &overlay)
-            && let Some(sent) = self.send_at_once(outlet, &mut state, payload, slot, times)
+            && let Some(sent) =
+                self.send_at_once(outlet, &mut state, (payload, is_known), slot, times)
         {
             return sent;
         }
@@ -89,14 +93,15 @@ impl Serial {
     }
 
     /// Sends a message with nothing but content in the metadata along the one conduit of its slot,
-    /// if there is room, and nothing else is to be done: so most messages leave. Otherwise `None`,
-    /// and nothing has happened.
+    /// if there is room, and nothing else is to be done. Most messages leave in this way. Otherwise
+    /// returns `None`, and nothing has happened. `is_known` says whether the payload has the
+    /// content and the length of the last payload.
     #[inline(always)]
     fn send_at_once(
         &self,
         outlet: &Outlet,
         state: &mut PortState,
-        payload: &Payload<'_>,
+        (payload, is_known): (&Payload<'_>, bool),
         slot: u32,
         times: Timestamps,
     ) -> Option<Result<()>> {
@@ -112,8 +117,14 @@ impl Serial {
         };
         self.count_send(turn);
         let head = message_header(outlet, sequence, times);
-        let meta = state.outlets[outlet.number].plain(payload);
-        let outgoing = Outgoing::new(head, meta, &payload.parts);
+        let state_of_outlet = &mut state.outlets[outlet.number];
+        let meta = match is_known {
+            true => state_of_outlet
+                .last_plain()
+                .expect("a known payload had metadata"),
+            false => state_of_outlet.plain(payload),
+        };
+        let outgoing = Outgoing::of_length(head, meta, &payload.parts, payload.length());
         payload
             .lent
             .iter()
@@ -134,7 +145,7 @@ impl Serial {
         Some(outcome)
     }
 
-    /// Whether the metadata of a message are the content alone, as those of most messages.
+    /// Whether the metadata of a message are the content alone, as for most messages.
     #[inline(always)]
     fn is_bare(&self, port: &Port, overlay: &Option<(u32, Arc<Overlay>)>) -> bool {
         overlay.is_none() && !port.resizable && !self.execution.counts_steps
@@ -180,7 +191,8 @@ impl Serial {
     /// message.
     #[inline(always)]
     fn note_send(&self, call: &PortCall<'_>) -> Result<Iteration> {
-        let refused = |text| Error::new(Kind::CallOrder, format!("{}: {text}", self.core.name));
+        let refused =
+            |why: LoopError| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name));
         let counted = self.execution.counts_steps;
         if counted {
             // A refused call ends no steps.
@@ -569,14 +581,14 @@ impl Serial {
     fn undelivered(
         &self,
         outlet: &Outlet,
-        why: Lost,
+        why: LinkError,
         message: &mut SendState,
     ) -> Result<(u64, u64)> {
         if !why.is_of_message() {
             return self.explained(outlet, message);
         }
         // The conduit now lacks a message, so the stream cannot go on.
-        let kind = if matches!(why, Lost::NoMemory(_)) {
+        let kind = if matches!(why, LinkError::NoMemory(_)) {
             Kind::NoMemory
         } else {
             Kind::Usage
@@ -652,11 +664,11 @@ impl Serial {
         message: &mut SendState,
         meta: &mut Meta,
         stamps: &mut Timestamps,
-    ) -> Result<Arc<Buffer>> {
+    ) -> Result<SharedBuffer> {
         let body = match &message.copy {
             Some(copy) => copy.clone(),
             None => {
-                let copy = Arc::new(Buffer::gather(&payload.parts).map_err(no_memory)?);
+                let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
                 message.copy.insert(copy).clone()
             }
         };

@@ -14,7 +14,7 @@ use titin_transport::{IncomingMessage as Arrived, Outgoing};
 use titin_wire::meta::Meta;
 
 use super::Serial;
-use super::receive::ReceivingEnd;
+use super::receiving_end::ReceivingEnd;
 use super::send::message_header;
 use crate::iteration::Iteration;
 use crate::port::{Chosen, Inlet, InletState, Outlet, Port, StepNotes};

@@ -1,4 +1,4 @@
-//! How runs end: in good order, in a deadlock, with a failure.
+//! The ends of runs: in good order, in a deadlock, or with a failure.
 
 use std::sync::mpsc::channel;
 
@@ -91,7 +91,7 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
         &["a.out b.in"],
     );
     let (a, b) = (stage.join("a"), stage.join("b"));
-    // The run goes on.
+    // A third instance, so that the run goes on when the other two end.
     let c = stage.join("c");
     assert!(a.reuse().unwrap() && b.reuse().unwrap());
     let (sender, sent) = channel();
@@ -103,7 +103,7 @@ fn a_send_and_a_close_at_once_are_told_as_that() {
                 .map(send)
                 .find_map(|outcome| sender.send(()).map_or(None, |()| outcome.err()))
         });
-        // Then the buffer is full, and the next call waits, or is about to be made.
+        // After four messages the buffer is full. The next send waits, or is about to begin.
         sent.iter().take(4).for_each(drop);
         let closes = scope.spawn(|| a.close());
         let input = b.port("in").unwrap();
@@ -217,7 +217,8 @@ fn messages_never_taken_are_an_error_at_the_end() {
     );
 }
 
-/// Also of those that have not come yet when the receiver closes: whether it is an error does not depend on speed.
+/// Messages that nothing receives are an error, also if they come after the receiver has closed. So
+/// the outcome does not depend on the speed of the instances.
 #[test]
 fn messages_that_come_after_the_last_receive_are_an_error_too() {
     let stage = Stage::open(
@@ -229,7 +230,8 @@ fn messages_that_come_after_the_last_receive_are_an_error_too() {
             "a",
             Box::new(|instance| {
                 assert!(instance.reuse()?);
-                // Whoever closes says so to its receivers first: b is in close() by now, or soon.
+                // An instance that closes tells its receivers first, so b is in close() by now, or
+                // soon.
                 let closed = instance
                     .receive(instance.port("in")?, None, Patience::Forever)
                     .unwrap_err();
@@ -264,7 +266,7 @@ fn a_circle_behind_last_is_a_deadlock_too() {
     );
     let a: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
-        // It announces another, so it is not the last, and b goes on waiting.
+        // The message announces another message, so it is not the last, and b goes on waiting.
         instance.send(
             instance.port("out")?,
             None,
@@ -313,7 +315,7 @@ fn one_thread_at_a_time_begins_a_use() {
             let b = &b;
             scope.spawn(move || sender.send(b.reuse()).unwrap());
         }
-        // Nothing was sent yet, so only the one that comes too late can have an answer.
+        // No message was sent yet, so the call that is refused is the only call that can return.
         let refused = receiver.recv().unwrap().unwrap_err();
         assert_eq!(refused.kind, Kind::Usage);
         assert!(
@@ -356,7 +358,7 @@ fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
             );
             let steps = move |instance: &Instance| {
                 assert!(instance.reuse()?);
-                // Once all are there.
+                // The send waits until all instances have joined.
                 instance.send(
                     instance.port("more")?,
                     None,
@@ -383,7 +385,7 @@ fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
                 if let Err(error) = outcome.as_ref()
                     && caught
                 {
-                    // As an exception is told that leaves the program.
+                    // This text is the report of an exception that ends a program.
                     instance.fail(&format!("titin.PortClosed: {error}\n  in program.py"));
                 }
                 outcome

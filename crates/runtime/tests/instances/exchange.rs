@@ -1,4 +1,4 @@
-//! What is sent is received, where it belongs.
+//! Every message is received on the port that it was sent to.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -122,7 +122,7 @@ fn what_is_lent_is_not_copied() {
     assert_eq!(results, [Ok(()), Ok(())]);
 }
 
-/// Whether the receiver waits already or comes later.
+/// The receiver waits before the first message is sent, and receives the last message.
 #[test]
 fn last_gives_the_last_to_who_waits_for_it() {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out last b.in"]);
@@ -423,7 +423,7 @@ fn views_outlive_the_instance_and_patience_ends() {
     );
 }
 
-/// How many slots there are may change from use to use.
+/// The number of slots may change from use to use.
 #[test]
 fn each_use_has_the_slots_that_its_messages_say() {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "f_init: in")], &["a.out b.in"]);
@@ -556,7 +556,7 @@ fn ports_take_turns_whatever_the_program_does_between() {
     assert_eq!(results, [Ok(()), Ok(()), Ok(()), Ok(())]);
 }
 
-/// Ports may be chosen in any sets, one call after the other, and received from one by one between.
+/// Each call may choose from another set of ports, and calls on a single port may come between.
 #[test]
 fn no_message_is_lost_between_one_choice_and_the_next() {
     let stage = Stage::open(
@@ -623,7 +623,8 @@ fn no_message_is_lost_between_one_choice_and_the_next() {
     );
 }
 
-/// What one call waits for cannot be taken from under its hands by another one, whatever else that waits for.
+/// While one call waits for a set of ports, a call on any of these ports is refused, whatever
+/// further ports it names.
 #[test]
 fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
     let stage = Stage::open(
@@ -639,7 +640,7 @@ fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
         assert!(instance.reuse()?);
         let [x, y, z, go] = ["x", "y", "z", "go"].map(|name| instance.port(name).unwrap());
         std::thread::scope(|scope| {
-            // Until it waits the others may be at its ports.
+            // Until this call waits, the other calls may use its ports and cause a refusal.
             let first = scope.spawn(|| {
                 loop {
                     match instance.receive_any(&[x, y], Patience::Forever) {
@@ -680,7 +681,8 @@ fn ports_that_a_choice_waits_for_are_not_chosen_from_at_once() {
     );
 }
 
-/// The same of a call on one port beside one on several: who comes second is refused.
+/// A call on one port and a call on several ports, with a port in common: the later call is
+/// refused.
 #[test]
 fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
     let stage = Stage::open(
@@ -712,13 +714,13 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
                     Err(error) if error.kind == Kind::Usage => {
                         return assert!(error.text.contains("two calls at once"), "{}", error.text);
                     }
-                    // The other one is still on its way.
+                    // The other call has not begun to wait yet.
                     Err(error) => assert_eq!(error.kind, Kind::Timeout),
                     Ok(()) => std::thread::yield_now(),
                 }
             }
         };
-        // Until it waits the other may be at its ports.
+        // Until this call waits, the other call may use its ports and cause a refusal.
         let insist = |call: &dyn Fn() -> Result<PortId>| {
             loop {
                 match call() {
@@ -760,11 +762,12 @@ fn ports_that_a_choice_waits_for_are_not_received_from_at_once() {
     );
 }
 
-/// However close one comes upon the other: exactly one of them is refused, and at once.
+/// However close together the two calls begin, exactly one call is refused, and it is refused at
+/// once.
 #[test]
 fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
     const ROUNDS: u32 = 100;
-    // Many ends take a while to be looked at.
+    // The call on several ports takes a while to look at so many slots.
     let crowd: Vec<String> = (0..300)
         .map(|slot| format!("a.more[{slot}] b.more[{slot}]"))
         .collect();
@@ -798,7 +801,7 @@ fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
         let [x, y, more, go] = ["x", "y", "more", "go"].map(|name| instance.port(name).unwrap());
         for round in 0..ROUNDS {
             let begun = AtomicBool::new(false);
-            // Who is refused has the message sent that the other one waits for.
+            // The refused call makes the sender send the message for which the other call waits.
             let outcome = |outcome: Result<()>| match outcome {
                 Err(error) if error.kind == Kind::Usage => instance
                     .send(go, None, &Payload::nil(), round.into(), None, None)
@@ -807,7 +810,8 @@ fn a_choice_and_a_receive_on_one_of_its_ports_do_not_both_begin() {
             };
             let sum: Result<i32> = std::thread::scope(|scope| {
                 let several = scope.spawn(|| {
-                    // Another choice each time, so that it begins.
+                    // The order of the ports changes from round to round, so that each round is a
+                    // new choice.
                     let ports = if round % 2 == 0 {
                         [x, y, more]
                     } else {

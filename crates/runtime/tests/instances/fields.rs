@@ -78,12 +78,12 @@ fn a_receiver_of_a_withdrawn_field_may_leave_before_its_sender() {
     refused();
     b.close().unwrap();
     refused();
-    // What the receiver has forgotten is not told again.
+    // The receiver has forgotten the field, so the withdrawal is not told again.
     a.withdraw_field(sends).unwrap();
     a.close().unwrap();
 }
 
-/// What says that a field follows stands in the metadata, so that data may be whatever they are.
+/// The metadata say that a field follows, so any data may be sent.
 #[test]
 fn no_data_are_taken_for_a_field() {
     let stage = Stage::open(
@@ -140,7 +140,7 @@ fn a_field_is_no_message_for_an_ordinary_call() {
     assert_eq!(receive(&b, receives), Ok([7; 4]));
 }
 
-/// Its receiver could not tell it from what says that the field follows.
+/// The receiver could not distinguish an ordinary message from the announcement of a field.
 #[test]
 fn an_ordinary_message_is_refused_where_its_sender_has_a_field() {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
@@ -198,8 +198,9 @@ fn element_places(number: usize) -> Vec<usize> {
     (0..3).flat_map(row).collect()
 }
 
-/// Small pieces, which go in the message that announces them from the second step on. The layouts of
-/// both arrays change from step to step, so that copies worked out before must not be used again.
+/// Small pieces, which go in the message that announces them from the second step on. The layouts
+/// of both arrays change from step to step, so that no plan of copies may be used for another
+/// layout.
 #[test]
 fn a_small_field_goes_from_any_layouts_to_any_others() {
     let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
@@ -216,7 +217,7 @@ fn a_small_field_goes_from_any_layouts_to_any_others() {
     let value =
         |step: usize, array: usize, element: usize| (step + 100 * array + 3 * element) as u8;
     for step in 0..LAYOUTS.len().pow(2) {
-        // Each pair of layouts once, and each layout twice in a row.
+        // Each pair of layouts comes once, and each layout comes twice in a row.
         let (from, to) = ([step / 2, step / 2 + 1], [step / 5, step]);
         let sources: Vec<Vec<u8>> = (0..2)
             .map(|array| {

@@ -1,4 +1,5 @@
-//! Instances that do not wait: many on one thread, with the outcomes of those that do.
+//! Light instances, which do not wait: many instances run on one thread, and the outcomes are those
+//! of waiting instances.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,21 +8,21 @@ use titin_runtime::*;
 
 use crate::stage::{Stage, doubles, first};
 
-/// What a light instance does from one pending call to the next.
+/// The code of a light instance from one pending call to the next.
 type Step = Box<dyn FnMut(&Instance) -> Result<()>>;
 
-/// A call that is not to be made again, once it has come to something.
+/// The number of calls of a step that are done and must not be made again.
 #[derive(Default)]
 struct Once(usize);
 
 impl Once {
-    /// The place of this call among those of a step, if its turn has come.
+    /// Counts the call at this place of the step as done, unless the call is pending or has failed.
     fn done(&mut self, place: usize, outcome: Result<()>) -> Result<()> {
         outcome.inspect(|()| self.0 = place + 1)
     }
 }
 
-/// Runs all on this thread: each is called when it can go on.
+/// Runs all instances on this thread. An instance is called when it can go on.
 fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     let ready = ReadyList::new();
     let mut openings: HashMap<u64, Opening> = HashMap::new();
@@ -80,7 +81,7 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     outcomes.into_iter().flatten().collect()
 }
 
-/// Sends numbers, more than fit.
+/// Sends more numbers than the buffer holds.
 fn counts(to: f64) -> Step {
     let (mut begun, mut next) = (false, 0.0);
     Box::new(move |instance| {
@@ -104,7 +105,7 @@ fn counts(to: f64) -> Step {
     })
 }
 
-/// Receives numbers, in their order.
+/// Receives numbers, and checks their order.
 fn sums(expected: f64) -> Step {
     let (mut begun, mut next, mut scale) = (false, 0.0, None);
     Box::new(move |instance| {
@@ -143,7 +144,7 @@ fn what_does_not_fit_is_sent_later_to_each_once() {
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }
 
-/// A pending call keeps what it has done, whatever other calls on its port are pending.
+/// A pending call keeps its progress, also if other calls on the same port are pending.
 #[test]
 fn sends_on_two_slots_may_be_pending_at_once() {
     let stage = Stage::open(

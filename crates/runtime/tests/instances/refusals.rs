@@ -1,4 +1,4 @@
-//! What is refused, and that it leaves nothing behind.
+//! Refused calls, which leave nothing behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -55,7 +55,8 @@ fn a_port_of_the_other_direction_is_a_mistake_of_the_call_itself() {
     );
 }
 
-/// Who waits for what cannot come yet would hear of a deadlock, or nothing.
+/// A receive for which no message can come yet is refused. If it waited, it would end in a deadlock
+/// or never.
 #[test]
 fn a_receive_out_of_order_does_not_wait() {
     let stage = Stage::open(
@@ -106,7 +107,7 @@ fn a_receive_out_of_order_does_not_wait() {
     let other: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
         send(instance, "init", 0.0)?;
-        // Until the second one it is there, and its port open.
+        // This instance stays until the second message has come, so its port stays open.
         receive(instance, "in")?;
         receive(instance, "in")?;
         send(instance, "back", 1.0)
@@ -144,7 +145,7 @@ fn a_message_that_is_there_stays_when_a_call_is_out_of_order() {
         let (from, _, message) = instance.receive_any(&[into], Patience::Forever)?;
         assert_eq!((from, message.timestamp), (into, 1.0));
         assert_eq!(receive(instance, "in")?.timestamp, 3.0);
-        // Of the next use.
+        // The next message on `init` belongs to the next use.
         assert_eq!(
             instance.try_receive(init, None).unwrap_err().kind,
             Kind::CallOrder
@@ -227,7 +228,7 @@ fn a_refused_send_is_no_step() {
         );
         assert_eq!(too_long.unwrap_err().kind, Kind::Usage);
         send(instance, "out", 0.0)?;
-        // A step further, it would end the one that the other port is still to be used in.
+        // The send would begin the next step, and port `aside` has not sent in this step yet.
         assert_eq!(
             send(instance, "out", -1.0).unwrap_err().kind,
             Kind::CallOrder
@@ -277,14 +278,15 @@ fn an_end_of_steps_that_is_refused_is_told_later() {
                 (0..5).try_for_each(|time| {
                     loop {
                         match send(instance, "busy", time.into()) {
-                            // Until this one waits the other may be at its port.
+                            // Until this send waits, the other send may use the port and cause a
+                            // refusal.
                             Err(error) if error.kind == Kind::Usage => std::thread::yield_now(),
                             outcome => return outcome,
                         }
                     }
                 })
             });
-            // No room for the fifth: it waits.
+            // The buffer has no room for the fifth message, so the send waits.
             let port = instance.port("busy")?;
             let mut stays = 0;
             while stays < 1000 {
@@ -307,7 +309,8 @@ fn an_end_of_steps_that_is_refused_is_told_later() {
             busy.join().unwrap()
         })?;
         send(instance, "end", 9.0)?;
-        // Before this one's end, by which it would hear of it too.
+        // Waits until the receiver has its messages, because the end of this instance would bring
+        // them too.
         tells.lock().unwrap().recv().unwrap();
         Ok(())
     });
@@ -346,7 +349,7 @@ fn a_send_that_was_interrupted_goes_on_when_it_is_made_again() {
         assert!(instance.reuse()?);
         (0..4).try_for_each(|time| send(instance, "out", time.into()))?;
         receive(instance, "ready")?;
-        // The one receiver has room, the other one has none.
+        // One receiver has room, and the other receiver has none.
         SIGNAL.store(true, Ordering::Relaxed);
         assert_eq!(
             send(instance, "out", 4.0).unwrap_err().kind,
@@ -379,7 +382,7 @@ fn a_send_that_was_interrupted_goes_on_when_it_is_made_again() {
     );
 }
 
-/// Whatever receives them, a use that begins too.
+/// Any call that takes malformed data fails, also the call that begins a use.
 #[test]
 fn malformed_data_fail_the_call_that_takes_them() {
     let stage = Stage::open(
@@ -412,7 +415,7 @@ fn malformed_data_fail_the_call_that_takes_them() {
     });
     let sender: Role = Box::new(|instance| {
         assert!(instance.reuse()?);
-        // A list of more entries than there are bytes, and a number.
+        // First a list that claims more entries than it has bytes, then a number.
         for tree in [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0x07]] {
             let parts = [&(tree.len() as u64).to_le_bytes()[..], tree].concat();
             let encoded = structure::Encoded {

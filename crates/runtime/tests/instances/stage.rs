@@ -1,4 +1,4 @@
-//! A run within the test, and what plays on it.
+//! A run within the test, and the instances that take part.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use titin_manager::state::Manager;
 use titin_model::{Filter, FilterKind};
 use titin_runtime::*;
 use titin_testkit::Watchdog;
-use titin_transport::{Handler, Link, Lost, Medium, Reactor};
+use titin_transport::{Handler, Link, LinkError, Medium, Reactor};
 use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control;
@@ -34,17 +34,17 @@ impl Handler for Ears {
             None,
         ));
     }
-    fn lost(&self, link: &Arc<Link>, why: Lost) {
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
         let _ = self
             .0
             .send((RunEvent::LinkLost(link.id(), why.to_string()), None));
     }
 }
 
-/// What an instance does.
+/// The code of an instance.
 pub type Role = Box<dyn Fn(&Instance) -> Result<()> + Send>;
 
-/// A manager for hosted instances; the path of its connection file.
+/// A manager for hosted instances.
 pub struct Stage {
     pub manager: String,
     _folder: tempfile::TempDir,
@@ -52,7 +52,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Conduits as `a.out last b.in`; ports as "a: o_i: out; s: in".
+    /// Starts the manager. A conduit is written `a.out last b.in`. The ports of an instance are
+    /// written `o_i: out; s: in`.
     pub fn open(instances: &[(&str, &str)], conduits: &[&str]) -> Stage {
         let secret = Secret::random();
         let (sender, receiver) = channel();
@@ -220,7 +221,8 @@ pub fn declared(manager: &str, name: &str, ports: &str) -> Result<Instance> {
     )
 }
 
-/// Has a thread receive on a port; comes back once it waits there, since no other call may be on the port then.
+/// Starts a thread that receives on a port. Returns once the thread waits, which it shows by the
+/// refusal of another call on the port.
 pub fn wait_on<'scope>(
     scope: &'scope Scope<'scope, '_>,
     instance: &'scope Instance,
@@ -230,7 +232,7 @@ pub fn wait_on<'scope>(
     let waiting = scope.spawn(move || {
         loop {
             let outcome = instance.receive(port, None, Patience::Forever);
-            // Of two calls at once, either may be the one that is refused.
+            // Of two calls at once, either call may be refused.
             if !outcome.as_ref().is_err_and(two_at_once) {
                 return outcome;
             }

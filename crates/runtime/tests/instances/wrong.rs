@@ -1,4 +1,4 @@
-//! A peer that belongs to the run, and sends what it should not.
+//! A peer that belongs to the run and sends wrong bytes.
 
 use std::io::Read;
 
@@ -12,17 +12,17 @@ use titin_wire::{Address, ConduitId, EndpointId};
 
 use crate::stage::Stage;
 
-/// The smallest id: of two processes the one that has it dials.
+/// The smallest id. Of two processes the process with the smaller id dials.
 const OWN: EndpointId = EndpointId(1);
 
-/// The instance `a`, played by hand.
+/// The instance `a`, which the test plays by hand.
 struct Hand {
     manager: RawPeer,
     peer: RawPeer,
 }
 
 impl Hand {
-    /// Joins the run, and greets the process of the instance `b`, which is there.
+    /// Joins the run, and greets the process of the instance `b`, which has joined.
     fn join(stage: &Stage) -> Self {
         let connection =
             Connection::from_json(&std::fs::read_to_string(&stage.manager).unwrap()).unwrap();
@@ -67,8 +67,9 @@ impl Hand {
         Hand { manager, peer }
     }
 
-    /// Sends a message, which `b` takes, and waits for the acknowledgement. From then on the process
-    /// of `b` knows that `a` is at the other end: the manager's word of `a` may come after the link.
+    /// Sends a message, which `b` takes, and waits for the acknowledgement. From then on the
+    /// process of `b` knows that `a` is at the other end: the manager's message about `a` may come
+    /// after the link.
     fn become_known(&mut self, b: &Instance) {
         let conduit = ConduitId(0);
         let meta = Meta::default().encode();
@@ -93,7 +94,7 @@ impl Hand {
     }
 }
 
-/// A control message, as it goes over a link.
+/// Returns the bytes of a control message on a link.
 fn said(body: &[u8]) -> Vec<u8> {
     [
         &header(&Frame::Control {
@@ -115,7 +116,7 @@ fn hear(manager: &mut RawPeer) -> ToProgram {
     control::decode(&bytes).unwrap()
 }
 
-/// What a receiver hears of a peer that sends these bytes.
+/// Returns the error of a receiver whose peer sends these bytes.
 fn verdict(bytes: &[u8]) -> Error {
     verdict_after(|_, _| (), bytes)
 }
@@ -133,7 +134,7 @@ fn verdict_after(begin: fn(&mut Hand, &Instance), bytes: &[u8]) -> Error {
         .unwrap_err();
     b.note(&error);
     assert_eq!(b.close(), Err(error.clone()));
-    // The run ends by it, not by whom it is an echo of.
+    // The run fails by this error, and no other instance is blamed.
     loop {
         if let ToProgram::RunFailed { culprit, text, .. } = hear(&mut hand.manager) {
             assert!(

@@ -1,4 +1,5 @@
-//! What ranks tell each other of a distributed array, and how it is used once it was read.
+//! Messages between ranks about a distributed array. Each function reads hostile bytes as such a
+//! message, and uses the message as titin does.
 
 use std::fmt::Debug;
 
@@ -9,13 +10,14 @@ use titin_array::{
 
 use super::Outcome;
 
-/// The array whose ranks get the bytes.
+/// The shape of the array whose ranks receive the bytes.
 const SHAPE: [u64; 2] = [12, 5];
 
-/// The most ranks that another end has.
+/// The largest number of ranks at the other end.
 const MOST_RANKS: u32 = 1000;
 
-/// A message about a decomposition, behind a byte that says which one and who gets it.
+/// Reads a message about a decomposition. The first byte chooses the kind of message, and whether
+/// the receiving side is decomposed by boxes or by indices.
 pub fn array(bytes: &[u8]) -> Outcome {
     let (kind, bytes) = bytes
         .split_first()
@@ -32,7 +34,8 @@ pub fn array(bytes: &[u8]) -> Outcome {
     }
 }
 
-/// An exchange between irregular sides, by boxes and by indices. Rank 0 of the sender has the first three rows.
+/// Exchanges between irregular sides: one by boxes, and one by indices. Rank 0 of the sender owns
+/// the first three rows.
 fn ours() -> [Exchange; 2] {
     let both = [
         Decomposition::boxes(&SHAPE, 2),
@@ -44,7 +47,7 @@ fn ours() -> [Exchange; 2] {
     })
 }
 
-/// The parts of a rank of such a side: three rows from this one on.
+/// What a rank of such a side owns: three rows, beginning with row `from`.
 fn rows(exchange: &Exchange, from: u64) -> Ownership {
     if exchange.from().decomposition.is_by_boxes() {
         Ownership::Boxes(vec![
@@ -55,10 +58,11 @@ fn rows(exchange: &Exchange, from: u64) -> Ownership {
     }
 }
 
-/// How the other end says that its array is spread.
+/// Reads the decomposition that the other end declares.
 fn side(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let theirs: Side = read(bytes)?;
-    // The runtime refuses another number of ranks than the manager knows of; that of the directory is bounded by it.
+    // The runtime refuses a number of ranks that differs from the number that the manager knows. So
+    // the number of ranks is bounded, and with it the directory.
     if theirs.decomposition.ranks() > MOST_RANKS {
         return Err(format!("{} ranks", theirs.decomposition.ranks()));
     }
@@ -93,7 +97,7 @@ fn side(bytes: &[u8], exchange: &Exchange) -> Outcome {
     Ok(())
 }
 
-/// What a rank owns.
+/// Reads what a rank owns.
 fn parts(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let parts: Ownership = read(bytes)?;
     parts
@@ -105,7 +109,7 @@ fn parts(bytes: &[u8], exchange: &Exchange) -> Outcome {
     Ok(())
 }
 
-/// What the directory is told: it may be asked for all afterwards.
+/// Reads entries for the directory. Afterwards the directory must answer a query for all rows.
 fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
     let entries: DirectoryEntries = read(bytes)?;
     let map = exchange.map(2);
@@ -123,7 +127,7 @@ fn entered(bytes: &[u8], exchange: Exchange) -> Outcome {
     Ok(())
 }
 
-/// What the directory is asked for.
+/// Reads a query to the directory.
 fn asked(bytes: &[u8], exchange: Exchange) -> Outcome {
     let query: DirectoryEntries = read(bytes)?;
     let mut register = Register::new(exchange.clone());
@@ -140,7 +144,7 @@ fn asked(bytes: &[u8], exchange: Exchange) -> Outcome {
         .map_err(|error| error.to_string())
 }
 
-/// What the directory answers a rank of the receiver.
+/// Reads the directory's answer to a rank of the receiver.
 fn answered(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let answer: DirectoryAnswer = read(bytes)?;
     let found = exchange.receiving(0, &rows(exchange, 0), vec![answer]);
@@ -152,7 +156,7 @@ fn answered(bytes: &[u8], exchange: &Exchange) -> Outcome {
     Ok(())
 }
 
-/// What a rank of the receiver wants.
+/// Reads the elements that a rank of the receiver requests.
 fn wanted(bytes: &[u8], exchange: &Exchange) -> Outcome {
     let wants: ElementRequest = read(bytes)?;
     let schedule = exchange
@@ -166,14 +170,14 @@ fn wanted(bytes: &[u8], exchange: &Exchange) -> Outcome {
     Ok(())
 }
 
-/// What is read is what is written, and nothing else.
+/// Reads a value. The value, written and read again, must be the same value.
 fn read<T: Bytes + PartialEq + Debug>(bytes: &[u8]) -> Result<T, String> {
     let value = T::from_bytes(bytes).map_err(|error| error.to_string())?;
     assert_eq!(T::from_bytes(&value.to_bytes()).as_ref(), Ok(&value));
     Ok(value)
 }
 
-/// Inputs to begin with.
+/// The inputs that fuzzing begins with.
 pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let [boxes, indices] = ours();
     let of = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();

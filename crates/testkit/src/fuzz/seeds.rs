@@ -1,4 +1,4 @@
-//! Inputs that fuzzing begins with.
+//! The inputs that fuzzing begins with.
 
 use titin_wire::connection::Connection;
 use titin_wire::control::{
@@ -17,7 +17,8 @@ use titin_wire::{Address, ConduitId, EndpointId};
 use super::secret;
 use crate::{header, message, pattern, striped};
 
-/// Inputs to begin with, by name; those that are called good are accepted, by this release and by all later ones.
+/// The inputs that fuzzing of this target begins with, and their names. This release and all later
+/// releases accept the inputs whose name begins with `good`.
 pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let seeds: Vec<(&str, Vec<u8>)> = match target {
         "stream" => stream_seeds(),
@@ -27,7 +28,7 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "control" => control_seeds(),
         "handshake" => handshake_seeds(),
         "array" => super::array::seeds(),
-        // Its seeds are the descriptions of the tests of the model.
+        // Fuzzing of descriptions begins with the descriptions of the model's tests.
         "description" => Vec::new(),
         other => panic!("no target is called {other}"),
     };

@@ -237,7 +237,8 @@ impl ConnectionFolder {
         PeerPresence::of_living(folder)
     }
 
-    /// This process reads no more, and has written all: removes what the other end need not read.
+    /// This process reads no more, and has written all bytes: removes the files that the other end
+    /// need not read.
     pub(super) fn leave(self) {
         remove_all(&self.incoming());
         if let Some(presence) = &self.presence {
@@ -297,7 +298,7 @@ pub(super) fn named(folder: &Path, why: &io::Error) -> io::Error {
     )
 }
 
-/// Checks that a path is a folder of this user which nobody else may open.
+/// Checks that a path is a folder of this user which no other user may open.
 fn check_private(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {

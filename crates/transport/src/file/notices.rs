@@ -1,8 +1,8 @@
 //! How the pump learns of new files: by notices of the system (inotify), and by looking again and
 //! again.
 //!
-//! The system tells of what processes of the same host do. Of what other hosts do in a network file
-//! system it tells nothing, so the pump looks as well: often after something has happened, then
+//! The system reports changes by processes of the same host, but no changes by other hosts in a
+//! network file system. So the pump also looks by itself: often after something has happened, then
 //! less and less often.
 
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ pub(super) struct Notices {
 #[derive(Default)]
 pub(super) struct Changes {
     folders: HashSet<WatchNumber>,
-    /// Whether the system has dropped some.
+    /// Whether the system has dropped some notices.
     are_incomplete: bool,
 }
 

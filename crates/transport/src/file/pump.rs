@@ -17,13 +17,13 @@ use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, PeerState, P
 use super::notices::{Changes, LookPauses, Notices, WatchNumber};
 use super::segments::{ReadProgress, SEGMENT, SegmentReader, SegmentWriter};
 use super::socket_pair;
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a disk may be full: the other end may be about to delete what it has read. As long may
-/// the process have no descriptors left.
+/// How long a disk may be full: the other end may be about to delete the segments that it has read.
+/// The process may be without free descriptors for the same time.
 const FULL: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the last bytes to be written.
@@ -46,7 +46,7 @@ struct HandleState {
     has_ended: bool,
 }
 
-/// What the pump shares with other threads.
+/// The state that the pump shares with other threads.
 struct PumpShared {
     wake: Descriptor,
     state: Mutex<SharedState>,
@@ -58,7 +58,7 @@ struct SharedState {
     /// The links' ends of the sockets of new connections, by the listener's id.
     accepted: HashMap<u64, VecDeque<Descriptor>>,
     /// Why sockets were closed, by the id of the link's end. The newest comes last.
-    faults: VecDeque<(u64, Lost)>,
+    faults: VecDeque<(u64, LinkError)>,
 }
 
 enum PumpCommand {
@@ -114,7 +114,7 @@ impl PumpHandle {
     }
 
     /// Why the pump has closed the socket of a link, if there is a reason.
-    pub(super) fn fault(&self, socket: &Descriptor) -> Option<Lost> {
+    pub(super) fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         let shared = self.lock().shared.clone()?;
         let mut state = shared.lock();
         let mut faults = state.faults.iter();
@@ -180,7 +180,7 @@ impl PumpShared {
     }
 
     /// Notes why a socket is about to be closed.
-    fn note_fault(&self, link: u64, why: Lost) {
+    fn note_fault(&self, link: u64, why: LinkError) {
         let faults = &mut self.lock().faults;
         faults.push_back((link, why));
         if faults.len() > FAULTS {
@@ -194,7 +194,7 @@ struct Listening {
     folder: ListenerFolder,
     /// The id of the reactor's descriptor.
     listener: u64,
-    /// As the reactor's descriptor: this one counts the new connections.
+    /// A copy of the reactor's descriptor, which counts the new connections.
     ready: Descriptor,
     watch: Option<WatchNumber>,
 }
@@ -246,7 +246,7 @@ struct Connection {
     next_check: Instant,
 }
 
-/// What a look at a connection has come to.
+/// The result of a look at a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionProgress {
     Idle,
@@ -304,8 +304,8 @@ impl Connection {
     }
 
     /// Moves bytes both ways. If `sends_only`, the connection is over once the last bytes of the
-    /// link are written. `afresh` asks a network file system for what other hosts have done.
-    fn advance(&mut self, sends_only: bool, afresh: bool) -> Result<ConnectionProgress, Lost> {
+    /// link are written. `afresh` asks a network file system for changes by other hosts.
+    fn advance(&mut self, sends_only: bool, afresh: bool) -> Result<ConnectionProgress, LinkError> {
         let sent = self.send(afresh)?;
         if sends_only && self.outgoing.has_ended() {
             return Ok(ConnectionProgress::Over);
@@ -332,7 +332,7 @@ impl Connection {
 
     /// Looks once in a while whether the process at the other end has ended, and whether segments
     /// are missing. True once the process has ended, and all that the process has written is read.
-    fn is_abandoned(&mut self) -> Result<bool, Lost> {
+    fn is_abandoned(&mut self) -> Result<bool, LinkError> {
         let now = Instant::now();
         if now < self.next_check {
             return Ok(false);
@@ -340,8 +340,8 @@ impl Connection {
         self.next_check = now + PRESENCE_CHECK;
         let state = self.peer.state();
         if state != PeerState::Lives && !self.incoming.has_ended() {
-            // The last segments of the other end were read a moment ago, but for those written
-            // since.
+            // The segments of the other end were read a moment ago. Segments written since then are
+            // still to be read.
             self.incoming.refresh()?;
         }
         let read = self.incoming.advance(&self.socket)?;
@@ -355,9 +355,9 @@ impl Connection {
 
     /// Moves bytes of the link to segments. Whether some have moved. If the other end reads no more,
     /// the stream is over: what the other end has written is still to be read.
-    fn send(&mut self, afresh: bool) -> Result<bool, Lost> {
+    fn send(&mut self, afresh: bool) -> Result<bool, LinkError> {
         let sent = self.send_all(afresh);
-        if sent == Err(Lost::Closed) {
+        if sent == Err(LinkError::Closed) {
             self.outgoing.end();
             self.gathered = Vec::new();
             return Ok(true);
@@ -365,7 +365,7 @@ impl Connection {
         sent
     }
 
-    fn send_all(&mut self, afresh: bool) -> Result<bool, Lost> {
+    fn send_all(&mut self, afresh: bool) -> Result<bool, LinkError> {
         let mut moved = false;
         while !self.outgoing.has_ended() {
             self.gather()?;
@@ -395,7 +395,7 @@ impl Connection {
     }
 
     /// Takes bytes out of the socket, up to a segment.
-    fn gather(&mut self) -> Result<(), Lost> {
+    fn gather(&mut self) -> Result<(), LinkError> {
         while !self.link_has_ended && self.gathered.len() < SEGMENT {
             let missing = SEGMENT - self.gathered.len();
             self.gathered.reserve_exact(missing);
@@ -418,8 +418,8 @@ struct Pump {
     pauses: LookPauses,
     listening: Vec<Listening>,
     connections: Vec<Connection>,
-    /// Of connections that this process has given up. The other end hears of the failure from the
-    /// manager, and not as the end of this process.
+    /// The presence files of connections that this process has given up. They stay locked, so that
+    /// the other end hears of the failure from the manager, and not as the end of this process.
     presences: Vec<Presence>,
     /// When to end even if bytes are left.
     until: Option<Instant>,
@@ -688,14 +688,14 @@ mod tests {
         )
         .unwrap();
         wait_for(&socket, PollFlags::HUP);
-        // Nobody asks for the reasons of links that this process has closed.
+        // The reasons of links that this process has closed are never asked for.
         let shared = pump.shared().unwrap();
-        (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
         pump.finish(true);
         let why = pump.fault(&socket);
-        assert!(matches!(why, Some(Lost::Malformed(_))), "{why:?}");
-        shared.note_fault(socket.id(), Lost::Closed);
-        (0..FAULTS).for_each(|_| shared.note_fault(u64::MAX, Lost::Closed));
+        assert!(matches!(why, Some(LinkError::Malformed(_))), "{why:?}");
+        shared.note_fault(socket.id(), LinkError::Closed);
+        (0..FAULTS).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
         assert_eq!(pump.fault(&socket), None);
     }
 

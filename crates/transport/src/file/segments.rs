@@ -13,7 +13,7 @@ use titin_os::Descriptor;
 use titin_wire::Malformed;
 
 use super::folder::named;
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// The most bytes of a segment.
 pub(super) const SEGMENT: usize = 1 << 20;
@@ -22,8 +22,8 @@ pub(super) const SEGMENT: usize = 1 << 20;
 /// until the segment is full.
 const EAGER: usize = 2;
 
-/// The most unread segments of a stream: what a receiver that does not read costs in the file
-/// system.
+/// The most unread segments of a stream. The limit bounds the space that a receiver takes in the
+/// file system by not reading.
 const UNREAD: usize = 16;
 
 /// Bytes at the beginning of a segment: [`MAGIC`], number, length of the content, and 1 for the
@@ -64,8 +64,8 @@ impl SegmentFolder {
         Ok(SegmentFolder { path, descriptor })
     }
 
-    /// Opens the folder anew. A network file system then asks the server for what has changed, and
-    /// does not rely on what it remembers. Without free descriptors the old one stays.
+    /// Opens the folder anew. A network file system then asks the server for changes, and does not
+    /// rely on its own memory. Without free descriptors the old descriptor stays.
     fn refresh(&mut self) -> Result<(), Errno> {
         match open_folder(&self.path) {
             Err(Errno::MFILE | Errno::NFILE) => {}
@@ -75,12 +75,12 @@ impl SegmentFolder {
     }
 
     /// The error of a link whose folder refuses something.
-    fn lost(&self, error: Errno) -> Lost {
+    fn lost(&self, error: Errno) -> LinkError {
         let why = match error {
             Errno::NOENT => io::Error::other("somebody has deleted it during the run"),
             _ => error.into(),
         };
-        Lost::System(named(&self.path, &why).to_string())
+        LinkError::System(named(&self.path, &why).to_string())
     }
 }
 
@@ -113,12 +113,12 @@ impl SegmentWriter {
     }
 
     /// Notes the segments that the other end has read and deleted. `afresh` asks a network file
-    /// system for what other hosts have done.
+    /// system for changes by other hosts.
     ///
     /// # Errors
-    /// [`Lost::Closed`] if the other end has removed the folder, and other errors if the folder
+    /// [`LinkError::Closed`] if the other end has removed the folder, and other errors if the folder
     /// cannot be opened.
-    pub(super) fn note_read(&mut self, afresh: bool) -> Result<(), Lost> {
+    pub(super) fn note_read(&mut self, afresh: bool) -> Result<(), LinkError> {
         if afresh && !self.unread.is_empty() {
             self.folder.refresh().map_err(|error| self.lost(error))?;
         }
@@ -138,18 +138,18 @@ impl SegmentWriter {
         length > 0 && (unread < EAGER || length >= SEGMENT && unread < UNREAD)
     }
 
-    /// Whether an empty segment is due: only the next segment shows the other end that somebody has
-    /// deleted the newest one, which seems read from here.
+    /// Whether an empty segment is due. If a stranger has deleted the newest segment, the segment
+    /// seems read from here. Only a further segment shows the other end that one is missing.
     pub(super) fn wants_empty(&self) -> bool {
         !self.newest_is_empty && !self.has_ended && self.unread.is_empty()
     }
 
-    /// Whether the last segment is written, or nobody reads any more.
+    /// Whether the last segment is written, or the other end reads no more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Nobody reads any more.
+    /// The other end reads no more.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
         self.unread.clear();
@@ -159,9 +159,13 @@ impl SegmentWriter {
     /// descriptors left. The caller may try again.
     ///
     /// # Errors
-    /// [`Lost::Closed`] if the other end has removed the folder, and other errors if the file system
+    /// [`LinkError::Closed`] if the other end has removed the folder, and other errors if the file system
     /// refuses the segment.
-    pub(super) fn write(&mut self, bytes: &[u8], is_last: bool) -> Result<Option<Errno>, Lost> {
+    pub(super) fn write(
+        &mut self,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<Option<Errno>, LinkError> {
         match self.write_file(bytes, is_last) {
             Ok(()) => {
                 self.unread.push_back(self.next);
@@ -181,9 +185,9 @@ impl SegmentWriter {
     }
 
     /// The error of the link. The other end removes the folder when it reads no more.
-    pub(super) fn lost(&self, error: Errno) -> Lost {
+    pub(super) fn lost(&self, error: Errno) -> LinkError {
         match error {
-            Errno::NOENT if !self.folder.path.exists() => Lost::Closed,
+            Errno::NOENT if !self.folder.path.exists() => LinkError::Closed,
             _ => self.folder.lost(error),
         }
     }
@@ -218,7 +222,7 @@ impl SegmentWriter {
     }
 }
 
-/// What the reading end has come to.
+/// The state of the reading end after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadProgress {
     /// There is no further segment yet.
@@ -276,11 +280,11 @@ impl SegmentReader {
         self.has_ended
     }
 
-    /// Asks a network file system for what other hosts have done.
+    /// Asks a network file system for changes by other hosts.
     ///
     /// # Errors
-    /// [`Lost`] if the folder cannot be opened.
-    pub(super) fn refresh(&mut self) -> Result<(), Lost> {
+    /// [`LinkError`] if the folder cannot be opened.
+    pub(super) fn refresh(&mut self) -> Result<(), LinkError> {
         let refreshed = self.folder.refresh();
         refreshed.map_err(|error| self.folder.lost(error))
     }
@@ -289,8 +293,8 @@ impl SegmentReader {
     /// sender has left.
     ///
     /// # Errors
-    /// [`Lost`] if the segment has been missing for too long.
-    pub(super) fn check_missing(&mut self, sender_has_left: bool) -> Result<(), Lost> {
+    /// [`LinkError`] if the segment has been missing for too long.
+    pub(super) fn check_missing(&mut self, sender_has_left: bool) -> Result<(), LinkError> {
         if !sender_has_left && !self.has_later_segment() {
             self.missing_since = None;
             return Ok(());
@@ -316,8 +320,8 @@ impl SegmentReader {
     /// Moves bytes of segments to the socket, and deletes the segments.
     ///
     /// # Errors
-    /// [`Lost`] if a segment makes no sense, or cannot be read or deleted.
-    pub(super) fn advance(&mut self, socket: &Descriptor) -> Result<ReadProgress, Lost> {
+    /// [`LinkError`] if a segment makes no sense, or cannot be read or deleted.
+    pub(super) fn advance(&mut self, socket: &Descriptor) -> Result<ReadProgress, LinkError> {
         if self.has_ended {
             return Ok(ReadProgress::Ended);
         }
@@ -358,14 +362,14 @@ impl SegmentReader {
     }
 
     /// The current segment, or the next if that is there.
-    fn segment(&mut self) -> Result<Option<&mut OpenSegment>, Lost> {
+    fn segment(&mut self) -> Result<Option<&mut OpenSegment>, LinkError> {
         if self.current.is_none() {
             self.current = self.open_next()?;
         }
         Ok(self.current.as_mut())
     }
 
-    fn open_next(&mut self) -> Result<Option<OpenSegment>, Lost> {
+    fn open_next(&mut self) -> Result<Option<OpenSegment>, LinkError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(
             &self.folder.descriptor,
@@ -407,7 +411,7 @@ impl SegmentReader {
 
     /// The length of the content of the next segment, and whether the segment is the last. `None`
     /// if the header is not whole.
-    fn content(&self, bytes: &[u8]) -> Result<Option<(u64, bool)>, Lost> {
+    fn content(&self, bytes: &[u8]) -> Result<Option<(u64, bool)>, LinkError> {
         if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
             return Err(self.malformed("is not a segment of titin"));
         }
@@ -427,14 +431,14 @@ impl SegmentReader {
     }
 
     /// A file that is too short: waits for the rest, for a while.
-    fn torn(&mut self, size: u64) -> Result<Option<OpenSegment>, Lost> {
+    fn torn(&mut self, size: u64) -> Result<Option<OpenSegment>, LinkError> {
         if !is_over(&mut self.torn_since) {
             return Ok(None);
         }
         Err(self.malformed(&format!("was cut short, to {size} bytes")))
     }
 
-    fn malformed(&self, why: &str) -> Lost {
+    fn malformed(&self, why: &str) -> LinkError {
         let path = self.folder.path.join(name(self.next));
         Malformed::new("file", format!("{} {why}", path.display())).into()
     }

@@ -10,7 +10,7 @@ use titin_wire::meta::Meta;
 
 use super::received::Received;
 use crate::buffer::Filling;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::IncomingMessage;
 
 /// A message over several streams, as far as arrived.
@@ -24,12 +24,22 @@ pub(super) struct StripedMessage {
     missing: u64,
 }
 
+/// The error for a piece with bytes outside of the message, or with bytes that have come before.
+#[derive(Debug, thiserror::Error)]
+#[error("{length} bytes at {offset} came twice, or are not of its {total}")]
+pub(super) struct WrongPiece {
+    offset: u64,
+    length: u64,
+    /// The length of the message.
+    total: u64,
+}
+
 impl StripedMessage {
     /// A message, nothing of it arrived.
     ///
     /// # Errors
     /// If there is no memory.
-    pub(super) fn new(total: u64) -> Result<Self, Lost> {
+    pub(super) fn new(total: u64) -> Result<Self, LinkError> {
         let unclaimed = BTreeMap::from([(0, total)]);
         Ok(StripedMessage {
             announced: None,
@@ -52,9 +62,9 @@ impl StripedMessage {
     /// Notes that a piece brings `length` bytes at `offset`.
     ///
     /// # Errors
-    /// Text, if the bytes are not of the message or came before: the message would look complete
+    /// If the bytes lie outside of the message or have come before: the message would look complete
     /// too early.
-    pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), String> {
+    pub(super) fn claim(&mut self, offset: u64, length: u64) -> Result<(), WrongPiece> {
         let end = offset + length;
         let range = self
             .unclaimed
@@ -62,10 +72,12 @@ impl StripedMessage {
             .next_back()
             .map(|(from, to)| (*from, *to));
         let Some((from, to)) = range.filter(|(_, to)| end <= *to) else {
-            return Err(format!(
-                "{length} bytes at {offset} came twice, or are not of its {}",
-                self.total
-            ));
+            let total = self.total;
+            return Err(WrongPiece {
+                offset,
+                length,
+                total,
+            });
         };
         self.unclaimed.remove(&from);
         let remaining = [(from, offset), (end, to)];
@@ -94,7 +106,7 @@ impl StripedMessage {
         Some(IncomingMessage {
             head,
             meta,
-            body: Arc::new(self.body.finish()),
+            body: self.body.finish().into(),
         })
     }
 }

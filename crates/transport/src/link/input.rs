@@ -16,7 +16,7 @@ use super::socket::{read, read_with_files};
 use super::streams::FurtherStreams;
 use super::{Handler, Link, LinkId};
 use crate::conduit_table::ConduitTable;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::spin::SpinPolicy;
 use crate::sync::WakeEvent;
 
@@ -58,7 +58,7 @@ pub(crate) struct LinkInput {
     /// Wakes a caller that sleeps at the sockets; made at the first sleep.
     event: Option<Arc<WakeEvent>>,
     /// Why nothing more can be read. The reactor learns of the error at its next read.
-    lost: Option<Lost>,
+    lost: Option<LinkError>,
 }
 
 /// Further streams with an end while the first stream goes on.
@@ -68,7 +68,7 @@ struct EndedStreams {
     /// When certainly a stream broke by itself.
     until: Instant,
     /// The error then.
-    why: Lost,
+    why: LinkError,
 }
 
 impl LinkInput {
@@ -96,18 +96,18 @@ impl LinkInput {
     /// hands on complete frames. Returns the number of bytes.
     ///
     /// # Errors
-    /// [`Lost`] if nothing more can be read, now and ever after.
+    /// [`LinkError`] if nothing more can be read, now and ever after.
     pub(super) fn read(
         &mut self,
         link: &Arc<Link>,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, LinkError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
         // Without receivers the reactor has ended.
         let Some(receivers) = self.receivers.upgrade() else {
-            return Err(Lost::Closed);
+            return Err(LinkError::Closed);
         };
         let outcome = self.read_all_streams(link, &receivers, is_wanted);
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
@@ -154,7 +154,7 @@ impl LinkInput {
         link: &Arc<Link>,
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, LinkError> {
         let count = self.read_first_stream(link, receivers, is_wanted)?;
         let Some(streams) = &link.streams else {
             return Ok(count);
@@ -170,7 +170,7 @@ impl LinkInput {
         link: &Arc<Link>,
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, LinkError> {
         let mut turn = 0;
         loop {
             let files = &mut self.files;
@@ -196,7 +196,7 @@ impl LinkInput {
         streams: &FurtherStreams,
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, LinkError> {
         // Bytes that came behind the handshake were never parsed, and no event announces them.
         if !std::mem::replace(&mut self.begun, true) {
             for number in 1..=streams.count() {
@@ -232,7 +232,7 @@ impl LinkInput {
         link: &Arc<Link>,
         streams: &FurtherStreams,
         receivers: &Receivers,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, LinkError> {
         let mut turn = 0;
         loop {
             let fill = |slices: &mut [IoSliceMut<'_>]| read(streams.socket(number), slices);
@@ -245,7 +245,7 @@ impl LinkInput {
                         return Ok(turn);
                     }
                 }
-                Err(why @ (Lost::Closed | Lost::System(_))) => {
+                Err(why @ (LinkError::Closed | LinkError::System(_))) => {
                     self.note_end(number, streams.count(), &why);
                     return Ok(turn);
                 }
@@ -254,11 +254,11 @@ impl LinkInput {
         }
     }
 
-    fn note_end(&mut self, number: usize, count: usize, why: &Lost) {
+    fn note_end(&mut self, number: usize, count: usize, why: &LinkError) {
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
             numbers: Vec::new(),
             until: Instant::now() + GRACE,
-            why: Lost::Stream {
+            why: LinkError::Stream {
                 number,
                 count,
                 why: why.to_string(),
@@ -269,7 +269,7 @@ impl LinkInput {
         }
     }
 
-    fn hand_on(&mut self, link: &Arc<Link>, receivers: &Receivers) -> Result<(), Lost> {
+    fn hand_on(&mut self, link: &Arc<Link>, receivers: &Receivers) -> Result<(), LinkError> {
         self.received
             .drain(..)
             .try_for_each(|received| receivers.hand_on(link, received, &mut self.files))
@@ -277,7 +277,7 @@ impl LinkInput {
 }
 
 /// The ready streams, and the events of each.
-fn ready_streams(streams: &FurtherStreams) -> Result<Vec<(usize, epoll::EventFlags)>, Lost> {
+fn ready_streams(streams: &FurtherStreams) -> Result<Vec<(usize, epoll::EventFlags)>, LinkError> {
     let mut events = Vec::with_capacity(STREAMS);
     match epoll::wait(
         streams.bundle(),
@@ -299,7 +299,7 @@ impl Receivers {
         link: &Arc<Link>,
         received: Received,
         files: &mut VecDeque<OwnedFd>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         if link.closed() {
             return Ok(());
         }
@@ -327,7 +327,7 @@ impl Receivers {
         &self,
         received: Received,
         link: impl FnOnce() -> Option<LinkId>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let Some(conduits) = &self.conduits else {
             return Err(Malformed::new("frame", "data on a link that carries none").into());
         };

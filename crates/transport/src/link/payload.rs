@@ -1,14 +1,13 @@
 //! Payloads on their way out: in the caller's memory, or in private memory.
 
 use std::io::IoSlice;
-use std::sync::Arc;
 
-use crate::buffer::Buffer;
-use crate::error::Lost;
+use crate::buffer::{Buffer, SharedBuffer};
+use crate::error::LinkError;
 
 /// The end of a payload, in unchanging memory.
 pub(super) struct PayloadRest {
-    bytes: Arc<Buffer>,
+    bytes: SharedBuffer,
     /// Offset of the first byte in the payload.
     start: u64,
 }
@@ -18,17 +17,17 @@ impl PayloadRest {
     ///
     /// # Errors
     /// If there is no memory.
-    pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, Lost> {
+    pub(super) fn copy(parts: &[IoSlice<'_>], start: u64, total: u64) -> Result<Self, LinkError> {
         let mut slices = Vec::new();
         slice_parts(parts, start, total - start, &mut slices);
         Ok(PayloadRest {
-            bytes: Arc::new(Buffer::gather(&slices)?),
+            bytes: Buffer::gather(&slices)?.into(),
             start,
         })
     }
 
     /// A whole payload, without a copy.
-    pub(super) fn whole(bytes: Arc<Buffer>) -> Self {
+    pub(super) fn whole(bytes: SharedBuffer) -> Self {
         PayloadRest { bytes, start: 0 }
     }
 

@@ -12,7 +12,7 @@ use titin_wire::{ConduitId, Malformed};
 use super::assembly::{ConduitOrder, OrderedItem, StripedMessage};
 use super::received::Received;
 use crate::buffer::Filling;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::inbox::IncomingMessage;
 
 /// Bytes of the first stream's buffer.
@@ -109,12 +109,12 @@ impl FrameReader {
     /// whether all the room was filled; if so, more bytes may be there.
     ///
     /// # Errors
-    /// [`Lost`] as reported by `fill`, and for senseless bytes.
+    /// [`LinkError`] as reported by `fill`, and for senseless bytes.
     pub fn read(
         &mut self,
         out: &mut Vec<Received>,
-        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
-    ) -> Result<(usize, bool), Lost> {
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, LinkError>,
+    ) -> Result<(usize, bool), LinkError> {
         self.read_stream(0, out, fill)
     }
 
@@ -126,8 +126,8 @@ impl FrameReader {
         &mut self,
         number: usize,
         out: &mut Vec<Received>,
-        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, Lost>,
-    ) -> Result<(usize, bool), Lost> {
+        fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, LinkError>,
+    ) -> Result<(usize, bool), LinkError> {
         // Bytes that came behind the handshake were never parsed.
         self.parse(number, out)?;
         let StreamParser {
@@ -184,7 +184,7 @@ impl FrameReader {
         Ok((count, count == room))
     }
 
-    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), Lost> {
+    fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), LinkError> {
         loop {
             let StreamParser {
                 scratch,
@@ -278,7 +278,7 @@ impl FrameReader {
         number: usize,
         frame: Frame,
         out: &mut Vec<Received>,
-    ) -> Result<ParserState, Lost> {
+    ) -> Result<ParserState, LinkError> {
         if matches!(frame, Frame::Piece { .. }) != (number > 0) {
             let why = format!(
                 "{frame:?} does not belong on stream {number} of {}",
@@ -388,7 +388,7 @@ impl FrameReader {
         &mut self,
         message: (ConduitId, u64),
         total: u64,
-    ) -> Result<&mut StripedMessage, Lost> {
+    ) -> Result<&mut StripedMessage, LinkError> {
         let striped = match self.striped.entry(message) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(StripedMessage::new(total)?),
@@ -411,7 +411,7 @@ impl FrameReader {
         meta: Arc<Meta>,
         total: u64,
         out: &mut Vec<Received>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let Head {
             conduit, sequence, ..
         } = head;
@@ -471,7 +471,7 @@ impl FrameReader {
         let message = IncomingMessage {
             head,
             meta,
-            body: Arc::new(body.finish()),
+            body: body.finish().into(),
         };
         self.order
             .pass(message.head.conduit, OrderedItem::Message(message), out);

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::input::LinkInput;
 use super::socket::timespec;
 use super::{AttendedLink, Link};
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
@@ -71,7 +71,7 @@ impl<'a> RoomWait<'a> {
     pub(super) fn wait<'s>(
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         self.waited = true;
         self.reading = self
             .reading
@@ -140,7 +140,7 @@ fn poll_both<'s>(
     write: &[&OwnedFd],
     read: impl Iterator<Item = &'s OwnedFd>,
     limit: Duration,
-) -> Result<Ready, Lost> {
+) -> Result<Ready, LinkError> {
     let mut awaited: Vec<_> = write
         .iter()
         .map(|socket| PollFd::new(*socket, PollFlags::OUT))

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 use rustix::process::Resource;
 
-use crate::error::Lost;
+use crate::error::LinkError;
 use titin_os::Descriptor;
 
 /// The most slices of one call.
@@ -26,7 +26,7 @@ pub(super) fn write(
     socket: &OwnedFd,
     slices: &[IoSlice<'_>],
     file: Option<BorrowedFd<'_>>,
-) -> Result<usize, Lost> {
+) -> Result<usize, LinkError> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
     let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -43,18 +43,18 @@ pub(super) fn write(
             Err(error) if is_of_link(error) => return Err(error.into()),
             Err(Errno::NOMEM | Errno::NOBUFS) => {
                 let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
-                return Err(Lost::NoMemory(format!(
+                return Err(LinkError::NoMemory(format!(
                     "the system has no memory to send {bytes} bytes"
                 )));
             }
             Err(Errno::FAULT) => {
                 let text = "the memory that is to be sent cannot be read (a mapped file that was cut short?)";
-                return Err(Lost::Untaken(format!(
+                return Err(LinkError::Untaken(format!(
                     "{text}: {}",
                     std::io::Error::from(Errno::FAULT)
                 )));
             }
-            Err(error) => return Err(Lost::Untaken(std::io::Error::from(error).to_string())),
+            Err(error) => return Err(LinkError::Untaken(std::io::Error::from(error).to_string())),
         }
     }
 }
@@ -91,13 +91,13 @@ pub(crate) fn read_with_files(
     socket: &Descriptor,
     slices: &mut [IoSliceMut<'_>],
     files: &mut VecDeque<OwnedFd>,
-) -> Result<usize, Lost> {
+) -> Result<usize, LinkError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     loop {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let (count, flags) =
             match rustix::net::recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-                Ok(received) if received.bytes == 0 => return Err(Lost::Closed),
+                Ok(received) if received.bytes == 0 => return Err(LinkError::Closed),
                 Ok(received) => (received.bytes, received.flags),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return Ok(0),
@@ -125,10 +125,10 @@ pub(crate) fn read_with_files(
 }
 
 /// The error when the process cannot take over the descriptor of shared memory.
-fn no_files(why: Errno) -> Lost {
+fn no_files(why: Errno) -> LinkError {
     let most = rustix::process::getrlimit(Resource::Nofile).current;
     let most = most.map_or_else(String::new, |most| format!(", of which it may have {most}"));
-    Lost::NoMemory(format!(
+    LinkError::NoMemory(format!(
         "the memory of a message cannot be taken over from the program that shares it: {why}. This program has too many \
          open files{most}: close some, or raise the limit, with `ulimit -n` for instance"
     ))
@@ -144,10 +144,10 @@ pub(super) fn has_ended(socket: &Descriptor) -> bool {
 }
 
 /// Reads without blocking; 0 if no bytes are there.
-pub(crate) fn read(socket: &Descriptor, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Lost> {
+pub(crate) fn read(socket: &Descriptor, slices: &mut [IoSliceMut<'_>]) -> Result<usize, LinkError> {
     loop {
         match rustix::io::readv(socket, slices) {
-            Ok(0) => return Err(Lost::Closed),
+            Ok(0) => return Err(LinkError::Closed),
             Ok(count) => return Ok(count),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(0),

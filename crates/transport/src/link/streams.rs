@@ -21,7 +21,7 @@ use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
 use crate::carrier::Outgoing;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
@@ -370,7 +370,7 @@ impl FurtherStreams {
         outputs: &StreamOutputs,
         under_way: &[Option<PieceInProgress>],
         room: &mut RoomWait<'_>,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         let waits = |number: &usize| under_way[*number].is_some() || !outputs.is_free(*number);
         let sockets = (0..self.sockets.len())
             .filter(waits)
@@ -414,7 +414,7 @@ impl StreamOutputs {
         message: &Outgoing<'_>,
         pieces: MessagePieces,
         under_way: Vec<Option<PieceInProgress>>,
-    ) -> Result<u64, Lost> {
+    ) -> Result<u64, LinkError> {
         let mut copied = pieces.total - pieces.offset;
         if copied > 0 {
             let rest = PayloadRest::copy(message.parts, pieces.offset, pieces.total)?;
@@ -442,11 +442,11 @@ pub(super) struct StreamFailure {
     pub(super) stream: Option<usize>,
     /// Whether some of the message has been written.
     pub(super) torn: bool,
-    pub(super) why: Lost,
+    pub(super) why: LinkError,
 }
 
 impl StreamFailure {
-    fn of(number: usize, why: Lost) -> Self {
+    fn of(number: usize, why: LinkError) -> Self {
         StreamFailure {
             stream: Some(number + 1),
             torn: false,
@@ -462,8 +462,8 @@ impl StreamFailure {
     }
 }
 
-impl From<Lost> for StreamFailure {
-    fn from(why: Lost) -> Self {
+impl From<LinkError> for StreamFailure {
+    fn from(why: LinkError) -> Self {
         StreamFailure {
             stream: None,
             torn: false,

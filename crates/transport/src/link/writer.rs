@@ -12,7 +12,7 @@ use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
 use crate::carrier::Outgoing;
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// Queued frames are joined up to `BATCH` bytes: small frames share a system call.
 const BATCH: usize = 64 << 10;
@@ -165,7 +165,7 @@ impl FrameWriter {
     }
 
     /// Writes as much of the queue as the socket takes, up to the length of a turn.
-    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), Lost> {
+    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), LinkError> {
         let mut turn = 0;
         while turn < TURN && self.fill() {
             turn += self.partial.len() - self.written;
@@ -183,7 +183,7 @@ impl FrameWriter {
         &mut self,
         socket: &OwnedFd,
         room: &mut RoomWait<'_>,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         Ok(self.write_partial(socket, Some(room))?
             && (!self.fill() || self.write_partial(socket, Some(room))?))
     }
@@ -194,7 +194,7 @@ impl FrameWriter {
         &mut self,
         socket: &OwnedFd,
         mut room: Option<&mut RoomWait<'_>>,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
             let file = self.file.as_ref().map(|file| file.as_fd());
@@ -258,7 +258,7 @@ impl FrameWriter {
 
     /// Queues a copy of the rest of a message, in place of queued messages that the message
     /// supersedes. Returns how many bytes of payload were copied.
-    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, Lost> {
+    pub(super) fn copy_rest(&mut self, message: &MessageInProgress<'_>) -> Result<u64, LinkError> {
         let rest = message.copy_rest()?;
         let messages = self.messages(message.conduit());
         if let Some(first) = message.message.meta.supersedes {
@@ -288,7 +288,7 @@ impl FrameWriter {
 
 impl QueuedMessage {
     /// A whole message, with a payload that may be shared.
-    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, Lost> {
+    pub(super) fn whole(message: &Outgoing<'_>) -> Result<Self, LinkError> {
         let rest = PayloadRest::whole(message.shared()?);
         Ok(QueuedMessage::Message {
             frames: MessageFrames::new(message),
@@ -352,7 +352,7 @@ impl<'a> MessageInProgress<'a> {
         socket: &OwnedFd,
         room: &mut RoomWait<'_>,
         copied: &mut u64,
-    ) -> Result<WriteProgress, Lost> {
+    ) -> Result<WriteProgress, LinkError> {
         let offset = self.frames.offset;
         let (header, meta, piece) = self.frames.next(&self.meta);
         let mut slices = Vec::with_capacity(2 + self.message.parts.len());
@@ -383,7 +383,7 @@ impl<'a> MessageInProgress<'a> {
     }
 
     /// A copy of the frames that were not begun.
-    fn copy_rest(&self) -> Result<QueuedMessage, Lost> {
+    fn copy_rest(&self) -> Result<QueuedMessage, LinkError> {
         let rest = PayloadRest::copy(self.message.parts, self.frames.offset, self.frames.total)?;
         Ok(QueuedMessage::Message {
             frames: self.frames.clone(),

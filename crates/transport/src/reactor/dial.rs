@@ -15,7 +15,7 @@ use titin_wire::frame::Frame;
 use titin_wire::handshake::{Purpose, Refusal};
 use titin_wire::{EndpointId, LinkSettings};
 
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::medium::{DialTarget, SocketMedium};
 
 /// An address has a `SHARE`-th of the whole time for an answer before the next is tried. The share
@@ -69,7 +69,7 @@ struct DialFailure {
     target: Target,
     /// The failed stream, if a further stream failed.
     stream: Option<u64>,
-    why: Lost,
+    why: LinkError,
 }
 
 /// The next step for a request.
@@ -79,7 +79,7 @@ pub(super) enum DialStep {
     /// Go on at the given time.
     Pause(Instant, Dialling),
     /// Report the failure, and why there is no link.
-    Fail(u128, Lost),
+    Fail(u128, LinkError),
 }
 
 /// A target under trial.
@@ -162,22 +162,25 @@ impl Dialling {
     ///
     /// # Errors
     /// If the system refuses the connection.
-    pub(super) fn connect_further(&self) -> Result<Descriptor, Lost> {
-        let target = self.current.as_ref().ok_or(Lost::Closed)?;
+    pub(super) fn connect_further(&self) -> Result<Descriptor, LinkError> {
+        let target = self.current.as_ref().ok_or(LinkError::Closed)?;
         Ok(target.place.connect(&self.settings)?)
     }
 
     /// Notes a failure of the current target, because of the further stream `stream` if given.
     /// `proved` says whether the other end had proved itself.
-    pub(super) fn fail(&mut self, stream: Option<u64>, why: Lost, proved: bool) {
+    pub(super) fn fail(&mut self, stream: Option<u64>, why: LinkError, proved: bool) {
         if let Some(target) = self.current.take() {
-            self.hung_up = target.place.is_on_this_host() && why == Lost::Closed && !proved;
+            self.hung_up = target.place.is_on_this_host() && why == LinkError::Closed && !proved;
             self.note(target, stream, why);
         }
     }
 
-    fn note(&mut self, target: Target, stream: Option<u64>, why: Lost) {
-        if matches!(why, Lost::Silent | Lost::Unanswered | Lost::Closed) {
+    fn note(&mut self, target: Target, stream: Option<u64>, why: LinkError) {
+        if matches!(
+            why,
+            LinkError::Silent | LinkError::Unanswered | LinkError::Closed
+        ) {
             self.again.push_back(target.clone());
         }
         let failure = DialFailure {
@@ -245,11 +248,11 @@ impl Dialling {
     }
 
     /// The refusal by a titin, if there was one. A refusal says more than the other failures.
-    fn refusal(&self) -> Option<&Lost> {
-        let is_refusal = |why: &&Lost| {
+    fn refusal(&self) -> Option<&LinkError> {
+        let is_refusal = |why: &&LinkError| {
             matches!(
                 why,
-                Lost::Refused(Refusal::Secret | Refusal::Versions { .. })
+                LinkError::Refused(Refusal::Secret | Refusal::Versions { .. })
             )
         };
         self.failures
@@ -259,15 +262,15 @@ impl Dialling {
     }
 
     /// Why there is no link.
-    fn verdict(self) -> Lost {
+    fn verdict(self) -> LinkError {
         if let Some(refused) = self.refusal() {
             return refused.clone();
         }
         let list: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
         let list = list.join("; ");
         match self.again.is_empty() && self.untried.is_empty() {
-            true => Lost::Unreachable(list),
-            false => Lost::Late(format!("{list}; tried for {:.0?}", self.patience)),
+            true => LinkError::Unreachable(list),
+            false => LinkError::Late(format!("{list}; tried for {:.0?}", self.patience)),
         }
     }
 
@@ -353,13 +356,13 @@ mod tests {
 
         let mut dialling = dial();
         for _ in 0..5 {
-            dialling.fail(None, Lost::Closed, false);
+            dialling.fail(None, LinkError::Closed, false);
             let (again, paused, shares) = next(dialling, Instant::now());
             assert!(paused && shares, "it is dialled again");
             dialling = again;
         }
         let later = Instant::now() + Duration::from_secs(11);
-        dialling.fail(None, Lost::Closed, false);
+        dialling.fail(None, LinkError::Closed, false);
         let (dialling, _, shares) = next(dialling, later);
         assert!(!shares, "not for ever");
         assert!(
@@ -369,7 +372,10 @@ mod tests {
                 .contains("closed by the other end")
         );
 
-        for (why, proved) in [(Lost::Closed, true), (Lost::System("no".into()), false)] {
+        for (why, proved) in [
+            (LinkError::Closed, true),
+            (LinkError::System("no".into()), false),
+        ] {
             let mut dialling = dial();
             dialling.fail(None, why, proved);
             assert!(!next(dialling, Instant::now()).2, "memory cannot be shared");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use titin_wire::Malformed;
 
 use super::pending::{JoiningStream, Pending, StreamsRequest};
-use crate::error::Lost;
+use crate::error::LinkError;
 
 /// A link with streams not connected yet.
 pub(super) struct IncompleteLink {
@@ -101,7 +101,7 @@ impl IncompleteLinks {
         token: u64,
         number: u64,
         stream: Pending,
-    ) -> Result<Option<IncompleteLink>, Lost> {
+    ) -> Result<Option<IncompleteLink>, LinkError> {
         let link = self.0.get_mut(&token);
         let place = link.and_then(|link| link.further.get_mut(number as usize - 1));
         let Some(place) = place.filter(|place| place.is_none()) else {

@@ -13,7 +13,7 @@ use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{LinkSettings, Malformed, Secret};
 
 use super::dial::{Connecting, Dialling};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::{Link, LinkCarrier, LinkId, LinkInput, Receivers, read, read_with_files};
 use crate::medium::{LinkSetup, SocketMedium, send_whole};
 use titin_os::Descriptor;
@@ -135,9 +135,9 @@ impl Pending {
     /// A further stream of a link; `self` is the link's first stream.
     ///
     /// # Errors
-    /// [`Lost`] if there can be no further stream.
-    pub(super) fn further(&self, joining: JoiningStream) -> Result<Self, Lost> {
-        let dialling = self.dialling.as_ref().ok_or(Lost::Closed)?;
+    /// [`LinkError`] if there can be no further stream.
+    pub(super) fn further(&self, joining: JoiningStream) -> Result<Self, LinkError> {
+        let dialling = self.dialling.as_ref().ok_or(LinkError::Closed)?;
         let socket = dialling.connect_further()?;
         Ok(Pending {
             joins: Some(joining),
@@ -165,17 +165,17 @@ impl Pending {
     }
 
     /// The error once the time is over.
-    pub(super) fn late_error(&self) -> Lost {
+    pub(super) fn late_error(&self) -> LinkError {
         if self.shake.is_some() {
-            Lost::Unanswered
+            LinkError::Unanswered
         } else {
-            Lost::Silent
+            LinkError::Silent
         }
     }
 
     /// Gives the socket up, because of the further stream `stream` if given. Returns the request,
     /// if the process dialled.
-    pub(super) fn give_up(self, stream: Option<u64>, why: Lost) -> Option<Dialling> {
+    pub(super) fn give_up(self, stream: Option<u64>, why: LinkError) -> Option<Dialling> {
         let proved = self.shake.is_some_and(|(shake, _)| shake.is_done());
         let mut dialling = self.dialling?;
         dialling.fail(stream, why, proved);
@@ -185,8 +185,8 @@ impl Pending {
     /// Goes on with the bytes in the socket.
     ///
     /// # Errors
-    /// [`Lost`] if the connection comes to nothing.
-    pub(super) fn advance(&mut self, secret: &Secret) -> Result<HandshakeStep, Lost> {
+    /// [`LinkError`] if the connection comes to nothing.
+    pub(super) fn advance(&mut self, secret: &Secret) -> Result<HandshakeStep, LinkError> {
         let Some((shake, ahead)) = &mut self.shake else {
             return self.connected(secret);
         };
@@ -218,7 +218,7 @@ impl Pending {
     }
 
     /// Begins the steps behind the proofs.
-    fn begin_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, Lost> {
+    fn begin_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, LinkError> {
         if let LinkSetup::Negotiated(negotiation) = &mut self.setup {
             negotiation.begin(&self.socket)?;
             self.agreed = Some(agreement);
@@ -244,7 +244,7 @@ impl Pending {
     }
 
     /// Goes on with the steps behind the proofs.
-    fn advance_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, Lost> {
+    fn advance_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, LinkError> {
         let Some((_, ahead)) = &mut self.shake else {
             return Ok(HandshakeStep::Wait);
         };
@@ -270,7 +270,7 @@ impl Pending {
         agreement: Agreement,
         header: &[u8],
         frame: Frame,
-    ) -> Result<HandshakeStep, Lost> {
+    ) -> Result<HandshakeStep, LinkError> {
         match (frame, agreement.purpose, &self.dialling) {
             (Frame::Streams { key, count, .. }, Purpose::Streams, Some(dialling))
                 if frame == dialling.streams_frame() =>
@@ -312,7 +312,7 @@ impl Pending {
         }
     }
 
-    fn connected(&mut self, secret: &Secret) -> Result<HandshakeStep, Lost> {
+    fn connected(&mut self, secret: &Secret) -> Result<HandshakeStep, LinkError> {
         sockopt::socket_error(&self.socket)?.map_err(unconnected)?;
         let purpose = match &mut self.dialling {
             Some(dialling) => dialling.connected(self.since.elapsed()),
@@ -343,7 +343,7 @@ impl Pending {
         id: LinkId,
         epoll: &Arc<Descriptor>,
         receivers: &Arc<Receivers>,
-    ) -> Result<Arc<Link>, (Option<u128>, Lost)> {
+    ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
         let ahead = self.ahead();
         let (further, further_ahead): (Vec<_>, Vec<_>) = further
             .into_iter()
@@ -368,9 +368,9 @@ impl Pending {
 }
 
 /// Why there is no connection. A host that drops packets may take them later.
-fn unconnected(error: Errno) -> Lost {
+fn unconnected(error: Errno) -> LinkError {
     if error == Errno::TIMEDOUT {
-        Lost::Silent
+        LinkError::Silent
     } else {
         error.into()
     }
@@ -382,8 +382,11 @@ mod tests {
 
     #[test]
     fn a_host_that_drops_packets_is_dialled_again() {
-        assert_eq!(unconnected(Errno::TIMEDOUT), Lost::Silent);
-        assert!(matches!(unconnected(Errno::CONNREFUSED), Lost::System(_)));
+        assert_eq!(unconnected(Errno::TIMEDOUT), LinkError::Silent);
+        assert!(matches!(
+            unconnected(Errno::CONNREFUSED),
+            LinkError::System(_)
+        ));
     }
 
     #[test]

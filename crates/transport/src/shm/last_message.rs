@@ -9,7 +9,7 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Header, RepeatedHeader};
 use titin_wire::meta::Meta;
 
-/// The last message, if the next may be like it.
+/// The last message, if the next message may be like the last.
 #[derive(Default)]
 pub(super) struct LastMessage {
     known: Option<KnownMessage>,
@@ -32,9 +32,10 @@ impl LastMessage {
         self.known.as_ref()
     }
 
-    /// Notes a message with its payload in an entry and metadata as before. Keeps the message if
-    /// the one noted before was of the same conduit and length: where messages of several conduits
-    /// or lengths alternate, none is like the last.
+    /// Notes a message with its payload in an entry and metadata as before. Keeps the message only
+    /// if the message noted before had the same conduit and length. Where messages of several
+    /// conduits or lengths alternate, no message is like the last, and a kept message would be of
+    /// no use.
     pub(super) fn note(
         &mut self,
         header: &Header,

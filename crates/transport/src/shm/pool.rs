@@ -65,7 +65,7 @@ pub(crate) struct Pool {
     grown: Condvar,
     /// The ceiling set by the user, which no array exceeds.
     set_ceiling: Option<usize>,
-    /// The ceiling otherwise.
+    /// The ceiling if the user has set none. A single large array may exceed it.
     default_ceiling: OnceLock<usize>,
     /// Held while an extra segment is made: two threads must not count on the same free memory.
     extra: Mutex<()>,
@@ -163,7 +163,7 @@ impl Pool {
         let block = match self.find(rounded(length)?) {
             Ok(block) => block,
             Err(why) => {
-                // A user who has switched sharing off hears of no shortage.
+                // If the user has switched sharing off, no shortage is reported.
                 *self.shortage.lock().expect(POISONED) = (!self.is_switched_off()).then_some(why);
                 return None;
             }

@@ -16,8 +16,8 @@ use super::pool::BLOCKS;
 use super::returns::Returns;
 use super::ring::{self, Consumer, LINE, RingEntry};
 use super::segment::split_block_number;
-use crate::buffer::{Buffer, Filling};
-use crate::error::Lost;
+use crate::buffer::{Buffer, Filling, SharedBuffer};
+use crate::error::LinkError;
 use crate::inbox::{Inbox, IncomingMessage};
 use crate::link::Received;
 use crate::shared_memory::{SharedBytes, SharedRegion, Writers};
@@ -158,8 +158,8 @@ impl RingInput {
     /// of room. Ends after one round of the ring, even if the peer puts entries in as fast.
     pub(super) fn take_in(
         &mut self,
-        mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
-    ) -> Result<bool, Lost> {
+        mut sink: impl FnMut(Received) -> Result<ControlFlow<()>, LinkError>,
+    ) -> Result<bool, LinkError> {
         let mut room = false;
         if self.arrived {
             self.arrived = false;
@@ -195,8 +195,8 @@ impl RingInput {
     /// Hands on the items that no longer wait for the socket.
     fn take_aside(
         &mut self,
-        sink: &mut impl FnMut(Received) -> Result<ControlFlow<()>, Lost>,
-    ) -> Result<(), Lost> {
+        sink: &mut impl FnMut(Received) -> Result<ControlFlow<()>, LinkError>,
+    ) -> Result<(), LinkError> {
         let conduits: Vec<ConduitId> = self.aside.keys().copied().collect();
         for conduit in conduits {
             let mut waiting = self.aside.remove(&conduit).unwrap_or_default();
@@ -218,7 +218,7 @@ impl RingInput {
 
     /// The frame of an item, unless the item has to wait for the socket or behind others of the
     /// conduit.
-    fn in_order(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
+    fn in_order(&mut self, item: RingItem) -> Result<Option<Received>, LinkError> {
         let waiting = item
             .conduit()
             .and_then(|conduit| self.aside.get_mut(&conduit));
@@ -244,7 +244,7 @@ impl RingInput {
 
     /// The frame of a complete item. An incomplete item is put aside, or dropped.
     #[inline]
-    fn settle(&mut self, item: RingItem) -> Result<Option<Received>, Lost> {
+    fn settle(&mut self, item: RingItem) -> Result<Option<Received>, LinkError> {
         Ok(match item {
             RingItem::Whole(received) => Some(received),
             RingItem::TakenBack => None,
@@ -306,7 +306,7 @@ impl RingInput {
 
     /// The content of an entry, and the entry's size in the ring.
     #[inline(always)]
-    fn read(&mut self, entry: &RingEntry) -> Result<(RingItem, usize), Lost> {
+    fn read(&mut self, entry: &RingEntry) -> Result<(RingItem, usize), LinkError> {
         let header = Header::decode(&entry.header)?;
         let received = match header.frame()? {
             Frame::Data {
@@ -380,7 +380,7 @@ impl RingInput {
         head: &Head,
         length: usize,
         total: u64,
-    ) -> Result<Arc<Meta>, Lost> {
+    ) -> Result<Arc<Meta>, LinkError> {
         let wrong = |why: &str| Malformed::new("metadata", why.to_owned());
         if header.has_same_meta() {
             let (meta, length) = self
@@ -402,7 +402,7 @@ impl RingInput {
     }
 
     /// The payload in a block; `None` if the block's segment has not come yet.
-    fn view(&self, block: u64, total: u64) -> Result<Option<Buffer>, Lost> {
+    fn view(&self, block: u64, total: u64) -> Result<Option<Buffer>, LinkError> {
         let (serial, block) = split_block_number(block);
         let Some((first, segment)) = self.segments.range(..=block).next_back() else {
             return Ok(None);
@@ -429,13 +429,13 @@ impl PeerSegment {
     /// Maps a segment handed over by the peer. The caller holds no lock, since mapping takes time.
     ///
     /// # Errors
-    /// [`Lost`] if the segment is not as announced, or the system does not map the segment.
+    /// [`LinkError`] if the segment is not as announced, or the system does not map the segment.
     pub(super) fn map(
         first: u64,
         size: u64,
         count: u64,
         file: Option<OwnedFd>,
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, LinkError> {
         let wrong = || {
             Malformed::new(
                 "segment",
@@ -453,13 +453,13 @@ impl PeerSegment {
         // The system drops a descriptor for which the process has no number left.
         let file = file.ok_or_else(|| {
             let why = "its descriptor has not come: this process may have as many files open as it is allowed (`ulimit -n`)";
-            Lost::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
+            LinkError::NoMemory(format!("a segment of {length} bytes cannot be mapped: {why}"))
         })?;
         let region = SharedRegion::open(&file, length, Writers::Maker).map_err(|why| match why
             .kind()
         {
             std::io::ErrorKind::InvalidData => Malformed::new("segment", why.to_string()).into(),
-            _ => Lost::NoMemory(format!(
+            _ => LinkError::NoMemory(format!(
                 "a segment of {length} bytes cannot be mapped: {why}"
             )),
         })?;
@@ -474,8 +474,8 @@ impl PeerSegment {
 }
 
 impl RingItem {
-    /// The conduit in whose order the item stands. Acknowledgements and the like belong to no
-    /// order.
+    /// The conduit in whose order the item stands. Acknowledgements and other items without a
+    /// conduit belong to no order.
     fn conduit(&self) -> Option<ConduitId> {
         match self {
             RingItem::Whole(Received::Message(IncomingMessage { head, .. }))
@@ -523,18 +523,18 @@ fn payload_in(
     entry: &RingEntry,
     start: usize,
     length: usize,
-) -> Result<Arc<Buffer>, Lost> {
+) -> Result<SharedBuffer, LinkError> {
     if length == 0 {
-        return Ok(Buffer::empty());
+        return Ok(SharedBuffer::default());
     }
     let mut filling = Filling::new(length as u64)?;
     ring.copy(entry, start, filling.rest())?;
     filling.advance(length);
-    Ok(Arc::new(filling.finish()))
+    Ok(filling.finish().into())
 }
 
 fn message(head: Head, meta: Arc<Meta>, body: Buffer) -> Received {
-    let body = Arc::new(body);
+    let body = body.into();
     Received::Message(IncomingMessage { head, meta, body })
 }
 

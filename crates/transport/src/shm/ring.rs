@@ -203,8 +203,9 @@ impl<M: RingMemory> Consumer<M> {
         &self.read_position
     }
 
-    /// Moves the head on. Other threads see the new position before the producer does. So a thread
-    /// that reads a zero of the producer's next round then finds a changed position.
+    /// Moves the head on. Other threads of this process see the new position before the producer
+    /// sees the head. So a thread that reads a zero from the producer's next round also finds a
+    /// changed position.
     fn advance(&mut self, bytes: u64) {
         self.head += bytes;
         self.read_position.store(self.head, Ordering::Release);

@@ -15,9 +15,9 @@ use super::returns::Returns;
 use super::ring::{LINE, Producer};
 use super::segment::{Segment, split_block_number};
 use super::{INLINE, REACTOR, ShmCarrier};
-use crate::buffer::{Buffer, Filling};
+use crate::buffer::{Buffer, Filling, SharedBuffer};
 use crate::carrier::{Outgoing, SendReport};
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::Link;
 use crate::spin_lock::SpinLockGuard;
 
@@ -230,7 +230,7 @@ impl RingOutput {
 }
 
 /// How a message goes by the socket: [`Link::send`], or [`Link::post`], which does not wait.
-type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, Lost>;
+type BySocket = fn(&Link, &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
 impl ShmCarrier {
     /// Puts a message in. A payload without a block goes `by_socket`.
@@ -239,7 +239,7 @@ impl ShmCarrier {
         &self,
         message: &Outgoing<'_>,
         by_socket: BySocket,
-    ) -> Result<SendReport, Lost> {
+    ) -> Result<SendReport, LinkError> {
         let head = message.head;
         let mut sent = SendReport::default();
         let mut output = self.output.lock();
@@ -376,14 +376,14 @@ impl ShmCarrier {
 
     /// The message's payload in a block, counted as given to the peer: the block where the payload
     /// lies, or a copy. `None` if there is no block.
-    fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<Arc<Buffer>> {
+    fn place(&self, message: &Outgoing<'_>, sent: &mut SendReport) -> Option<SharedBuffer> {
         let is_in_pool =
             |body: &Buffer| block_of(body).is_some_and(|block| block.is_of(&self.pool));
         let body = match message.copied().filter(|body| is_in_pool(body)) {
             Some(body) => body,
             None => {
                 let block = self.pool.take(message.length() as usize)?;
-                let body = Arc::new(Filling::in_block(block).with(message.parts));
+                let body = SharedBuffer::from(Filling::in_block(block).with(message.parts));
                 sent.copied += message.length();
                 message.share(body.clone());
                 body
@@ -400,8 +400,8 @@ impl ShmCarrier {
         &self,
         message: &Outgoing<'_>,
         by_socket: BySocket,
-    ) -> Result<SendReport, Lost> {
-        let link = self.link.upgrade().ok_or(Lost::Closed)?;
+    ) -> Result<SendReport, LinkError> {
+        let link = self.link.upgrade().ok_or(LinkError::Closed)?;
         let (conduit, sequence) = (message.head.conduit, message.head.sequence);
         let mut sent = by_socket(&link, message)?;
         // The system has a copy of the payload in the socket's buffers.

@@ -19,7 +19,7 @@ use titin_wire::{Address, LinkSettings, Malformed};
 use super::pool::{BLOCKS, Pool};
 use super::{INLINE, RING, ShmCarrier, ring};
 use crate::carrier::Medium;
-use crate::error::Lost;
+use crate::error::LinkError;
 use crate::link::{Link, Receivers, SideCarrier};
 use crate::medium::{BACKLOG, DialTarget, LinkSetup, Negotiation, SocketMedium, send_whole};
 use crate::shared_bells::{self, PeerBells};
@@ -77,8 +77,8 @@ impl DialTarget for ShmTarget {
         true
     }
 
-    fn detour(&self, why: &Lost) -> Option<String> {
-        Some(if *why == Lost::from(Errno::NOENT) {
+    fn detour(&self, why: &LinkError) -> Option<String> {
+        Some(if *why == LinkError::from(Errno::NOENT) {
             "they do not share /dev/shm: the socket of the one there is not seen by the other"
                 .to_owned()
         } else {
@@ -100,7 +100,7 @@ struct ShmNegotiation {
 }
 
 impl Negotiation for ShmNegotiation {
-    fn begin(&mut self, socket: &Descriptor) -> Result<(), Lost> {
+    fn begin(&mut self, socket: &Descriptor) -> Result<(), LinkError> {
         let own = OwnRing::new()?;
         let (frame, files) = own.announcement()?;
         let files = files.map(|file| file.as_fd());
@@ -115,7 +115,7 @@ impl Negotiation for ShmNegotiation {
             SendFlags::NOSIGNAL,
         )?;
         if sent != bytes.len() {
-            return Err(Lost::System(
+            return Err(LinkError::System(
                 "the socket does not take an offer of memory".to_owned(),
             ));
         }
@@ -128,7 +128,7 @@ impl Negotiation for ShmNegotiation {
         socket: &Descriptor,
         bytes: &mut Vec<u8>,
         files: &mut VecDeque<OwnedFd>,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         while let Some(header) = bytes.first_chunk::<HEADER>() {
             match Header::decode(header)?.frame()? {
                 Frame::Share { ring, blocks } if self.peer.is_none() => {

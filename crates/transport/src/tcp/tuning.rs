@@ -24,7 +24,7 @@ pub(super) fn further_streams(
 ) -> u64 {
     let streams = match settings.streams {
         Some(streams) => u64::from(streams).min(MAX_STREAMS),
-        // On loopback there is no way: the time shows how busy the processor is.
+        // On loopback bytes travel no distance: the time shows how busy the processor is.
         None if address.ip().is_loopback() => 1,
         None => (1 + (round_trip.as_nanos() / PER_STREAM.as_nanos()) as u64).min(MOST_STREAMS),
     };

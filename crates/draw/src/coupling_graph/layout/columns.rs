@@ -87,10 +87,22 @@ fn breadth_first(n: usize, peers: &[(usize, usize)], ranks: &[usize]) -> Vec<(us
         near[a].push(b);
         near[b].push(a);
     }
-    let mut level = vec![usize::MAX; n];
     let mut roots: Vec<usize> = (0..n).filter(|v| !near[*v].is_empty()).collect();
     roots.sort_by_key(|v| (ranks[*v], *v));
-    for root in roots {
+    let level = levels(&near, &roots);
+    let differing = peers.iter().filter(|(a, b)| level[*a] != level[*b]);
+    let mut oriented: Vec<_> = differing
+        .map(|&(a, b)| if level[a] < level[b] { (a, b) } else { (b, a) })
+        .collect();
+    oriented.sort_unstable();
+    oriented.dedup();
+    oriented
+}
+
+/// The distance of each box from the first root that reaches the box.
+fn levels(near: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
+    let mut level = vec![usize::MAX; near.len()];
+    for &root in roots {
         if level[root] != usize::MAX {
             continue;
         }
@@ -105,14 +117,7 @@ fn breadth_first(n: usize, peers: &[(usize, usize)], ranks: &[usize]) -> Vec<(us
             }
         }
     }
-    let mut oriented: Vec<_> = peers
-        .iter()
-        .filter(|(a, b)| level[*a] != level[*b])
-        .map(|&(a, b)| if level[a] < level[b] { (a, b) } else { (b, a) })
-        .collect();
-    oriented.sort_unstable();
-    oriented.dedup();
-    oriented
+    level
 }
 
 /// An edge from a box to a box further right.
@@ -143,39 +148,67 @@ fn acyclic(n: usize, relations: &Relations) -> Vec<Edge> {
 /// (1993). Sinks go to the end and sources to the front. Without sinks and sources, the box with
 /// the largest excess of outgoing over incoming weight goes to the front.
 fn sequence(n: usize, relations: &Relations) -> Vec<usize> {
-    let mut outgoing = vec![Vec::new(); n];
-    let mut incoming = vec![Vec::new(); n];
-    let (mut out_weight, mut in_weight) = (vec![0; n], vec![0; n]);
-    for (&(a, b), &weight) in relations {
-        outgoing[a].push((b, weight));
-        incoming[b].push((a, weight));
-        out_weight[a] += weight;
-        in_weight[b] += weight;
-    }
+    let mut open = OpenRelations::new(n, relations);
     let mut left: Vec<usize> = (0..n).collect();
     let (mut front, mut back) = (Vec::new(), Vec::new());
     while !left.is_empty() {
-        let sink = left.iter().rposition(|v| out_weight[*v] == 0);
-        let source = || left.iter().position(|v| in_weight[*v] == 0);
-        let excess = |index: &usize| out_weight[left[*index]] - in_weight[left[*index]];
-        // `max_by_key` returns the last maximum; reversed, the description's order decides.
-        let largest = || (0..left.len()).rev().max_by_key(excess).unwrap_or(0);
-        let index = sink.unwrap_or_else(|| source().unwrap_or_else(largest));
+        let sink = left.iter().rposition(|v| open.out_weight[*v] == 0);
+        let index = sink.unwrap_or_else(|| open.source_among(&left));
         let v = left.remove(index);
-        for &(w, weight) in &outgoing[v] {
-            in_weight[w] -= weight;
-        }
-        for &(w, weight) in &incoming[v] {
-            out_weight[w] -= weight;
-        }
-        if sink.is_some() {
-            back.push(v);
-        } else {
-            front.push(v);
+        open.remove(v);
+        match sink {
+            Some(_) => back.push(v),
+            None => front.push(v),
         }
     }
     front.extend(back.into_iter().rev());
     front
+}
+
+/// The relations between boxes that are not in the sequence yet.
+struct OpenRelations {
+    outgoing: Vec<Vec<(usize, Weight)>>,
+    incoming: Vec<Vec<(usize, Weight)>>,
+    /// The sums of the weights, of relations with boxes outside of the sequence alone.
+    out_weight: Vec<Weight>,
+    in_weight: Vec<Weight>,
+}
+
+impl OpenRelations {
+    fn new(n: usize, relations: &Relations) -> Self {
+        let mut open = OpenRelations {
+            outgoing: vec![Vec::new(); n],
+            incoming: vec![Vec::new(); n],
+            out_weight: vec![0; n],
+            in_weight: vec![0; n],
+        };
+        for (&(a, b), &weight) in relations {
+            open.outgoing[a].push((b, weight));
+            open.incoming[b].push((a, weight));
+            open.out_weight[a] += weight;
+            open.in_weight[b] += weight;
+        }
+        open
+    }
+
+    /// The position of a source in the list, or else of the box with the largest excess.
+    fn source_among(&self, left: &[usize]) -> usize {
+        let source = left.iter().position(|v| self.in_weight[*v] == 0);
+        let excess = |index: &usize| self.out_weight[left[*index]] - self.in_weight[left[*index]];
+        // `max_by_key` returns the last maximum; reversed, the description's order decides.
+        let largest = || (0..left.len()).rev().max_by_key(excess).unwrap_or(0);
+        source.unwrap_or_else(largest)
+    }
+
+    /// The box is in the sequence now.
+    fn remove(&mut self, v: usize) {
+        for &(w, weight) in &self.outgoing[v] {
+            self.in_weight[w] -= weight;
+        }
+        for &(w, weight) in &self.incoming[v] {
+            self.out_weight[w] -= weight;
+        }
+    }
 }
 
 /// The length of the longest path to each box. `edges` come from [`acyclic`], in the same order.

@@ -16,17 +16,7 @@ pub(super) fn order(layers: &mut LayeredGraph, fixed: &[bool]) {
     let mut best = (usize::MAX, layers.columns.clone(), layers.faces.clone());
     let mut positions = positions(layers);
     for round in 0..rounds {
-        let last = layers.columns.len() - 1;
-        for step in 0..=last {
-            // Rightwards, by the neighbours on the left; then leftwards.
-            let (column, side) = if round % 2 == 0 {
-                (step, 0)
-            } else {
-                (last - step, 1)
-            };
-            sort_column(layers, &mut positions, column, side);
-            sort_ports(layers, &positions, column, fixed);
-        }
+        sweep(layers, &mut positions, round % 2 == 0, fixed);
         let crossings = crossings(layers, &positions);
         if crossings < best.0 {
             best = (crossings, layers.columns.clone(), layers.faces.clone());
@@ -38,6 +28,20 @@ pub(super) fn order(layers: &mut LayeredGraph, fixed: &[bool]) {
     (_, layers.columns, layers.faces) = best;
     if size <= MOST_SWAPPED {
         swap_neighbours(layers, fixed);
+    }
+}
+
+/// Sorts all columns: rightwards by the neighbours on the left, or leftwards by the neighbours on
+/// the right.
+fn sweep(layers: &mut LayeredGraph, positions: &mut [usize], rightwards: bool, fixed: &[bool]) {
+    let last = layers.columns.len() - 1;
+    for step in 0..=last {
+        let (column, side) = match rightwards {
+            true => (step, 0),
+            false => (last - step, 1),
+        };
+        sort_column(layers, positions, column, side);
+        sort_ports(layers, positions, column, fixed);
     }
 }
 
@@ -83,6 +87,28 @@ fn nets_beside(layers: &LayeredGraph, column: usize, side: usize) -> (&[ChannelN
 /// Sorts the items of a column by the mean height of each item's neighbours on `side`. Items
 /// without neighbours keep their positions.
 fn sort_column(layers: &mut LayeredGraph, positions: &mut [usize], column: usize, side: usize) {
+    let means = column_means(layers, positions, column, side);
+    let items = layers.columns[column].iter().zip(&means);
+    let movable = items.filter_map(|(item, mean)| Some(((*mean)?, *item)));
+    let mut movable: Vec<(f64, usize)> = movable.collect();
+    movable.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let places = layers.columns[column].iter_mut().zip(&means);
+    let places = places.filter(|(_, mean)| mean.is_some());
+    for ((place, _), (_, item)) in places.zip(movable) {
+        *place = item;
+    }
+    for (position, item) in layers.columns[column].iter().enumerate() {
+        positions[*item] = position;
+    }
+}
+
+/// The mean height of the other ends of each item of a column; `None` without other ends.
+fn column_means(
+    layers: &LayeredGraph,
+    positions: &[usize],
+    column: usize,
+    side: usize,
+) -> Vec<Option<f64>> {
     let mut sums = vec![(0.0, 0.0); layers.columns[column].len()];
     let (nets, own) = nets_beside(layers, column, side);
     for net in nets {
@@ -93,23 +119,8 @@ fn sort_column(layers: &mut LayeredGraph, positions: &mut [usize], column: usize
             *count += net.ends[1 - own].len() as f64;
         }
     }
-    let items = layers.columns[column].iter().zip(&sums);
-    let mut movable: Vec<(f64, usize)> = items
-        .filter(|(_, (_, count))| *count > 0.0)
-        .map(|(item, (total, count))| (total / count, *item))
-        .collect();
-    movable.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut sorted = movable.into_iter();
-    for (position, sum) in sums.iter().enumerate() {
-        if sum.1 > 0.0
-            && let Some((_, item)) = sorted.next()
-        {
-            layers.columns[column][position] = item;
-        }
-    }
-    for (position, item) in layers.columns[column].iter().enumerate() {
-        positions[*item] = position;
-    }
+    let mean = |(total, count): (f64, f64)| (count > 0.0).then(|| total / count);
+    sums.into_iter().map(mean).collect()
 }
 
 /// A port of an item, with the mean height of the port's peers.

@@ -27,16 +27,7 @@ const ROUNDS: usize = 16;
 
 /// The upper edge of each item. The highest edge is at 0.
 pub(super) fn item_tops(layers: &LayeredGraph, heights: &Heights) -> Vec<i32> {
-    let mut tops = vec![0; layers.items.len()];
-    for column in &layers.columns {
-        let offsets = offsets(layers, column, heights);
-        let height = column
-            .last()
-            .map_or(0, |last| offsets[column.len() - 1] + heights.items[*last]);
-        for (item, offset) in column.iter().zip(&offsets) {
-            tops[*item] = offset - height / (2 * GRID) * GRID;
-        }
-    }
+    let mut tops = first_tops(layers, heights);
     let alignments = Alignments::new(layers);
     let last = layers.columns.len() - 1;
     for round in 0..ROUNDS {
@@ -57,6 +48,20 @@ pub(super) fn item_tops(layers: &LayeredGraph, heights: &Heights) -> Vec<i32> {
     let items = layers.columns.iter().flatten();
     let highest = items.map(|item| tops[*item]).min().unwrap_or(0);
     tops.iter_mut().for_each(|y| *y -= highest);
+    tops
+}
+
+/// Tops before all rounds: the columns have their middles at one height.
+fn first_tops(layers: &LayeredGraph, heights: &Heights) -> Vec<i32> {
+    let mut tops = vec![0; layers.items.len()];
+    for column in &layers.columns {
+        let offsets = offsets(layers, column, heights);
+        let last = column.last().zip(offsets.last());
+        let height = last.map_or(0, |(last, offset)| offset + heights.items[*last]);
+        for (item, offset) in column.iter().zip(&offsets) {
+            tops[*item] = offset - height / (2 * GRID) * GRID;
+        }
+    }
     tops
 }
 
@@ -124,19 +129,22 @@ impl Alignments {
 fn offsets(layers: &LayeredGraph, column: &[usize], heights: &Heights) -> Vec<i32> {
     let mut offset = 0;
     let mut offsets = Vec::with_capacity(column.len());
-    for (index, item) in column.iter().enumerate() {
-        if let Some(above) = index.checked_sub(1).map(|above| column[above]) {
-            let gap = match (layers.items[above], layers.items[*item]) {
-                (ColumnItem::Outer(_), ColumnItem::Outer(_)) => 0,
-                (ColumnItem::Lane(_), ColumnItem::Lane(_)) => BETWEEN_LANES,
-                (ColumnItem::Lane(_), _) | (_, ColumnItem::Lane(_)) => BETWEEN_OTHERS,
-                _ => BETWEEN_BOXES,
-            };
-            offset += heights.items[above] + gap;
-        }
+    offsets.extend(column.first().map(|_| 0));
+    for pair in column.windows(2) {
+        let gap = gap_between(layers.items[pair[0]], layers.items[pair[1]]);
+        offset += heights.items[pair[0]] + gap;
         offsets.push(offset);
     }
     offsets
+}
+
+fn gap_between(above: ColumnItem, below: ColumnItem) -> i32 {
+    match (above, below) {
+        (ColumnItem::Outer(_), ColumnItem::Outer(_)) => 0,
+        (ColumnItem::Lane(_), ColumnItem::Lane(_)) => BETWEEN_LANES,
+        (ColumnItem::Lane(_), _) | (_, ColumnItem::Lane(_)) => BETWEEN_OTHERS,
+        _ => BETWEEN_BOXES,
+    }
 }
 
 /// Adjacent items with the same height above their offsets.
@@ -169,18 +177,7 @@ fn align(
         if targets.is_empty() {
             targets.push((tops[*item] - offset, 1));
         }
-        let mut items = MergedItems {
-            count: 1,
-            height: median(&mut targets),
-            targets,
-        };
-        while let Some(mut above) = merged.pop_if(|above| above.height > items.height) {
-            above.targets.append(&mut items.targets);
-            above.count += items.count;
-            above.height = median(&mut above.targets);
-            items = above;
-        }
-        merged.push(items);
+        push_merged(&mut merged, targets);
     }
     let mut rest = column.iter().zip(offsets);
     for items in merged {
@@ -188,6 +185,23 @@ fn align(
             tops[*item] = items.height + offset;
         }
     }
+}
+
+/// Adds an item below others. Items above that would be lower than the item are merged with the
+/// item.
+fn push_merged(merged: &mut Vec<MergedItems>, mut targets: Vec<(i32, i32)>) {
+    let mut items = MergedItems {
+        count: 1,
+        height: median(&mut targets),
+        targets,
+    };
+    while let Some(mut above) = merged.pop_if(|above| above.height > items.height) {
+        above.targets.append(&mut items.targets);
+        above.count += items.count;
+        above.height = median(&mut above.targets);
+        items = above;
+    }
+    merged.push(items);
 }
 
 /// The lower weighted median.

@@ -360,7 +360,7 @@ fn the_same_graph_gives_the_same_picture() {
     );
 }
 
-/// Two peers that exchange messages, in a ring of so many.
+/// A ring of `n` components. Each component sends to the next component in each step.
 fn ring(n: usize) -> Graph {
     let mut graph = Graph::default();
     for number in 0..n {

@@ -40,26 +40,29 @@ pub(super) fn trunks(nets: &[EndHeights]) -> (Vec<Trunk>, usize) {
         ends: ends.clone(),
         joint: None,
     };
-    let mut trunks: Vec<Trunk> = nets
-        .iter()
-        .enumerate()
-        .filter(|(_, ends)| range(ends).is_some())
-        .map(trunk)
-        .collect();
+    let nets = nets.iter().enumerate();
+    let with_range = nets.filter(|(_, ends)| range(ends).is_some());
+    let mut trunks: Vec<Trunk> = with_range.map(trunk).collect();
     let mut order = legal_order(&mut trunks);
     if trunks.len() <= MOST_IMPROVED {
         improve(&mut order, &trunks);
     }
-    let mut count = 0;
-    for (position, &i) in order.iter().enumerate() {
-        let before = order[..position]
-            .iter()
-            .filter(|j| !may_share_track(&trunks[i], &trunks[**j]));
-        trunks[i].track = before.map(|j| trunks[*j].track + 1).max().unwrap_or(0);
-        count = count.max(trunks[i].track + 1);
-    }
+    let count = assign_tracks(&mut trunks, &order);
     trunks.sort_by_key(|trunk| (trunk.net, trunk.track));
     (trunks, count)
+}
+
+/// Gives each trunk the first track that the trunk may have in the given order. Returns the number
+/// of tracks.
+fn assign_tracks(trunks: &mut [Trunk], order: &[usize]) -> usize {
+    let mut count = 0;
+    for (position, &i) in order.iter().enumerate() {
+        let before = order[..position].iter();
+        let apart = before.filter(|j| !may_share_track(&trunks[i], &trunks[**j]));
+        trunks[i].track = apart.map(|j| trunks[*j].track + 1).max().unwrap_or(0);
+        count = count.max(trunks[i].track + 1);
+    }
+    count
 }
 
 /// The least and the greatest height; `None` if all ends are level and the net needs no trunk.
