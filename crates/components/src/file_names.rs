@@ -101,33 +101,31 @@ enum PlaceError {
 /// # Errors
 /// The error lists the folders that were searched.
 pub(crate) fn locate(file: &Path, folders: &[PathBuf]) -> Result<PathBuf> {
-    let exists = |path: &Path| {
-        let name = path.to_string_lossy();
-        if has_step(&name) {
-            step_file(&name, 0).exists()
-        } else {
-            path.exists()
-        }
-    };
     let beside = folders.iter().map(|folder| folder.join(file));
-    if let Some(found) = std::iter::once(file.to_owned())
-        .chain(beside)
-        .find(|path| exists(path))
-    {
+    let mut places = std::iter::once(file.to_owned()).chain(beside);
+    if let Some(found) = places.find(|path| exists(path)) {
         return Ok(found);
     }
     if file.is_absolute() {
         return Err(Error::file(file, "it is not there"));
     }
-    let folders: Vec<String> = folders
-        .iter()
+    let others = folders.iter();
+    let others: String = others
         .map(|folder| format!(", nor in {}", folder.display()))
         .collect();
     let why = format!(
-        "it is not in the work directory (`titin: stage` copies files there){}; relative names begin in these",
-        folders.concat()
+        "it is not in the work directory (`titin: stage` copies files there){others}; relative names begin in these"
     );
     Err(Error::file(file, why))
+}
+
+/// Whether there is a file of this name, or the first of several files with a step in their names.
+fn exists(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    match has_step(&name) {
+        true => step_file(&name, 0).exists(),
+        false => path.exists(),
+    }
 }
 
 #[cfg(test)]

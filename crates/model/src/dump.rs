@@ -15,8 +15,8 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Scales,
-    StagedFiles, UserFunction,
+    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, PinnedMedium,
+    Scales, StagedFiles, UserFunction,
 };
 
 impl Description {
@@ -377,36 +377,40 @@ fn extras(extras: &Extras) -> YamlMap {
     }
     let progress = map_of(&extras.progress, |progress| end_time(&progress.end));
     top.map("progress", progress);
-    let filters = map_of(&extras.filters, filter_definition);
-    top.map("filters", filters);
+    top.map("filters", map_of(&extras.filters, filter_definition));
     top.map("buffer", buffers(&extras.buffer));
-    let media = map_of(&extras.medium, |pinned| {
-        Yaml::Text(pinned.medium.key().into())
-    });
-    top.map("medium", media);
+    let medium = |pinned: &PinnedMedium| Yaml::Text(pinned.medium.key().into());
+    top.map("medium", map_of(&extras.medium, medium));
     if let Some(folder) = &extras.folder {
         top.text("folder", folder);
     }
-    top.map(
-        "fields",
-        map_of(&extras.fields, |(pattern, _)| field(pattern)),
-    );
-    for (key, time) in [
+    let fields = map_of(&extras.fields, |(pattern, _)| field(pattern));
+    top.map("fields", fields);
+    times(&mut top, extras);
+    top.map("required", required(extras));
+    top.map("links", links(&extras.links));
+    top
+}
+
+fn times(top: &mut YamlMap, extras: &Extras) {
+    let times = [
         ("grace", extras.grace),
         ("heartbeat", extras.heartbeat),
         ("register_timeout", extras.register_timeout),
-    ] {
+    ];
+    for (key, time) in times {
         if let Some(time) = time {
             top.put(key, quantity(&time));
         }
     }
+}
+
+fn required(extras: &Extras) -> YamlMap {
     let mut required = YamlMap::default();
     for (name, ports) in &extras.required {
-        required.list(name, ports.ports.iter().map(|port| port.to_string()));
+        required.list(name, ports.ports.iter().map(ToString::to_string));
     }
-    top.map("required", required);
-    top.map("links", links(&extras.links));
-    top
+    required
 }
 
 fn buffers(buffers: &Buffers) -> YamlMap {

@@ -84,59 +84,52 @@ impl Description {
 
     /// The model to run.
     pub(crate) fn root(&self, wanted: Option<&str>, problems: &mut Problems) -> Option<&Model> {
-        let at = TextPosition::default();
-        let names = || self.models.keys().map(Name::as_str);
         if let Some(wanted) = wanted {
             let found = self.models.get(wanted);
             if found.is_none() {
-                let why = format!("the models are {}", listing(names()));
-                let what = format!("there is no model \"{wanted}\"");
-                problems.error_hint(at, Code::NoModel, what, why, did_you_mean(wanted, names()));
+                self.report_no_model(wanted, problems);
             }
             return found;
         }
-        let roots = self.roots();
-        match roots.as_slice() {
-            [root] => Some(root),
-            [] if self.models.is_empty() => {
-                // Another problem has been reported, which may explain the lack of models.
-                if problems.errors() == 0 {
-                    problems.error(
-                        at,
-                        Code::NoModel,
-                        "there is no model to run",
-                        "the files describe none",
-                    );
-                }
-                None
+        match self.roots().as_slice() {
+            [root] => return Some(root),
+            [] => self.report_no_root(problems),
+            several => report_several(several, problems),
+        }
+        None
+    }
+
+    fn report_no_model(&self, wanted: &str, problems: &mut Problems) {
+        let names = || self.models.keys().map(Name::as_str);
+        let what = format!("there is no model \"{wanted}\"");
+        let why = format!("the models are {}", listing(names()));
+        let (at, hint) = (TextPosition::default(), did_you_mean(wanted, names()));
+        problems.error_hint(at, Code::NoModel, what, why, hint);
+    }
+
+    fn report_no_root(&self, problems: &mut Problems) {
+        let (at, what) = (TextPosition::default(), "there is no model to run");
+        if self.models.is_empty() {
+            // Another problem has been reported, which may explain the lack of models.
+            if problems.errors() == 0 {
+                problems.error(at, Code::NoModel, what, "the files describe none");
             }
-            [] => {
-                match self.model_loop() {
-                    Some((at, why)) => {
-                        problems.error(at, Code::ModelLoop, "a model contains itself", why)
-                    }
-                    None => {
-                        let why = "every model is the implementation of a component of another";
-                        problems.error(at, Code::NoModel, "there is no model to run", why);
-                    }
-                }
-                None
-            }
-            several => {
-                let why = format!(
-                    "these are used by no other: {}",
-                    listing(several.iter().map(|m| m.name.as_str()))
-                );
-                let hint = "say which, with --model NAME".to_string();
-                problems.error_hint(
-                    at,
-                    Code::NoModel,
-                    "it is not clear which model to run",
-                    why,
-                    hint,
-                );
-                None
+            return;
+        }
+        match self.model_loop() {
+            Some((at, why)) => problems.error(at, Code::ModelLoop, "a model contains itself", why),
+            None => {
+                let why = "every model is the implementation of a component of another";
+                problems.error(at, Code::NoModel, what, why);
             }
         }
     }
+}
+
+fn report_several(roots: &[&Model], problems: &mut Problems) {
+    let what = "it is not clear which model to run";
+    let names = listing(roots.iter().map(|model| model.name.as_str()));
+    let why = format!("these are used by no other: {names}");
+    let hint = "say which, with --model NAME".to_string();
+    problems.error_hint(TextPosition::default(), Code::NoModel, what, why, hint);
 }

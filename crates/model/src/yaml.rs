@@ -344,11 +344,11 @@ impl<'a> TreeBuilder<'a> {
             OpenContent::Map { entries, key, seen } => match key.take() {
                 None => *key = Some((key_text(&node, self.problems), node.at)),
                 Some((None, _)) => {}
-                Some((Some(text), at)) => {
-                    match find(seen, entries, self.hash.hash_one(&text), &text) {
-                        Some(first) => given_twice(&text, at, first, self.problems),
+                Some((Some(key), at)) => {
+                    match find(seen, entries, self.hash.hash_one(&key), &key) {
+                        Some(first) => given_twice(&key, at, first, self.problems),
                         None => entries.push(MapEntry {
-                            key: text,
+                            key,
                             at,
                             value: node,
                         }),

@@ -504,45 +504,45 @@ mod tests {
     }
 
     fn begun() -> ExecutionLoop {
-        let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
-        cycle
+        let mut execution = ExecutionLoop::new(true);
+        execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
+        execution
     }
 
     #[test]
     fn a_time_has_to_be_a_number() {
-        let mut cycle = begun();
-        cycle.uncheck();
+        let mut execution = begun();
+        execution.uncheck();
         for (time, what) in [
             (f64::NAN, "not a number"),
             (f64::INFINITY, "infinite"),
             (f64::NEG_INFINITY, "infinite"),
         ] {
             let call = call(Operator::OI, time);
-            let why = cycle.call(&call).unwrap_err().to_string();
+            let why = execution.call(&call).unwrap_err().to_string();
             assert_eq!(
                 why.to_string(),
                 format!("the timestamp on O_I port 'out' is {what}")
             );
-            assert_eq!(cycle.check(&call).unwrap_err().to_string(), why);
+            assert_eq!(execution.check(&call).unwrap_err().to_string(), why);
         }
     }
 
     #[test]
     fn the_loop_is_accepted_in_its_order() {
-        let mut cycle = begun();
+        let mut execution = begun();
         for _ in 0..2 {
-            cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+            execution.call(&call(Operator::FInit, 0.0)).unwrap();
             for step in 0..3 {
-                cycle.call(&call(Operator::OI, step.into())).unwrap();
-                cycle.call(&call(Operator::S, step.into())).unwrap();
+                execution.call(&call(Operator::OI, step.into())).unwrap();
+                execution.call(&call(Operator::S, step.into())).unwrap();
             }
-            cycle.call(&call(Operator::OF, 3.0)).unwrap();
-            assert_eq!(cycle.now(), Some(3.0));
-            assert_eq!(cycle.untaken(), None);
-            cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
+            execution.call(&call(Operator::OF, 3.0)).unwrap();
+            assert_eq!(execution.now(), Some(3.0));
+            assert_eq!(execution.untaken(), None);
+            execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
         }
-        assert!(cycle.untaken().unwrap().contains("'init'"));
+        assert!(execution.untaken().unwrap().contains("'init'"));
     }
 
     #[test]
@@ -553,8 +553,8 @@ mod tests {
             .to_string();
         assert!(before.contains("before the first reuse()"), "{before}");
 
-        let mut cycle = begun();
-        let early = cycle
+        let mut execution = begun();
+        let early = execution
             .call(&call(Operator::OI, 0.0))
             .unwrap_err()
             .to_string();
@@ -562,9 +562,9 @@ mod tests {
             early.contains("O_I port 'out'") && early.contains("F_INIT port 'init'"),
             "{early}"
         );
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
-        cycle.call(&call(Operator::OI, 0.0)).unwrap();
-        let late = cycle
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
+        execution.call(&call(Operator::OI, 0.0)).unwrap();
+        let late = execution
             .call(&call(Operator::FInit, 0.0))
             .unwrap_err()
             .to_string();
@@ -572,38 +572,41 @@ mod tests {
             late.contains("after O_I") && late.contains("reuse()"),
             "{late}"
         );
-        cycle.call(&call(Operator::OF, 0.0)).unwrap();
-        let over = cycle.call(&call(Operator::S, 0.0)).unwrap_err().to_string();
+        execution.call(&call(Operator::OF, 0.0)).unwrap();
+        let over = execution
+            .call(&call(Operator::S, 0.0))
+            .unwrap_err()
+            .to_string();
         assert!(over.contains("S port 'in' after O_F"), "{over}");
     }
 
     #[test]
     fn time_does_not_run_backwards_within_a_use() {
-        let mut cycle = begun();
-        cycle.call(&call(Operator::FInit, 5.0)).unwrap();
-        cycle.call(&call(Operator::OI, 6.0)).unwrap();
-        let back = cycle
+        let mut execution = begun();
+        execution.call(&call(Operator::FInit, 5.0)).unwrap();
+        execution.call(&call(Operator::OI, 6.0)).unwrap();
+        let back = execution
             .call(&call(Operator::OI, 5.5))
             .unwrap_err()
             .to_string();
         assert!(back.contains("5.5 after 6.0"), "{back}");
-        assert!(cycle.call(&call(Operator::OI, f64::NAN)).is_err());
-        cycle.reuse(smallvec![(IN, "init".into())], Iteration::default());
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+        assert!(execution.call(&call(Operator::OI, f64::NAN)).is_err());
+        execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
     }
 
     #[test]
     fn a_message_at_another_time_than_was_announced_is_told_once_for_its_port() {
-        let mut cycle = begun();
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
+        let mut execution = begun();
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
         let mut send = |time: f64, next| {
-            cycle
+            execution
                 .call(&PortCall {
                     next,
                     ..call(Operator::OI, time)
                 })
                 .unwrap();
-            cycle.take_misannounced()
+            execution.take_misannounced()
         };
         assert_eq!(send(0.0, Some(0.3)), None);
         assert_eq!(
@@ -618,41 +621,41 @@ mod tests {
         );
         assert_eq!(send(9.0, Some(10.0)), None);
         // The next use begins anew.
-        cycle.reuse(FInitEnds::new(), Iteration::default());
-        assert_eq!(cycle.take_misannounced(), None);
-        let mut cycle = begun();
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
-        cycle
+        execution.reuse(FInitEnds::new(), Iteration::default());
+        assert_eq!(execution.take_misannounced(), None);
+        let mut execution = begun();
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
+        execution
             .call(&PortCall {
                 next: Some(6.0),
                 ..call(Operator::OI, 5.0)
             })
             .unwrap();
-        cycle.reuse(FInitEnds::new(), Iteration::default());
-        cycle.call(&call(Operator::OI, 0.0)).unwrap();
-        assert_eq!(cycle.take_misannounced(), None);
+        execution.reuse(FInitEnds::new(), Iteration::default());
+        execution.call(&call(Operator::OI, 0.0)).unwrap();
+        assert_eq!(execution.take_misannounced(), None);
     }
 
     #[test]
     fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
-        let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(FInitEnds::new(), Iteration::default());
-        cycle
+        let mut execution = ExecutionLoop::new(true);
+        execution.reuse(FInitEnds::new(), Iteration::default());
+        execution
             .call(&PortCall {
                 next: Some(6.0),
                 ..call(Operator::OI, 5.0)
             })
             .unwrap();
-        cycle.uncheck();
-        cycle
+        execution.uncheck();
+        execution
             .call(&PortCall {
                 next: Some(9.0),
                 ..call(Operator::OI, 7.0)
             })
             .unwrap();
-        assert_eq!(cycle.take_misannounced(), None);
+        assert_eq!(execution.take_misannounced(), None);
         assert_eq!(
-            cycle.missed([(Operator::OF as usize, 1)].into_iter()),
+            execution.missed([(Operator::OF as usize, 1)].into_iter()),
             [0; 0]
         );
     }
@@ -661,13 +664,13 @@ mod tests {
     fn a_final_that_a_use_never_sent_is_told_once() {
         let port = Operator::OF as usize;
         let finals = || [(port, 2), (port + 1, 1)].into_iter();
-        let mut cycle = begun();
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
-        cycle.call(&call(Operator::OF, 0.0)).unwrap();
-        assert_eq!(cycle.missed(finals()), [port + 1]);
-        cycle.reuse(FInitEnds::new(), Iteration::default());
-        assert_eq!(cycle.missed(finals()), [port]);
-        assert_eq!(cycle.missed(finals()), [0; 0]);
+        let mut execution = begun();
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
+        execution.call(&call(Operator::OF, 0.0)).unwrap();
+        assert_eq!(execution.missed(finals()), [port + 1]);
+        execution.reuse(FInitEnds::new(), Iteration::default());
+        assert_eq!(execution.missed(finals()), [port]);
+        assert_eq!(execution.missed(finals()), [0; 0]);
         assert_eq!(
             ExecutionLoop::new(true).missed(finals()),
             [0; 0],
@@ -677,10 +680,10 @@ mod tests {
 
     #[test]
     fn steps_are_counted_in_each_timeline() {
-        let mut cycle = ExecutionLoop::new(true);
-        cycle.reuse(FInitEnds::new(), Iteration::new(vec![4]));
-        let place = |cycle: &mut ExecutionLoop, operator, end, timeline| {
-            let here = cycle.iteration(operator, timeline, (end, 0));
+        let mut execution = ExecutionLoop::new(true);
+        execution.reuse(FInitEnds::new(), Iteration::new(vec![4]));
+        let place = |execution: &mut ExecutionLoop, operator, end, timeline| {
+            let here = execution.iteration(operator, timeline, (end, 0));
             let call = PortCall {
                 port: "p",
                 end: (end, 0),
@@ -689,38 +692,41 @@ mod tests {
                 timestamp: 0.0,
                 next: None,
             };
-            cycle.call(&call).unwrap();
+            execution.call(&call).unwrap();
             here.steps().to_vec()
         };
         for step in 0..3 {
             // A port that is used in some steps only.
             if step != 1 {
-                assert_eq!(place(&mut cycle, Operator::OI, 2, 0), [4, step]);
+                assert_eq!(place(&mut execution, Operator::OI, 2, 0), [4, step]);
             }
-            assert_eq!(place(&mut cycle, Operator::OI, 1, 0), [4, step]);
+            assert_eq!(place(&mut execution, Operator::OI, 1, 0), [4, step]);
             for fast in 0..2 {
-                assert_eq!(place(&mut cycle, Operator::OI, 3, 1), [4, 2 * step + fast]);
+                assert_eq!(
+                    place(&mut execution, Operator::OI, 3, 1),
+                    [4, 2 * step + fast]
+                );
             }
-            let (passed, here) = cycle.passed(Operator::S, 0, (4, 0)).unwrap();
+            let (passed, here) = execution.passed(Operator::S, 0, (4, 0)).unwrap();
             assert_eq!((passed, here.steps()), (step, &[4, step][..]));
-            cycle.pass((2, 0), passed);
-            assert_eq!(place(&mut cycle, Operator::S, 4, 0), [4, step]);
+            execution.pass((2, 0), passed);
+            assert_eq!(place(&mut execution, Operator::S, 4, 0), [4, step]);
             // An exchange with other instances, in the same step.
-            assert_eq!(place(&mut cycle, Operator::OI, 5, 0), [4, step]);
-            assert_eq!(place(&mut cycle, Operator::S, 6, 0), [4, step]);
+            assert_eq!(place(&mut execution, Operator::OI, 5, 0), [4, step]);
+            assert_eq!(place(&mut execution, Operator::S, 6, 0), [4, step]);
         }
-        assert_eq!(place(&mut cycle, Operator::OF, 7, 0), [4]);
-        cycle.reuse(FInitEnds::new(), Iteration::new(vec![5]));
-        assert_eq!(cycle.iteration(Operator::S, 0, (4, 0)).steps(), [5, 0]);
+        assert_eq!(place(&mut execution, Operator::OF, 7, 0), [4]);
+        execution.reuse(FInitEnds::new(), Iteration::new(vec![5]));
+        assert_eq!(execution.iteration(Operator::S, 0, (4, 0)).steps(), [5, 0]);
     }
 
     #[test]
     fn only_what_is_no_time_is_refused_when_the_check_is_off() {
-        let mut cycle = ExecutionLoop::new(false);
-        cycle.call(&call(Operator::OF, 1.0)).unwrap();
-        cycle.call(&call(Operator::FInit, 0.0)).unwrap();
-        assert_eq!(cycle.untaken(), None);
-        let not_a_number = cycle
+        let mut execution = ExecutionLoop::new(false);
+        execution.call(&call(Operator::OF, 1.0)).unwrap();
+        execution.call(&call(Operator::FInit, 0.0)).unwrap();
+        assert_eq!(execution.untaken(), None);
+        let not_a_number = execution
             .call(&call(Operator::OI, f64::NAN))
             .unwrap_err()
             .to_string();

@@ -271,7 +271,7 @@ impl Instance {
     /// Switches the check of the order of calls off from here on. The log of the run keeps the
     /// reason.
     pub fn skip_checks(&self, reason: &str) {
-        self.serial.cycle().uncheck();
+        self.serial.execution_loop().uncheck();
         self.log(20, &format!("the order of calls is not checked: {reason}"));
     }
 

@@ -117,7 +117,7 @@ pub(crate) struct PortTable {
 
 /// The instance in its submodel execution loop.
 pub(crate) struct Execution {
-    cycle: SpinLock<ExecutionLoop>,
+    state: SpinLock<ExecutionLoop>,
     /// Whether messages name the step in which the instance sent the message.
     pub(crate) counts_steps: bool,
     /// Locked by the call that begins the next use. Holds the time since which a pending call
@@ -240,8 +240,8 @@ impl Serial {
         self.table.ports.iter().filter(|port| port.is_own())
     }
 
-    pub(crate) fn cycle(&self) -> SpinLockGuard<'_, ExecutionLoop> {
-        self.execution.cycle.lock()
+    pub(crate) fn execution_loop(&self) -> SpinLockGuard<'_, ExecutionLoop> {
+        self.execution.state.lock()
     }
 
     /// Whether some thread is in a call on several ports.

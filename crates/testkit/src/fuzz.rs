@@ -18,7 +18,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::Meta;
-use titin_wire::ranks::{self, CollectiveReport, FieldSteps, Invitation, Mail, RankProcess};
+use titin_wire::ranks::{self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Malformed, Secret};
@@ -120,7 +120,7 @@ pub fn control(bytes: &[u8]) -> Outcome {
         accepts::<Invitation>(bytes),
         accepts::<ranks::Outcome<RankProcess>>(bytes),
         accepts::<CollectiveReport>(bytes),
-        accepts::<Mail>(bytes),
+        accepts::<RankMessage>(bytes),
         accepts::<FieldSteps>(bytes),
         decode_overlay(bytes).map(drop).map_err(text),
         Connection::from_json(&String::from_utf8_lossy(bytes))

@@ -217,9 +217,9 @@ pub struct Greeting {
     /// The reason why the two processes do not share memory, if sharing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,
-    /// Whether the link is only for messages between ranks, see [`crate::ranks::Mail`].
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub mail: bool,
+    /// Whether the link is only for messages between ranks, see [`crate::ranks::RankMessage`].
+    #[serde(default, rename = "mail", skip_serializing_if = "Not::not")]
+    pub is_rank_to_rank: bool,
 }
 
 /// An instance that asks to take part.

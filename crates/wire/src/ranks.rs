@@ -116,7 +116,7 @@ impl FieldSteps {
 /// A message between ranks of the same or of two instances, from which both find the schedule of a
 /// field. The message comes by a link of its own, on which only the dialler sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Mail {
+pub struct RankMessage {
     /// The receiving instance.
     pub instance: String,
     /// The conduit of the field.

@@ -79,14 +79,22 @@ fn end_setting(
         let rest = given.strip_prefix(path.as_str());
         rest.is_some_and(|rest| rest.starts_with('[') && rest.ends_with(&end))
     };
-    if settings.iter().any(|(given, _)| of_instance(given)) {
-        return;
+    if !settings.iter().any(|(given, _)| of_instance(given)) {
+        warn_of_unknown_end(network, path, name, at, problems);
     }
+}
+
+fn warn_of_unknown_end(
+    network: &Network,
+    path: &Name,
+    name: &Name,
+    at: TextPosition,
+    problems: &mut Problems,
+) {
     let what = format!("the end of \"{path}\" is not known, so no progress will be shown");
     let why = format!("\"titin: progress\" takes it from setting \"{name}\", which is not given");
-    let names = settings
-        .iter()
-        .map(|(path, _)| path.rsplit('.').next().unwrap_or(path));
+    let given = network.settings.iter();
+    let names = given.map(|(path, _)| path.rsplit('.').next().unwrap_or(path));
     let hint = did_you_mean(name, names)
         .unwrap_or_else(|| format!("give the setting a value, or write {path}: 1 h, for instance"));
     problems.warn(at, Code::UnknownSetting, what, why, hint);

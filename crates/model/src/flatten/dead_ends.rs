@@ -10,35 +10,38 @@ use crate::problem::{Code, Problems, TextPosition};
 /// Warns of conduits to or from the port of a model where no conduit goes on inside the model.
 pub(super) fn check_dead_ends(nodes: &[NestedModel<'_>], problems: &mut Problems) {
     let mut told: HashSet<TextPosition> = HashSet::new();
-    let sending: HashMap<&Name, HashSet<&Name>> = nodes
-        .iter()
-        .skip(1)
+    let nested = nodes.iter().skip(1);
+    let sending: HashMap<&Name, HashSet<&Name>> = nested
         .map(|node| (&node.model.name, sending_ports(node.model)))
         .collect();
     for node in nodes {
         for conduit in &node.model.conduits {
             if let Some(nested) = nested_at(node, &conduit.sender).map(|nested| &nodes[nested]) {
                 let end = &conduit.sender;
-                let joined = sending
-                    .get(&nested.model.name)
-                    .is_some_and(|p| p.contains(&end.port));
+                let ports = sending.get(&nested.model.name);
+                let joined = ports.is_some_and(|ports| ports.contains(&end.port));
                 if !joined && has_port(nested, end) && told.insert(conduit.at) {
                     report_never_sent(nested.model, end, conduit.at, problems);
                 }
             }
             if let Some(nested) = nested_at(node, &conduit.receiver).map(|nested| &nodes[nested]) {
-                let end = &conduit.receiver;
-                let inside = PortReference {
-                    component: None,
-                    port: end.port.clone(),
-                };
-                let joined = nested.from.contains_key(&inside);
-                if !joined && has_port(nested, end) && told.insert(conduit.receiver_at) {
-                    report_never_received(nested.model, end, conduit.receiver_at, problems);
+                let (end, at) = (&conduit.receiver, conduit.receiver_at);
+                let joined = receives_inside(nested, &end.port);
+                if !joined && has_port(nested, end) && told.insert(at) {
+                    report_never_received(nested.model, end, at, problems);
                 }
             }
         }
     }
+}
+
+/// Whether a conduit leads on from a port of the model, inside the model.
+fn receives_inside(node: &NestedModel<'_>, port: &Name) -> bool {
+    let inside = PortReference {
+        component: None,
+        port: port.clone(),
+    };
+    node.from.contains_key(&inside)
 }
 
 /// The ports of a model that conduits inside the model lead to.

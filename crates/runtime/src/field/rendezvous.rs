@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use titin_array::{Error as Unfit, Exchange, Ownership, Role, Schedule, Side};
 use titin_model::Pattern;
-use titin_wire::ranks::{Mail, children, parent};
+use titin_wire::ranks::{RankMessage, children, parent};
 use titin_wire::{ConduitId, EndpointId};
 
 use super::coupled;
@@ -412,7 +412,7 @@ impl Coupling {
                 .entry(endpoint)
                 .or_insert_with(|| rank_name(whose, routed.rank));
             let (kind, body) = encode(&routed.message);
-            let message = Mail {
+            let message = RankMessage {
                 instance: whose.to_owned(),
                 conduit,
                 of_sender: is_sender,
@@ -455,8 +455,13 @@ impl FieldHandler for Rendezvous {
         }
     }
 
-    fn receive(&self, process: &Process, message: Mail, outgoing: &mut Vec<OutgoingRankMessage>) {
-        let Mail {
+    fn receive(
+        &self,
+        process: &Process,
+        message: RankMessage,
+        outgoing: &mut Vec<OutgoingRankMessage>,
+    ) {
+        let RankMessage {
             instance,
             conduit,
             of_sender,

@@ -111,7 +111,7 @@ impl Layers {
             serial.check()?;
         }
         fields.nothing_halfway()?;
-        if let Some(text) = serial.cycle().untaken() {
+        if let Some(text) = serial.execution_loop().untaken() {
             return Err(Error::new(Kind::CallOrder, text));
         }
         serial.tell_missed();
@@ -231,7 +231,7 @@ impl Layers {
             // A receiver may wait for ever for a message left out by another rank. So this rank
             // compares the counts as early as possible.
             if let Some(group) = self.group.as_ref().filter(|_| !all)
-                && serial.cycle().checked()
+                && serial.execution_loop().checked()
             {
                 group.compare_steps()?;
             }
@@ -263,7 +263,7 @@ impl Layers {
     /// messages to a program without checks. Notes the conduits of the latter. The closing call
     /// waits for all other senders.
     fn drop_untaken(&self, closing: &mut Closing, receipts: &[LastReceipt<'_>]) {
-        let checked = self.serial.cycle().checked();
+        let checked = self.serial.execution_loop().checked();
         let pulled = self.fields.pulled(Role::Receiver);
         let chooses = |receipt: &LastReceipt<'_>| {
             let end = &receipt.inlet.end;

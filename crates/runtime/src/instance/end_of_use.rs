@@ -26,7 +26,7 @@ impl Instance {
         if timestamp.is_nan() {
             return wrong(Kind::Usage, "the time given is not a number");
         }
-        let begin = match self.serial.cycle().begin() {
+        let begin = match self.serial.execution_loop().begin() {
             Ok(begin) => begin,
             Err(why) => return wrong(Kind::CallOrder, &why.to_string()),
         };

@@ -159,7 +159,7 @@ impl Process {
             to,
             pinned: medium != RouteMedium::Best,
             detour: link.detour().map(str::to_owned),
-            mail: false,
+            is_rank_to_rank: false,
         };
         link.tell(&control::encode(&greeting));
         self.up(to, medium, link);
@@ -167,7 +167,7 @@ impl Process {
 
     /// The dialler of a link has greeted this process.
     fn greeted(&self, link: &Arc<Link>, greeting: Greeting) {
-        if greeting.mail {
+        if greeting.is_rank_to_rank {
             return self.expect_rank_messages(link);
         }
         let medium = match greeting.pinned {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use titin_transport::{Carrier, Doorbell};
 use titin_wire::ConduitId;
 use titin_wire::control::{FieldEnd, WaitOn};
-use titin_wire::ranks::Mail;
+use titin_wire::ranks::RankMessage;
 
 use super::{OutgoingRankMessage, Process, RouteMedium};
 
@@ -97,7 +97,12 @@ pub(crate) trait FieldHandler: Send + Sync {
 
     /// A message of another rank has come. Answers for this process go to `outgoing`, and other
     /// answers are sent at once.
-    fn receive(&self, process: &Process, message: Mail, outgoing: &mut Vec<OutgoingRankMessage>);
+    fn receive(
+        &self,
+        process: &Process,
+        message: RankMessage,
+        outgoing: &mut Vec<OutgoingRankMessage>,
+    );
 
     /// The instance has left the run.
     fn forget(&self);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
-use titin_wire::ranks::Mail;
+use titin_wire::ranks::RankMessage;
 use titin_wire::{Address, EndpointId, LinkSettings};
 
 use super::Process;
@@ -42,7 +42,7 @@ impl RankMessageLinks {
 pub(crate) struct OutgoingRankMessage {
     pub(crate) endpoint: EndpointId,
     pub(crate) addresses: Vec<Address>,
-    pub(crate) message: Mail,
+    pub(crate) message: RankMessage,
 }
 
 impl Process {
@@ -64,7 +64,7 @@ impl Process {
 
     /// Hands a message to the fields of an instance of this process. If the instance has gone, the
     /// message is of no use.
-    fn take_in(&self, message: Mail, outgoing: &mut Vec<OutgoingRankMessage>) {
+    fn take_in(&self, message: RankMessage, outgoing: &mut Vec<OutgoingRankMessage>) {
         let fields = self.lock().fields.get(&message.instance).cloned();
         if let Some(fields) = fields {
             fields.receive(self, message, outgoing);
@@ -132,7 +132,7 @@ impl Process {
             to,
             pinned: false,
             detour: None,
-            mail: true,
+            is_rank_to_rank: true,
         };
         link.tell(&control::encode(&greeting));
         if let Some(outbox) = state.rank_messages.outgoing.get_mut(&to) {
@@ -169,10 +169,11 @@ impl Process {
         if !self.lock().rank_messages.incoming.contains(&link.id()) {
             return false;
         }
-        match control::decode::<Mail>(body) {
+        match control::decode::<RankMessage>(body) {
             Err(error) => {
-                let text =
-                    format!("a peer sent mail that this release of titin cannot read: {error}");
+                let text = format!(
+                    "a peer sent a rank message that this release of titin cannot read: {error}"
+                );
                 self.fail(Error::new(Kind::Connection, text));
             }
             Ok(message) => {

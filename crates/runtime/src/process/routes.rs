@@ -221,19 +221,24 @@ impl<L> Routes<L> {
     }
 
     /// The link that `it` picks out has broken. Returns whether the link was still in use.
-    pub(super) fn lost(&mut self, it: impl Fn(&L) -> bool, why: LinkError, now: Instant) -> bool {
+    pub(super) fn lost(
+        &mut self,
+        is_meant: impl Fn(&L) -> bool,
+        why: LinkError,
+        now: Instant,
+    ) -> bool {
         let route = self
             .routes
             .values_mut()
-            .find(|route| matches!(route, LinkRoute::Up(link) if it(link)));
+            .find(|route| matches!(route, LinkRoute::Up(link) if is_meant(link)));
         route
             .map(|route| *route = LinkRoute::Broken(now, why))
             .is_some()
     }
 
     /// The instances at the other end of the link that `it` picks out, as text.
-    pub(super) fn at(&self, it: impl Fn(&L) -> bool) -> Option<String> {
-        let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if it(link));
+    pub(super) fn at(&self, is_meant: impl Fn(&L) -> bool) -> Option<String> {
+        let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if is_meant(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;
         let mut names: Vec<&str> = self
             .homes

@@ -241,7 +241,7 @@ impl RankGroup {
             return Ok(());
         };
         if below.every_inlet().all(|inlet| inlet.inbox.received() == 0)
-            || !self.serial.cycle().checked()
+            || !self.serial.execution_loop().checked()
         {
             return Ok(());
         }
@@ -275,7 +275,7 @@ impl RankGroup {
             unequal.or_else(|| self.counts.unequal_number(self.place.rank, (*rank, steps)))
         };
         match heard.iter().find_map(unequal) {
-            Some(error) if self.serial.cycle().checked() => Err(error),
+            Some(error) if self.serial.execution_loop().checked() => Err(error),
             Some(error) => {
                 self.serial.log(
                     WARNING,
@@ -295,7 +295,11 @@ impl RankGroup {
             number: message.number,
             settings: message.settings.as_deref().cloned(),
             steps: message.iteration.steps().to_vec(),
-            time: self.serial.cycle().now().unwrap_or(message.timestamp),
+            time: self
+                .serial
+                .execution_loop()
+                .now()
+                .unwrap_or(message.timestamp),
         }
     }
 
@@ -408,7 +412,7 @@ impl RankGroup {
     /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or
     /// less often than this rank.
     fn own_outcome(&self, outcome: Result<CollectiveResult>) -> Result<CollectiveResult> {
-        if outcome.is_ok() && self.serial.cycle().checked() {
+        if outcome.is_ok() && self.serial.execution_loop().checked() {
             let unequal = self.counts.unequal_to_first(self.place.rank);
             unequal.map_or(Ok(()), Err)?;
         }

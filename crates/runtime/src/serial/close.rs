@@ -35,7 +35,7 @@ impl Serial {
         let finals = finals
             .filter(|(_, port)| port.operator == Operator::OF && port.connected() && self.leads());
         let missed = self
-            .cycle()
+            .execution_loop()
             .missed(finals.map(|(number, port)| (number, port.slots())));
         for port in missed {
             let text = format!(

@@ -69,7 +69,7 @@ impl Opened<'_> {
             core: self.core(path, habits),
             table,
             execution: Execution {
-                cycle: SpinLock::new(ExecutionLoop::new(true)),
+                state: SpinLock::new(ExecutionLoop::new(true)),
                 counts_steps: welcome.counts_steps,
                 beginning: SpinLock::default(),
             },

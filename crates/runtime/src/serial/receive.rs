@@ -73,7 +73,7 @@ impl Serial {
 
     /// As [`Serial::next_use`], for a call that began at the time `began`.
     fn find_use(&self, began: i64) -> Result<Option<NextUse>> {
-        if let Some(text) = self.cycle().untaken() {
+        if let Some(text) = self.execution_loop().untaken() {
             return Err(Error::new(
                 Kind::CallOrder,
                 format!("{}: {text}", self.core.name),
@@ -82,7 +82,7 @@ impl Serial {
         let (mut held, sources) = self.f_init()?;
         let (mut following, mut leading): (ReceivingEnds<'_>, ReceivingEnds<'_>) =
             sources.into_iter().partition(ReceivingEnd::follows);
-        let first = !self.cycle().used();
+        let first = !self.execution_loop().used();
         if leading.is_empty() && !first {
             return Ok(None);
         }
@@ -135,7 +135,7 @@ impl Serial {
             .overlaid
             .store(overlay.0 != 0, Ordering::Release);
         *self.overlays.overlay.lock().expect("never poisoned") = overlay;
-        self.cycle().reuse(f_init, iteration);
+        self.execution_loop().reuse(f_init, iteration);
     }
 
     #[inline(always)]
@@ -377,10 +377,10 @@ impl Serial {
         if self.is_shared() {
             return Ok(());
         }
-        let cycle = self.cycle();
+        let execution = self.execution_loop();
         let mut places = sources
             .iter()
-            .map(|source| cycle.place(&source.port.name, source.port.operator));
+            .map(|source| execution.place(&source.port.name, source.port.operator));
         match places.next() {
             Some(Err(why)) if places.all(|place| place.is_err()) => {
                 let text = format!("{}: {why}", self.core.name);
@@ -661,7 +661,7 @@ impl Serial {
             timestamp,
             next: None,
         };
-        let called = self.cycle().call(&call);
+        let called = self.execution_loop().call(&call);
         called.map_err(|why| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name)))?;
         self.goes_on();
         self.at(timestamp);
@@ -679,7 +679,7 @@ impl Serial {
         // A message given again by `repeat` or made up by `pad` has no time of its own, and a
         // receiver that pulls may go back in time.
         let timestamp = if source.follows() || source.inlet.end.pulled {
-            self.cycle().now().unwrap_or(message.timestamp)
+            self.execution_loop().now().unwrap_or(message.timestamp)
         } else {
             message.timestamp
         };
@@ -698,7 +698,7 @@ impl Serial {
         message: Message,
     ) -> Error {
         if self
-            .cycle()
+            .execution_loop()
             .place(&source.port.name, source.port.operator)
             .is_err()
         {

@@ -196,21 +196,21 @@ impl Serial {
         let counted = self.execution.counts_steps;
         if counted {
             // A refused call ends no steps.
-            self.cycle().check(call).map_err(refused)?;
+            self.execution_loop().check(call).map_err(refused)?;
             match call.operator {
                 Operator::OI => self.pass_steps(call.operator, call.timeline, call.end)?,
                 _ => self.end_steps()?,
             }
         }
-        let mut cycle = self.cycle();
+        let mut execution = self.execution_loop();
         let iteration = if counted {
-            cycle.iteration(call.operator, call.timeline, call.end)
+            execution.iteration(call.operator, call.timeline, call.end)
         } else {
             Iteration::default()
         };
-        cycle.call(call).map_err(refused)?;
-        let misannounced = cycle.take_misannounced();
-        drop(cycle);
+        execution.call(call).map_err(refused)?;
+        let misannounced = execution.take_misannounced();
+        drop(execution);
         misannounced.inspect(|text| self.log(WARNING, text));
         self.goes_on();
         self.at(call.timestamp);

@@ -153,18 +153,18 @@ impl Serial {
         if !source.follows() {
             return UsePlace::default();
         }
-        let cycle = self.cycle();
+        let execution = self.execution_loop();
         let end = (source.number, source.slot.unwrap_or(0));
-        let iteration = cycle.iteration(source.port.operator, source.port.timeline, end);
+        let iteration = execution.iteration(source.port.operator, source.port.timeline, end);
         UsePlace {
-            now: cycle.now(),
+            now: execution.now(),
             iteration,
         }
     }
 
     /// Tells receivers behind step filters that the current use makes no more steps.
     pub(super) fn end_steps(&self) -> Result<()> {
-        if !self.execution.counts_steps || !self.cycle().end_steps() {
+        if !self.execution.counts_steps || !self.execution_loop().end_steps() {
             return Ok(());
         }
         let ports = || {
@@ -176,8 +176,8 @@ impl Serial {
         // If another call uses one of the ports, no receiver hears of the end. The program's call
         // fails, and tells all receivers when the program makes the call again.
         let held: Result<Vec<_>> = ports().map(Port::enter).collect();
-        let _held = held.inspect_err(|_| self.cycle().go_on())?;
-        let here = self.cycle().iteration(Operator::OF, 0, (0, 0));
+        let _held = held.inspect_err(|_| self.execution_loop().go_on())?;
+        let here = self.execution_loop().iteration(Operator::OF, 0, (0, 0));
         for port in ports() {
             for outlet in port.every_outlet() {
                 // Behind two of `last` only the steps around the current use matter.
@@ -202,7 +202,7 @@ impl Serial {
         if !self.execution.counts_steps || self.core.threaded.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let Some((number, passed)) = self.cycle().passed(operator, timeline, end) else {
+        let Some((number, passed)) = self.execution_loop().passed(operator, timeline, end) else {
             return Ok(());
         };
         let alike = |port: &Port| port.operator == Operator::OI && port.timeline == timeline;
@@ -230,7 +230,7 @@ impl Serial {
                 };
                 for outlet in outlets.iter().filter(behind).filter(|outlet| !told(outlet)) {
                     self.tell_over(outlet, &passed);
-                    self.cycle().pass((index, slot as u32), number);
+                    self.execution_loop().pass((index, slot as u32), number);
                 }
             }
         }

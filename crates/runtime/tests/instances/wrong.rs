@@ -60,7 +60,7 @@ impl Hand {
             to: peer.endpoint,
             pinned: false,
             detour: None,
-            mail: false,
+            is_rank_to_rank: false,
         };
         let greets = said(&control::encode(&greeting));
         let peer = RawPeer::enter_with(Purpose::Data, address, secret, &greets);

@@ -8,7 +8,7 @@ use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
-    CollectiveReport, CollectiveResult, FieldSteps, Invitation, Mail, Outcome, RankProcess,
+    CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
 };
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
@@ -292,7 +292,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         outcome: Outcome::Done(CollectiveResult::Nothing),
         ..verdict.clone()
     };
-    let mail = Mail {
+    let mail = RankMessage {
         instance: instance(),
         conduit: ConduitId(3),
         of_sender: true,
@@ -326,7 +326,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 to: EndpointId(2),
                 pinned: false,
                 detour: None,
-                mail: false,
+                is_rank_to_rank: false,
             }),
         ),
         (
