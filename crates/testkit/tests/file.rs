@@ -61,9 +61,14 @@ impl Meeting {
 
     /// The folder of the segments from left to right.
     fn there(&self) -> PathBuf {
-        let mut folders = below(&self.folder).into_iter();
-        folders.find(|path| path.ends_with("there")).unwrap()
+        segments_from_left(&self.folder)
     }
+}
+
+/// The folder of the segments from left to right, below the run's folder.
+fn segments_from_left(run: &Path) -> PathBuf {
+    let mut folders = below(run).into_iter();
+    folders.find(|path| path.ends_with("there")).unwrap()
 }
 
 fn lost(end: &PairEnd) -> LinkError {
@@ -487,15 +492,22 @@ fn a_full_folder_is_named() {
     // The sender waits for a folder that is full for a moment.
     let ballast = small.path().join("ballast");
     let file = File::create(&ballast).unwrap();
-    let mut filled = &file;
-    while filled.write_all(&[1; 4096]).is_ok() {}
+    let there = segments_from_left(small.path());
+    let fill = || {
+        // The segment of the last message takes room until the receiving end has removed the file.
+        while !below(&there).is_empty() {
+            std::thread::yield_now();
+        }
+        while (&file).write_all(&[1; 4096]).is_ok() {}
+    };
+    fill();
     std::thread::scope(|scope| {
         scope.spawn(|| outlet.send(&pattern(1, 100_000)));
         std::thread::sleep(Duration::from_secs(1));
         file.set_len(0).unwrap();
         assert_eq!(inlet.receive().body[..], pattern(1, 100_000));
     });
-    while filled.write_all(&[1; 4096]).is_ok() {}
+    fill();
     outlet.send(&pattern(2, 100_000));
     let why = lost(&pair.left).to_string();
     assert!(

@@ -172,3 +172,40 @@ fn what_came_before_an_error_is_there_however_it_is_cut() {
         );
     }
 }
+
+/// How much room the reader gives behind a payload, for each read of a stream that is cut nowhere.
+fn room(reader: &mut FrameReader, stream: &[u8]) -> Vec<usize> {
+    let (mut out, mut at, mut room) = (Vec::new(), 0, Vec::new());
+    while at < stream.len() {
+        let fill = |slices: &mut [IoSliceMut<'_>]| {
+            let before = at;
+            room.push(slices.last().map_or(0, |slice| slice.len()));
+            for slice in slices {
+                let take = slice.len().min(stream.len() - at);
+                slice[..take].copy_from_slice(&stream[at..at + take]);
+                at += take;
+            }
+            Ok(at - before)
+        };
+        reader.read(&mut out, fill).unwrap();
+    }
+    room
+}
+
+#[test]
+fn little_is_read_ahead_behind_a_large_message_and_much_among_small_ones() {
+    let mut reader = FrameReader::new(&[]);
+    let large = |sequence| message(1, sequence, &pattern(0, 1 << 20), 1 << 20);
+    assert_eq!(room(&mut reader, &large(0))[0], 64 << 10);
+    assert!(
+        room(&mut reader, &large(1))
+            .iter()
+            .all(|room| *room <= 4 << 10)
+    );
+    let small: Vec<u8> = (0..2000)
+        .flat_map(|sequence| message(2, sequence, b"small", 5))
+        .collect();
+    let found = room(&mut reader, &small);
+    assert_eq!(found[..4], [4, 8, 16, 32].map(|kib| kib << 10));
+    assert!(found[4] > 60 << 10);
+}

@@ -141,8 +141,9 @@ pub trait Carrier: Acknowledge {
     }
 
     /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is
-    /// faster than waking the caller. Returns at once if the caller cannot take messages in from
-    /// the medium, or another thread spins here.
+    /// faster than waking the caller. Where messages come by sockets, the caller then sleeps at the
+    /// sockets until the policy ends the wait. Returns at once if the caller cannot take messages in
+    /// from the medium, or another thread takes them in.
     fn attend(&self, policy: &mut dyn SpinPolicy) {
         let _ = policy;
     }

@@ -3,17 +3,20 @@
 //! A doorbell has a count of rings and a count of sleepers. A waiter notes the rings, looks whether
 //! the awaited thing is there, and sleeps only if the rings are unchanged, so no ring is lost. A
 //! ring makes a system call only if a thread sleeps. The words of a doorbell lie in memory mapped
-//! by peers on the host, so peers can ring the bell, too. The loops of waiting itself are in
+//! by peers on the host, so peers can ring the bell, too. A thread that sleeps at sockets has an
+//! entry beside the words ([`crate::socket_sleepers`]). The loops of waiting itself are in
 //! [`crate::waiting`].
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::bell::{ARMED, BellWords};
 use crate::shared_bells::SharedBell;
-use crate::sync::{Ordering, Wake};
+use crate::socket_sleepers::SocketSleepers;
+use crate::sync::{Ordering, Wake, WakeEvent};
 
 /// Rung by every awaited event of an instance. Threads of the program wait at the instance's
 /// doorbell.
@@ -23,6 +26,7 @@ use crate::sync::{Ordering, Wake};
 #[derive(Debug)]
 pub struct Doorbell {
     memory: BellMemory,
+    socket_sleepers: SocketSleepers,
     /// Whether other threads wanted the core at a waiter's last offer.
     crowded: AtomicBool,
     listener: OnceLock<BellListener>,
@@ -56,6 +60,7 @@ impl Default for Doorbell {
         };
         Doorbell {
             memory,
+            socket_sleepers: SocketSleepers::default(),
             crowded: AtomicBool::new(false),
             listener: OnceLock::new(),
         }
@@ -79,6 +84,7 @@ impl Doorbell {
         if sleepers > 0 {
             self.wake(sleepers);
         }
+        self.socket_sleepers.wake();
     }
 
     #[cold]
@@ -140,6 +146,20 @@ impl Doorbell {
         };
         words.sleepers.fetch_sub(1, Ordering::SeqCst);
         wake
+    }
+
+    /// Sleeps until one of `sockets` is ready or the bell has rung since `seen`, for at most `limit`.
+    /// No other thread sleeps at `event`. `None` if a socket is ready.
+    pub(crate) fn sleep_at(
+        &self,
+        seen: u32,
+        limit: Option<Duration>,
+        sockets: &[BorrowedFd<'_>],
+        event: &Arc<WakeEvent>,
+    ) -> Option<Wake> {
+        let has_rung = || !self.words().rings.is_still(seen);
+        self.socket_sleepers
+            .sleep_if(has_rung, limit, sockets, event)
     }
 
     /// Whether other threads wanted the core at a waiter's last offer.

@@ -4,13 +4,15 @@
 //! single stream, or [further streams](streams) for large messages. The carriers of media with
 //! sockets are built on links.
 //!
-//! **Reading.** One thread at a time reads: the reactor's, or for a moment a caller that waits for
-//! a message of the link. A caller's read saves the way through the reactor.
+//! **Reading.** One thread at a time reads: a caller that waits for a message of the link, a sender
+//! without [room], or else the reactor's thread. A caller's read saves the way through the reactor.
+//! While callers read, the reactor watches the link for its end alone. The last caller to leave has
+//! the reactor watch for bytes again, so no bytes stay unread.
 //!
 //! **Writing.** A sender writes from its own memory, one frame at a time, each in its
 //! [turn](crate::ticket_queue). So messages of several threads interleave, and a control message
 //! waits for one frame at most. A sender waits while bytes drain. When the socket has accepted
-//! nothing for a while ([`STALL`]), the rest of the message is copied, counted, and written by the
+//! nothing for a while ([`room`]), the rest of the message is copied, counted, and written by the
 //! reactor. The socket of the other end may drain only once certain threads here read on: the
 //! reactor, and callers that tell, end, acknowledge or ask. Such a thread never waits for a turn,
 //! and leaves its frames to the writing thread.
@@ -20,14 +22,16 @@ mod input;
 mod payload;
 mod reader;
 mod received;
+mod room;
 mod socket;
 mod streams;
 mod writer;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
@@ -41,6 +45,7 @@ use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
 use crate::spin::SpinPolicy;
 use crate::ticket_queue::TicketQueue;
+use room::RoomWait;
 use streams::{FurtherStreams, StreamFailure};
 use writer::{Deferred, FrameWriter, MessageInProgress, QueuedMessage, WriteProgress};
 
@@ -49,12 +54,9 @@ pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
 
-/// The shortest wait of a sender for a full socket, before the rest of the message is copied.
-const STALL: Duration = Duration::from_millis(5);
-
-/// The longest wait of a sender for a full socket. A message of more than some hundred megabytes is
-/// copied although the copy takes longer.
-const LONGEST_STALL: Duration = Duration::from_millis(500);
+/// How long a caller waits until the reactor leaves the reading side: as long as a system call for a
+/// large piece of a payload.
+const HANDOVER: Duration = Duration::from_micros(200);
 
 /// Number of a link, unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +69,7 @@ impl fmt::Display for LinkId {
 }
 
 /// Receives the events of a reactor's links. The caller of a method is the reactor's thread, or a
-/// thread that reads a link while waiting. No method may block.
+/// thread that reads a link while the thread waits for a message or for room. No method may block.
 pub trait Handler: Send + Sync {
     /// A link is up: both ends have proved themselves.
     fn opened(&self, link: &Arc<Link>, agreement: Agreement);
@@ -128,10 +130,16 @@ pub(crate) enum LinkCarrier {
 pub struct Link {
     id: LinkId,
     tag: Option<u128>,
+    this: Weak<Link>,
     socket: Descriptor,
     epoll: Weak<Descriptor>,
-    /// The events watched by the reactor.
-    watched: Mutex<epoll::EventFlags>,
+    /// Whether the reactor is to write once the first stream has room.
+    awaits_room: Mutex<bool>,
+    /// The callers that read, or try to, in the reactor's place. The reactor watches for bytes while
+    /// there are none. Changed while `awaits_room` is locked.
+    attending: AtomicUsize,
+    /// Whether the reactor has the reading side, or is about to take it.
+    reactor_reads: AtomicBool,
     input: Mutex<LinkInput>,
     output: TicketQueue<FrameWriter, Deferred>,
     closed: AtomicBool,
@@ -162,9 +170,12 @@ impl Link {
             id,
             tag,
             carrier: carrier(&socket, this),
+            this: this.clone(),
             socket,
             epoll: Arc::downgrade(epoll),
-            watched: Mutex::new(epoll::EventFlags::IN),
+            awaits_room: Mutex::default(),
+            attending: AtomicUsize::new(0),
+            reactor_reads: AtomicBool::new(false),
             input: Mutex::new(input),
             output: TicketQueue::new(FrameWriter::default()),
             closed: AtomicBool::new(false),
@@ -257,25 +268,38 @@ impl Link {
         Ok(SendReport::default())
     }
 
-    /// Reads in the reactor's place until the policy ends the spin: [`Carrier::attend`].
+    /// Reads in the reactor's place until the policy ends the wait: [`Carrier::attend`].
     pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn SpinPolicy) {
-        let Ok(mut input) = self.input.try_lock() else {
+        // Dropped after the input: the reactor then wakes for bytes that have come in meanwhile,
+        // and finds the input free.
+        let _attended = AttendedLink::new(self);
+        let Some(mut input) = self.take_input() else {
             return;
         };
-        let _attended = AttendedLink::new(self);
         loop {
-            match input.read(self) {
-                Ok(count) if policy.is_over(count) => break,
+            match input.read(self, &|| false) {
+                Ok(count) if policy.is_over(count) && !input.sleep(self, policy) => return,
                 Ok(_) => {}
-                Err(_) => {
-                    self.hang_up();
-                    break;
-                }
+                Err(_) => return self.hang_up(),
             }
         }
-        // The reactor wakes for bytes that have come in meanwhile, and must not wait for the
-        // caller.
-        drop(input);
+    }
+
+    /// The reading side, for a caller that counts as attending; `None` if another caller has it.
+    fn take_input(&self) -> Option<MutexGuard<'_, LinkInput>> {
+        let mut begun = None;
+        loop {
+            if let Ok(input) = self.input.try_lock() {
+                return Some(input);
+            }
+            // The reactor leaves the reading side to callers after its system call.
+            let is_left = self.reactor_reads.load(Ordering::Relaxed)
+                && begun.get_or_insert_with(Instant::now).elapsed() < HANDOVER;
+            if !is_left {
+                return None;
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// How many streams carry large messages.
@@ -322,17 +346,33 @@ impl Link {
             .work_if_free(|writer, deferred| self.pump(writer, deferred));
     }
 
-    /// Reads available bytes, for the reactor. Returns when to read again although nothing has
-    /// come, if so.
+    /// Reads available bytes, for the reactor. If a caller reads, the reactor waits for the end of
+    /// the link (`is_ending`) only: a caller may sleep at a socket without bytes, but not at a
+    /// socket that has ended. Returns when to read again although nothing has come, if so.
     ///
     /// # Errors
     /// [`LinkError`] if nothing more can be read.
-    pub(crate) fn read(self: &Arc<Self>) -> Result<Option<Instant>, LinkError> {
-        let mut input = self
-            .input
-            .lock()
-            .map_err(|_| LinkError::System("reading it has failed".to_owned()))?;
-        let outcome = match input.read(self) {
+    pub(crate) fn read(self: &Arc<Self>, is_ending: bool) -> Result<Option<Instant>, LinkError> {
+        self.reactor_reads.store(true, Ordering::Relaxed);
+        let outcome = self.read_unless_attended(is_ending);
+        self.reactor_reads.store(false, Ordering::Relaxed);
+        outcome
+    }
+
+    fn read_unless_attended(
+        self: &Arc<Self>,
+        is_ending: bool,
+    ) -> Result<Option<Instant>, LinkError> {
+        let input = match self.input.try_lock() {
+            // The caller has the reactor look again.
+            Err(TryLockError::WouldBlock) if !is_ending => return Ok(None),
+            Err(TryLockError::WouldBlock) => self.input.lock().ok(),
+            input => input.ok(),
+        };
+        let mut input =
+            input.ok_or_else(|| LinkError::System("reading it has failed".to_owned()))?;
+        let is_wanted = || self.attending.load(Ordering::Relaxed) > 0;
+        let outcome = match input.read(self, &is_wanted) {
             Ok(_) => Ok(self
                 .streams
                 .as_ref()
@@ -362,10 +402,12 @@ impl Link {
     fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         let mut progress = MessageInProgress::new(message);
         let mut sent = SendReport::default();
+        let room = RefCell::new(RoomWait::new(self, message.length()));
         loop {
-            let (outcome, copied) = self.output.work_in_turn(
+            let (outcome, copied) = self.output.work_in_turn_after(
+                || room.borrow_mut().release(),
                 |writer, deferred| {
-                    self.write_step(&mut progress, writer, deferred)
+                    self.write_step(&mut progress, writer, deferred, &mut room.borrow_mut())
                         .inspect_err(|_| {
                             // Nothing may follow half a message, so the other end is to see the
                             // end.
@@ -377,6 +419,7 @@ impl Link {
                 |writer, deferred| self.pump(writer, deferred),
             )?;
             sent.copied += copied;
+            room.borrow_mut().go_on();
             if outcome != WriteProgress::More {
                 return Ok(sent);
             }
@@ -390,12 +433,13 @@ impl Link {
         progress: &mut MessageInProgress<'_>,
         writer: &mut FrameWriter,
         deferred: Vec<Deferred>,
+        room: &mut RoomWait<'_>,
     ) -> Result<(WriteProgress, u64), LinkError> {
         writer.queue(deferred);
-        let (mut copied, stall) = (0, stall(progress.length()));
-        let is_free = writer.make_way(&self.socket, stall)? && !writer.holds(progress.conduit());
+        let mut copied = 0;
+        let is_free = writer.make_way(&self.socket, room)? && !writer.holds(progress.conduit());
         let outcome = if is_free {
-            progress.write_next(writer, &self.socket, stall, &mut copied)?
+            progress.write_next(writer, &self.socket, room, &mut copied)?
         } else {
             WriteProgress::Stalled
         };
@@ -416,13 +460,15 @@ impl Link {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
-        let copied = match streams.send(message, stall(message.length())) {
+        let mut room = RoomWait::new(self, message.length());
+        let copied = match streams.send(message, &mut room) {
             Ok(copied) => copied,
             Err(failure) if !failure.torn && failure.why.is_of_message() => {
                 return Err(failure.why);
             }
             Err(failure) => return Err(self.break_off(streams, failure)),
         };
+        drop(room);
         let meta = message.meta.encode();
         let frame = Frame::Data {
             head: message.head,
@@ -463,35 +509,53 @@ impl Link {
     /// Asks the reactor to call [`Link::flush`] when the socket can take more, or no longer to.
     fn watch_for_room(&self, writer: &mut FrameWriter) {
         let wanted = writer.has_queue();
-        if writer.watched != wanted && self.watch(epoll::EventFlags::OUT, wanted) {
-            writer.watched = wanted;
+        if writer.watched != wanted {
+            let mut awaits_room = self.awaits_room();
+            *awaits_room = wanted;
+            if self.watch(&self.socket, self.events(*awaits_room)) {
+                writer.watched = wanted;
+            }
         }
     }
 
-    /// Has the reactor watch for `event`, or no longer; false if the reactor has ended.
-    fn watch(&self, event: epoll::EventFlags, wanted: bool) -> bool {
-        let Some(epoll) = self.epoll.upgrade() else {
-            return false;
-        };
-        let mut flags = self
-            .watched
-            .lock()
-            .expect("nothing panics while it is locked");
-        flags.set(event, wanted);
+    /// Counts callers that read in the reactor's place: adds `change`, 1 or -1. The reactor watches
+    /// for bytes while there are none.
+    fn attend_count(&self, change: isize) {
+        let awaits_room = self.awaits_room();
+        let before = self.attending.load(Ordering::Relaxed);
+        let after = before.wrapping_add_signed(change);
+        self.attending.store(after, Ordering::Relaxed);
+        if (before == 0) != (after == 0) {
+            self.watch(&self.socket, self.events(*awaits_room));
+            if let Some(bundle) = self.bundle() {
+                self.watch(bundle, self.events(false));
+            }
+        }
+    }
+
+    /// The events for which the reactor watches the first stream.
+    fn events(&self, awaits_room: bool) -> epoll::EventFlags {
+        let mut events = epoll::EventFlags::empty();
+        events.set(
+            epoll::EventFlags::IN,
+            self.attending.load(Ordering::Relaxed) == 0,
+        );
+        events.set(epoll::EventFlags::OUT, awaits_room);
+        events
+    }
+
+    /// Has the reactor watch a socket for the events; false if the reactor has ended.
+    fn watch(&self, socket: &Descriptor, flags: epoll::EventFlags) -> bool {
         let data = epoll::EventData::new_u64(self.id.0);
-        let _ = epoll::modify(&*epoll, &self.socket, data, *flags);
-        if let Some(bundle) = self.bundle().filter(|_| event == epoll::EventFlags::IN) {
-            let _ = epoll::modify(&*epoll, bundle, data, *flags & event);
-        }
-        true
+        let epoll = self.epoll.upgrade();
+        epoll.is_some_and(|epoll| epoll::modify(&*epoll, socket, data, flags).is_ok())
     }
-}
 
-/// The wait of a sender of `length` bytes for a full socket: at least the time of a copy to fresh
-/// memory, at a byte a nanosecond. A receiver may read nothing for as long while allocating room
-/// for a large message.
-fn stall(length: u64) -> Duration {
-    Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)
+    fn awaits_room(&self) -> MutexGuard<'_, bool> {
+        self.awaits_room
+            .lock()
+            .expect("nothing panics while it is locked")
+    }
 }
 
 /// A link read by a caller in the reactor's place.
@@ -499,7 +563,7 @@ struct AttendedLink<'a>(&'a Link);
 
 impl<'a> AttendedLink<'a> {
     fn new(link: &'a Link) -> Self {
-        link.watch(epoll::EventFlags::IN, false);
+        link.attend_count(1);
         AttendedLink(link)
     }
 }
@@ -507,6 +571,6 @@ impl<'a> AttendedLink<'a> {
 impl Drop for AttendedLink<'_> {
     /// The reactor wakes for bytes that have come in meanwhile, and for an error.
     fn drop(&mut self) {
-        self.0.watch(epoll::EventFlags::IN, true);
+        self.0.attend_count(-1);
     }
 }

@@ -576,12 +576,20 @@ impl Worker {
         if flags.contains(epoll::EventFlags::OUT) {
             link.flush();
         }
-        let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if flags.intersects(readable) {
-            match link.read() {
-                Ok(again) => drop(again.map(|time| self.rereads.insert(token, time))),
-                Err(why) => self.drop_link(token, why),
-            }
+        let end = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if flags.intersects(end | epoll::EventFlags::IN) {
+            self.read(token, flags.intersects(end));
+        }
+    }
+
+    /// Reads a link. `is_ending` as in [`Link::read`].
+    fn read(&mut self, token: u64, is_ending: bool) {
+        let Some(link) = self.links.get(&token) else {
+            return;
+        };
+        match link.read(is_ending) {
+            Ok(again) => drop(again.map(|time| self.rereads.insert(token, time))),
+            Err(why) => self.drop_link(token, why),
         }
     }
 
@@ -639,8 +647,8 @@ impl Worker {
             .extract_if(|_, time| *time <= now)
             .map(|(token, _)| token)
             .collect();
-        due.into_iter()
-            .for_each(|token| self.serve(token, epoll::EventFlags::IN));
+        // A caller that reads a link without all its streams does not sleep.
+        due.into_iter().for_each(|token| self.read(token, true));
     }
 
     /// Ends handshakes, and links without all their streams, that take too long.

@@ -1,5 +1,10 @@
 //! Waiting without sleep.
 
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use crate::sync::WakeEvent;
+
 /// How long a caller looks for messages before sleep.
 pub trait SpinPolicy {
     /// Whether the caller has looked long enough; `taken_in` entries have come in since the last
@@ -10,6 +15,13 @@ pub trait SpinPolicy {
     /// nothing.
     fn looks(&self) -> u32 {
         32
+    }
+
+    /// Sleeps until one of `sockets` is ready, after the spin. False if the wait is over, or the
+    /// policy leaves the sleep to the caller. No other thread sleeps at `event`.
+    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
+        let _ = (sockets, event);
+        false
     }
 }
 

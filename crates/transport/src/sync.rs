@@ -1,9 +1,11 @@
-//! The atomics, locks and the futex, each with a second implementation for the model checker.
+//! The atomics, the locks, the futex and the wake event, each with a second implementation for the
+//! model checker.
 //!
-//! Under `--cfg loom` atomics and locks are loom's, and the futex is a stand-in with the kernel's
-//! contract: every wake sees a wait compare and go to sleep in one step. Loom treats `SeqCst` as
-//! `AcqRel`; the fences here stand for the single order of sequentially consistent operations, and
-//! for the kernel's barrier before the comparison.
+//! Under `--cfg loom` atomics and locks are loom's. The futex is a stand-in with the kernel's
+//! contract: every wake sees a wait compare and go to sleep in one step. The wake event is a flag
+//! under a lock, and no socket is ever ready. Loom treats `SeqCst` as `AcqRel`; the fences here
+//! stand for the single order of sequentially consistent operations, and for the kernel's barrier
+//! before the comparison.
 
 /// Why a wait came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +23,14 @@ mod real {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
+    use std::io;
+    use std::os::fd::{AsFd as _, BorrowedFd};
     use std::time::Duration;
 
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::io::Errno;
     use rustix::thread::futex;
+    use titin_os::Descriptor;
 
     use super::Wake;
 
@@ -49,10 +55,7 @@ mod real {
 
         /// Sleeps until woken, if the word is `seen`. May return without a reason.
         pub(crate) fn wait(&self, seen: u32, limit: Option<Duration>) -> Wake {
-            let limit = limit.map(|limit| futex::Timespec {
-                tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: limit.subsec_nanos().into(),
-            });
+            let limit = limit.map(timespec);
             match futex::wait(&self.0, futex::Flags::empty(), seen, limit.as_ref()) {
                 Err(Errno::TIMEDOUT) => Wake::Timeout,
                 Err(Errno::INTR) => Wake::Interrupted,
@@ -65,6 +68,52 @@ mod real {
             let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
         }
     }
+
+    /// A time for the system. The kernel refuses a time beyond its counter.
+    fn timespec(time: Duration) -> Timespec {
+        Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        }
+    }
+
+    /// Wakes a thread that sleeps at sockets: an event descriptor.
+    #[derive(Debug)]
+    pub struct WakeEvent(Descriptor);
+
+    impl WakeEvent {
+        pub(crate) fn new() -> io::Result<Self> {
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            Ok(WakeEvent(event.into()))
+        }
+
+        pub(crate) fn set(&self) {
+            // Writing can fail only for a full count, and then the event is set.
+            let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+        }
+
+        pub(crate) fn clear(&self) {
+            let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+        }
+
+        /// Sleeps until the event is set or one of `sockets` is ready, and then returns `None`.
+        pub(crate) fn sleep(
+            &self,
+            sockets: &[BorrowedFd<'_>],
+            limit: Option<Duration>,
+        ) -> Option<Wake> {
+            let limit = limit.map(timespec);
+            let awaited = sockets.iter().copied().chain([self.0.as_fd()]);
+            let mut awaited: Vec<_> = awaited
+                .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+                .collect();
+            match poll(&mut awaited, limit.as_ref()) {
+                Ok(0) => Some(Wake::Timeout),
+                Err(Errno::INTR) => Some(Wake::Interrupted),
+                _ => None,
+            }
+        }
+    }
 }
 
 #[cfg(loom)]
@@ -72,6 +121,8 @@ mod checked {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
+    use std::io;
+    use std::os::fd::BorrowedFd;
     use std::time::Duration;
 
     use loom::sync::atomic::fence;
@@ -115,6 +166,41 @@ mod checked {
             self.woken.notify_all();
         }
     }
+
+    /// Wakes a thread that sleeps at sockets.
+    #[derive(Debug, Default)]
+    pub struct WakeEvent {
+        is_set: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl WakeEvent {
+        pub(crate) fn new() -> io::Result<Self> {
+            Ok(WakeEvent::default())
+        }
+
+        pub(crate) fn set(&self) {
+            *self.is_set.lock().unwrap() = true;
+            self.changed.notify_all();
+        }
+
+        pub(crate) fn clear(&self) {
+            *self.is_set.lock().unwrap() = false;
+        }
+
+        pub(crate) fn sleep(&self, _: &[BorrowedFd<'_>], _: Option<Duration>) -> Option<Wake> {
+            let mut is_set = self.is_set.lock().unwrap();
+            while !*is_set {
+                is_set = self.changed.wait(is_set).unwrap();
+            }
+            None
+        }
+
+        #[cfg(test)]
+        pub(crate) fn is_set(&self) -> bool {
+            *self.is_set.lock().unwrap()
+        }
+    }
 }
 
 /// Runs a scene in every order with at most four switches away from a thread that could go on.
@@ -126,6 +212,10 @@ pub(crate) fn check(scene: impl Fn() + Send + Sync + 'static) {
 }
 
 #[cfg(loom)]
+pub use checked::WakeEvent;
+#[cfg(loom)]
 pub(crate) use checked::*;
+#[cfg(not(loom))]
+pub use real::WakeEvent;
 #[cfg(not(loom))]
 pub(crate) use real::*;

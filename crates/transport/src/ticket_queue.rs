@@ -43,9 +43,24 @@ impl<W, T> TicketQueue<W, T> {
         first: impl FnOnce(&mut W, Vec<T>) -> R,
         after: impl FnMut(&mut W, Vec<T>),
     ) -> R {
+        self.work_in_turn_after(|| (), first, after)
+    }
+
+    /// As [`TicketQueue::work_in_turn`]. Calls `before_wait` first if the thread has to wait.
+    pub(crate) fn work_in_turn_after<R>(
+        &self,
+        before_wait: impl FnOnce(),
+        first: impl FnOnce(&mut W, Vec<T>) -> R,
+        after: impl FnMut(&mut W, Vec<T>),
+    ) -> R {
         let mut queue = self.queue();
         let mine = queue.next;
         queue.next += 1;
+        if queue.serving != mine {
+            drop(queue);
+            before_wait();
+            queue = self.queue();
+        }
         while queue.serving != mine {
             queue = self.freed.wait(queue).expect(HELD);
         }

@@ -2,8 +2,10 @@
 //!
 //! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
 //! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
-//! offers the core between two looks.
+//! offers the core between two looks. A waiter with one carrier, by sockets, then sleeps at the
+//! sockets, and goes on to take in messages. Any other waiter sleeps at the words of the doorbell.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use crate::carrier::Carrier;
 use crate::doorbell::Doorbell;
 use crate::inbox::{Inbox, IncomingMessage};
 use crate::spin::{SpinPolicy, spin_until};
-use crate::sync::Wake;
+use crate::sync::{Wake, WakeEvent};
 
 /// How long a waiter spins before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
@@ -35,17 +37,20 @@ struct DoorbellSpin<'a> {
     bell: &'a Doorbell,
     /// The rings before the wait.
     seen: u32,
-    longest: Duration,
+    /// How long the wait lasts at most.
+    limit: Option<Duration>,
     /// When the spin began, and when a message came in last. `None` before the first look has
     /// failed: a wait may be shorter than a look at the clock.
     times: Option<(Instant, Instant)>,
     /// When the waiter last offered the core to other threads.
     offered: Option<Instant>,
+    /// How a sleep at sockets has ended the wait.
+    wake: Option<Wake>,
 }
 
 impl SpinPolicy for DoorbellSpin<'_> {
     fn is_over(&mut self, taken_in: usize) -> bool {
-        if self.bell.rings() != self.seen {
+        if self.wake.is_some() || self.bell.rings() != self.seen {
             return true;
         }
         // One look at the clock for each call: where cores are short, all waiters come by here in
@@ -54,6 +59,7 @@ impl SpinPolicy for DoorbellSpin<'_> {
         if let Some(offered) = self.offered.take() {
             self.bell.set_crowded(now - offered > TAKEN_OFFER);
         }
+        let longest = self.limit.map_or(LONGEST, |limit| limit.min(LONGEST));
         let (begun, busy) = self.times.get_or_insert((now, now));
         if taken_in > 0 {
             *busy = now;
@@ -61,12 +67,29 @@ impl SpinPolicy for DoorbellSpin<'_> {
             std::thread::yield_now();
             self.offered = Some(now);
         }
-        now - *busy > SPIN_TIME || now - *begun > self.longest
+        now - *busy > SPIN_TIME || now - *begun > longest
     }
 
     fn looks(&self) -> u32 {
         // Where cores are short, messages come while another thread has the core.
         if self.bell.is_crowded() { 1 } else { LOOKS }
+    }
+
+    fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
+        if self.wake.is_none() {
+            let left = self.limit.map(|limit| limit.saturating_sub(self.elapsed()));
+            self.wake = self.bell.sleep_at(self.seen, left, sockets, event);
+        }
+        self.wake.is_none()
+    }
+}
+
+impl DoorbellSpin<'_> {
+    /// How long the wait has lasted.
+    fn elapsed(&mut self) -> Duration {
+        let now = Instant::now();
+        let (begun, _) = *self.times.get_or_insert((now, now));
+        now - begun
     }
 }
 
@@ -80,11 +103,8 @@ impl Doorbell {
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
     /// [`Wake::Rung`] without a ring. Takes in messages from `carriers` before the thread sleeps.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
-        if self.spin(seen, limit, carriers) {
-            Wake::Rung
-        } else {
-            self.sleep(seen, limit, carriers)
-        }
+        self.spin(seen, limit, carriers)
+            .unwrap_or_else(|| self.sleep(seen, limit, carriers))
     }
 
     /// As [`Doorbell::wait`], for the next message of an empty inbox, which comes by `carrier`. May
@@ -96,20 +116,16 @@ impl Doorbell {
         carrier: &dyn Carrier,
         inbox: &Inbox,
     ) -> Result<IncomingMessage, Wake> {
-        let mut rung = self.rings() != seen;
+        let mut wake = (self.rings() != seen).then_some(Wake::Rung);
         if limit.is_none_or(|limit| limit >= SPIN_TIME) {
             let mut policy = self.spin_policy(seen, limit);
             if let Some(message) = carrier.attend_one(inbox, &mut policy) {
                 return Ok(message);
             }
             carrier.attend(&mut policy);
-            rung = self.finish_spin(policy, &[carrier]);
+            wake = self.finish_spin(policy, &[carrier]);
         }
-        Err(if rung {
-            Wake::Rung
-        } else {
-            self.sleep(seen, limit, &[carrier])
-        })
+        Err(wake.unwrap_or_else(|| self.sleep(seen, limit, &[carrier])))
     }
 
     /// Looks for the next message of an empty inbox, which comes by `carrier`, for about as long as
@@ -121,10 +137,10 @@ impl Doorbell {
         carrier.attend_one(inbox, &mut |_| std::mem::replace(&mut looked, true))
     }
 
-    fn spin(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> bool {
+    fn spin(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Option<Wake> {
         if limit.is_some_and(|limit| limit < SPIN_TIME) {
             carriers.iter().for_each(|carrier| carrier.look());
-            return self.rings() != seen;
+            return (self.rings() != seen).then_some(Wake::Rung);
         }
         let mut policy = self.spin_policy(seen, limit);
         if let [carrier] = carriers {
@@ -133,25 +149,28 @@ impl Doorbell {
         self.finish_spin(policy, carriers)
     }
 
-    /// Looks for rings until the spin is over; whether there was a ring.
-    fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> bool {
+    /// Looks for rings until the spin is over. Returns how the wait has ended, if so.
+    fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
         let seen = policy.seen;
         while !policy.is_over(0) {
             carriers.iter().for_each(|carrier| carrier.look());
             if spin_until(&policy, || self.rings() != seen) {
-                return true;
+                return Some(Wake::Rung);
             }
         }
-        self.rings() != seen
+        policy
+            .wake
+            .or_else(|| (self.rings() != seen).then_some(Wake::Rung))
     }
 
     fn spin_policy(&self, seen: u32, limit: Option<Duration>) -> DoorbellSpin<'_> {
         DoorbellSpin {
             bell: self,
             seen,
-            longest: limit.map_or(LONGEST, |limit| limit.min(LONGEST)),
+            limit,
             times: None,
             offered: None,
+            wake: None,
         }
     }
 

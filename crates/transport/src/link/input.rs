@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ use super::streams::FurtherStreams;
 use super::{Handler, Link, LinkId};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
+use crate::spin::SpinPolicy;
+use crate::sync::WakeEvent;
 
 /// The most bytes read from one link in a turn.
 const TURN: usize = 4 << 20;
@@ -53,6 +55,8 @@ pub(crate) struct LinkInput {
     /// Whether further streams have been read.
     begun: bool,
     ended: Option<EndedStreams>,
+    /// Wakes a caller that sleeps at the sockets; made at the first sleep.
+    event: Option<Arc<WakeEvent>>,
     /// Why nothing more can be read. The reactor learns of the error at its next read.
     lost: Option<LinkError>,
 }
@@ -83,16 +87,21 @@ impl LinkInput {
             receivers: Arc::downgrade(receivers),
             begun: false,
             ended: None,
+            event: None,
             lost: None,
         }
     }
 
-    /// Reads available bytes, up to the length of a turn, and hands on complete frames. Returns
-    /// the number of bytes.
+    /// Reads available bytes, up to the length of a turn or until `is_wanted` by another thread, and
+    /// hands on complete frames. Returns the number of bytes.
     ///
     /// # Errors
     /// [`LinkError`] if nothing more can be read, now and ever after.
-    pub(super) fn read(&mut self, link: &Arc<Link>) -> Result<usize, LinkError> {
+    pub(super) fn read(
+        &mut self,
+        link: &Arc<Link>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<usize, LinkError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
@@ -100,8 +109,33 @@ impl LinkInput {
         let Some(receivers) = self.receivers.upgrade() else {
             return Err(LinkError::Closed);
         };
-        let outcome = self.read_all_streams(link, &receivers);
+        let outcome = self.read_all_streams(link, &receivers, is_wanted);
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
+    }
+
+    /// Whether the sockets are ready only for bytes. The bundle is ready as long as it watches an
+    /// ended stream.
+    pub(super) fn may_sleep(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Sleeps until the link brings bytes, for a caller that reads. False if the wait is over, or if
+    /// the caller is to sleep elsewhere.
+    pub(super) fn sleep(&mut self, link: &Link, policy: &mut dyn SpinPolicy) -> bool {
+        if !self.may_sleep() {
+            return false;
+        }
+        if self.event.is_none() {
+            self.event = WakeEvent::new().ok().map(Arc::new);
+        }
+        let Some(event) = &self.event else {
+            return false;
+        };
+        let socket = link.socket().as_fd();
+        match link.bundle() {
+            Some(bundle) => policy.sleep_at(&[socket, bundle.as_fd()], event),
+            None => policy.sleep_at(&[socket], event),
+        }
     }
 
     /// Has the bundle no longer watch ended streams, for the reactor. Returns when the reactor is
@@ -119,14 +153,15 @@ impl LinkInput {
         &mut self,
         link: &Arc<Link>,
         receivers: &Receivers,
+        is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
-        let count = self.read_first_stream(link, receivers)?;
+        let count = self.read_first_stream(link, receivers, is_wanted)?;
         let Some(streams) = &link.streams else {
             return Ok(count);
         };
         match &self.ended {
             Some(ended) if ended.until <= Instant::now() => Err(ended.why.clone()),
-            _ => Ok(count + self.read_further_streams(link, streams, receivers)?),
+            _ => Ok(count + self.read_further_streams(link, streams, receivers, is_wanted)?),
         }
     }
 
@@ -134,6 +169,7 @@ impl LinkInput {
         &mut self,
         link: &Arc<Link>,
         receivers: &Receivers,
+        is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
         let mut turn = 0;
         loop {
@@ -147,7 +183,7 @@ impl LinkInput {
             self.hand_on(link, receivers)?;
             let (count, more) = outcome?;
             turn += count;
-            if !more || turn > TURN {
+            if !more || turn > TURN || is_wanted() {
                 return Ok(turn);
             }
         }
@@ -159,6 +195,7 @@ impl LinkInput {
         link: &Arc<Link>,
         streams: &FurtherStreams,
         receivers: &Receivers,
+        is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
         // Bytes that came behind the handshake were never parsed, and no event announces them.
         if !std::mem::replace(&mut self.begun, true) {
@@ -180,7 +217,8 @@ impl LinkInput {
         let mut turn = 0;
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         for (number, flags) in events {
-            if flags.intersects(readable) {
+            // The bundle shows the other streams again.
+            if flags.intersects(readable) && (turn == 0 || !is_wanted()) {
                 turn += self.read_further_stream(number, link, streams, receivers)?;
             }
         }

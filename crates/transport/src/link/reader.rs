@@ -18,6 +18,14 @@ use crate::inbox::IncomingMessage;
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
 
+/// How far the first stream is read ahead behind a large frame. Bytes of a payload that are read
+/// ahead are copied once more. In a run of small messages, which fill what is read ahead, the length
+/// grows to the whole buffer.
+const SHORT_AHEAD: usize = 4 << 10;
+
+/// A frame of so many bytes of payload is large.
+const LARGE: u64 = 64 << 10;
+
 /// Bytes of a further stream's buffer. There is little but headers in it.
 const FURTHER_SCRATCH: usize = 4 << 10;
 
@@ -38,6 +46,8 @@ struct StreamParser {
     scratch: Vec<u8>,
     start: usize,
     end: usize,
+    /// The most bytes to read into `scratch` at a time.
+    ahead: usize,
     state: ParserState,
 }
 
@@ -124,6 +134,7 @@ impl FrameReader {
             scratch,
             start,
             end,
+            ahead,
             state,
         } = &mut self.streams[number];
         // The parser leaves an incomplete header, or incomplete metadata; move the rest to the
@@ -134,16 +145,17 @@ impl FrameReader {
         if *end == scratch.len() {
             scratch.resize(2 * *end, 0);
         }
-        let spare = &mut scratch[*end..];
+        let most = scratch.len().min(*end + *ahead);
+        let spare = &mut scratch[*end..most];
         let header = HEADER.min(spare.len());
-        let (direct, ahead) = match state {
+        let (direct, behind) = match state {
             ParserState::Body { message, missing } => {
                 // Behind any frame but the message's last, most likely the next header comes. Read
                 // no further: then the payload behind the next header goes straight into the
                 // buffer, too.
                 let last = message.body.filled() as u64 + *missing as u64 == message.total;
-                let ahead = if last { spare.len() } else { header };
-                (&mut message.body.rest()[..*missing], &mut spare[..ahead])
+                let behind = if last { spare.len() } else { header };
+                (&mut message.body.rest()[..*missing], &mut spare[..behind])
             }
             ParserState::Piece {
                 message,
@@ -159,8 +171,11 @@ impl FrameReader {
             _ if number > 0 => (&mut [][..], &mut spare[..header]),
             _ => (&mut [][..], spare),
         };
-        let (wanted, room) = (direct.len(), direct.len() + ahead.len());
-        let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(ahead)])?;
+        let (wanted, room) = (direct.len(), direct.len() + behind.len());
+        let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(behind)])?;
+        if wanted == 0 && count == room {
+            *ahead = (2 * *ahead).min(SCRATCH);
+        }
         *end += count.saturating_sub(wanted);
         if wanted > 0 {
             self.advance(number, count.min(wanted), out);
@@ -176,6 +191,7 @@ impl FrameReader {
                 start,
                 end,
                 state,
+                ..
             } = &mut self.streams[number];
             let bytes = &scratch[*start..*end];
             match state {
@@ -210,6 +226,9 @@ impl FrameReader {
                         body: Filling::new(total)?,
                         total,
                     };
+                    if body >= LARGE {
+                        self.streams[number].ahead = SHORT_AHEAD;
+                    }
                     self.streams[number].state = ParserState::Body {
                         message,
                         missing: body as usize,
@@ -467,6 +486,7 @@ impl StreamParser {
             scratch,
             start: 0,
             end: ahead.len(),
+            ahead: SCRATCH,
             state: ParserState::Header,
         }
     }

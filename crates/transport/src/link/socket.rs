@@ -1,4 +1,4 @@
-//! System calls on sockets, and the meaning of the errors. Only [`writable`] waits.
+//! System calls on sockets, and the meaning of the errors. No call waits.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -75,23 +75,11 @@ fn is_of_link(error: Errno) -> bool {
     )
 }
 
-/// Waits until one of `sockets` takes bytes; false if none does within `stall`.
-pub(super) fn writable<'a>(
-    sockets: impl IntoIterator<Item = &'a OwnedFd>,
-    stall: Duration,
-) -> Result<bool, LinkError> {
-    let limit = Timespec {
-        tv_sec: stall.as_secs() as i64,
-        tv_nsec: stall.subsec_nanos().into(),
-    };
-    let mut sockets: Vec<_> = sockets
-        .into_iter()
-        .map(|socket| PollFd::new(socket, PollFlags::OUT))
-        .collect();
-    match poll(&mut sockets, Some(&limit)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(true),
-        Err(error) => Err(error.into()),
+/// A time for the system.
+pub(super) fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }
 

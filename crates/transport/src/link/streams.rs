@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -19,7 +18,8 @@ use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Header, PIECE};
 
 use super::payload::{PayloadRest, slice_parts};
-use super::socket::{writable, write};
+use super::room::RoomWait;
+use super::socket::write;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
 use crate::ticket_queue::TicketQueue;
@@ -183,8 +183,8 @@ impl FurtherStreams {
         message.length() > SMALL && message.meta.supersedes.is_none()
     }
 
-    /// Writes the payload of a message; waits up to `stall` at a time while no stream takes
-    /// anything. Returns the number of copied bytes.
+    /// Writes the payload of a message; waits while no stream takes anything. Returns the number of
+    /// copied bytes.
     ///
     /// # Errors
     /// [`StreamFailure`]. The link is of no use any more, unless the error is about the message and
@@ -192,11 +192,11 @@ impl FurtherStreams {
     pub(super) fn send(
         &self,
         message: &Outgoing<'_>,
-        stall: Duration,
+        room: &mut RoomWait<'_>,
     ) -> Result<u64, StreamFailure> {
         self.output.work_in_turn(
             |outputs, _| {
-                let outcome = self.write_message(outputs, message, stall);
+                let outcome = self.write_message(outputs, message, room);
                 self.watch(outputs);
                 outcome
             },
@@ -253,7 +253,7 @@ impl FurtherStreams {
         &self,
         outputs: &mut StreamOutputs,
         message: &Outgoing<'_>,
-        stall: Duration,
+        room: &mut RoomWait<'_>,
     ) -> Result<u64, StreamFailure> {
         // The caller writes now; the reactor need not wake for room.
         outputs
@@ -291,9 +291,10 @@ impl FurtherStreams {
             }
             if written > 0 {
                 outputs.stalled = false;
+                room.go_on();
                 continue;
             }
-            if outputs.stalled || !self.writable(outputs, &under_way, stall)? {
+            if outputs.stalled || !self.writable(outputs, &under_way, room)? {
                 outputs.stalled = true;
                 return outputs
                     .copy_rest(message, pieces, under_way)
@@ -363,18 +364,18 @@ impl FurtherStreams {
         Ok(())
     }
 
-    /// Waits until a stream with a frame under way takes bytes; false if none does within `stall`.
+    /// Waits until a stream with a frame under way takes bytes; false if none does for a while.
     fn writable(
         &self,
         outputs: &StreamOutputs,
         under_way: &[Option<PieceInProgress>],
-        stall: Duration,
+        room: &mut RoomWait<'_>,
     ) -> Result<bool, LinkError> {
         let waits = |number: &usize| under_way[*number].is_some() || !outputs.is_free(*number);
         let sockets = (0..self.sockets.len())
             .filter(waits)
             .map(|number| &*self.sockets[number]);
-        writable(sockets, stall)
+        room.wait(sockets)
     }
 
     /// Has the bundle watch for room in each socket with waiting bytes.

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Head, Header, PIECE};
 
 use super::payload::{PayloadRest, slice_parts};
-use super::socket::{writable, write};
+use super::room::RoomWait;
+use super::socket::write;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
 
@@ -169,7 +169,7 @@ impl FrameWriter {
         let mut turn = 0;
         while turn < TURN && self.fill() {
             turn += self.partial.len() - self.written;
-            if !self.write_partial(socket, Duration::ZERO)? {
+            if !self.write_partial(socket, None)? {
                 break;
             }
         }
@@ -177,29 +177,37 @@ impl FrameWriter {
     }
 
     /// Makes way for a message: writes the frames under way, urgent frames, and a frame of the
-    /// backlog, which goes first. Waits up to `stall` at a time for room in the socket; false if
-    /// there is none.
+    /// backlog, which goes first. Waits for room in the socket; false if there is none for a
+    /// while.
     pub(super) fn make_way(
         &mut self,
         socket: &OwnedFd,
-        stall: Duration,
+        room: &mut RoomWait<'_>,
     ) -> Result<bool, LinkError> {
-        Ok(self.write_partial(socket, stall)?
-            && (!self.fill() || self.write_partial(socket, stall)?))
+        Ok(self.write_partial(socket, Some(room))?
+            && (!self.fill() || self.write_partial(socket, Some(room))?))
     }
 
-    /// Writes the frames under way; true if none is under way any more.
-    fn write_partial(&mut self, socket: &OwnedFd, stall: Duration) -> Result<bool, LinkError> {
+    /// Writes the frames under way, and waits for room in the socket if `room` is given; true if no
+    /// frame is under way any more.
+    fn write_partial(
+        &mut self,
+        socket: &OwnedFd,
+        mut room: Option<&mut RoomWait<'_>>,
+    ) -> Result<bool, LinkError> {
         while self.written < self.partial.len() {
             let rest = [IoSlice::new(&self.partial[self.written..])];
             let file = self.file.as_ref().map(|file| file.as_fd());
             match write(socket, &rest, file)? {
-                0 if self.stalled || stall.is_zero() => return Ok(false),
-                0 if !writable([socket], stall)? => {
-                    self.stalled = true;
-                    return Ok(false);
-                }
-                0 => {}
+                0 => match &mut room {
+                    Some(room) if !self.stalled => {
+                        self.stalled = !room.wait([socket])?;
+                        if self.stalled {
+                            return Ok(false);
+                        }
+                    }
+                    _ => return Ok(false),
+                },
                 count => {
                     self.stalled = false;
                     self.file = None;
@@ -331,23 +339,18 @@ impl<'a> MessageInProgress<'a> {
         self.message.head.conduit
     }
 
-    pub(super) fn length(&self) -> u64 {
-        self.message.length()
-    }
-
     /// Whether the other end has seen a part of the message; if so, only the rest may follow.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Writes the next frame, waiting up to `stall` at a time for room in the socket. If the frame
-    /// stalls, the rest of the frame is copied to the writer, and the copied bytes of payload are
-    /// added to `copied`.
+    /// Writes the next frame, waiting for room in the socket. If the frame stalls, the rest of the
+    /// frame is copied to the writer, and the copied bytes of payload are added to `copied`.
     pub(super) fn write_next(
         &mut self,
         writer: &mut FrameWriter,
         socket: &OwnedFd,
-        stall: Duration,
+        room: &mut RoomWait<'_>,
         copied: &mut u64,
     ) -> Result<WriteProgress, LinkError> {
         let offset = self.frames.offset;
@@ -362,7 +365,7 @@ impl<'a> MessageInProgress<'a> {
             let written = write(socket, rest, None)?;
             self.begun |= written > 0;
             match written {
-                0 if !writable([socket], stall)? => {
+                0 if !room.wait([socket])? => {
                     rest.iter()
                         .for_each(|slice| writer.partial.extend_from_slice(slice));
                     writer.stalled = true;
