@@ -4,7 +4,8 @@
 //! process). Incoming messages land in the **inbox** of their conduit. The conduit's **window**
 //! says how far a sender may run ahead. Inboxes and windows live in the process's [`ConduitTable`].
 //! A thread waits at the [`Doorbell`] of its instance; every medium and the control plane ring the
-//! doorbell. All sockets of a process belong to the [`Reactor`], one background thread.
+//! doorbell. All sockets of a process belong to the [`Reactor`], one background thread. A caller
+//! that waits for a message or for room may read a link in the reactor's place.
 //!
 //! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above the lower
 //! modules a [`Link`] of sockets carries frames between two processes, and the reactor dials,

@@ -1,11 +1,11 @@
-//! Waiting without sleep.
+//! Waiting by looking, and the sleep at sockets that may follow.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use crate::sync::WakeEvent;
 
-/// How long a caller looks for messages before sleep.
+/// How long a caller looks for messages before sleep, and how the caller sleeps at sockets.
 pub trait SpinPolicy {
     /// Whether the caller has looked long enough; `taken_in` entries have come in since the last
     /// call. May offer the core to other threads.

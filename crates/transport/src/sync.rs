@@ -2,12 +2,12 @@
 //! model checker.
 //!
 //! Under `--cfg loom` atomics and locks are loom's. The futex is a stand-in with the kernel's
-//! contract: every wake sees a wait compare and go to sleep in one step. The wake event is a flag
-//! under a lock, and no socket is ever ready. Loom treats `SeqCst` as `AcqRel`; the fences here
-//! stand for the single order of sequentially consistent operations, and for the kernel's barrier
-//! before the comparison.
+//! contract: a wait compares and goes to sleep in one step, and no wake comes in between. The wake
+//! event is a flag under a lock, and no socket is ever ready. Loom treats `SeqCst` as `AcqRel`; the
+//! fences here stand for the single order of sequentially consistent operations, and for the
+//! kernel's barrier before the comparison.
 
-/// Why a wait came back.
+/// Why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// The bell rang since the count was taken.

@@ -113,8 +113,8 @@ impl LinkInput {
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
     }
 
-    /// Whether the sockets are ready only for bytes. The bundle is ready as long as it watches an
-    /// ended stream.
+    /// Whether a caller may sleep at the sockets: as long as no further stream has ended. The bundle
+    /// is ready as long as it watches an ended stream, so the sleep would end at once.
     pub(super) fn may_sleep(&self) -> bool {
         self.ended.is_none()
     }

@@ -67,7 +67,8 @@ impl<'a> RoomWait<'a> {
         }
     }
 
-    /// Waits until one of `sockets` takes bytes; false if none does for a while.
+    /// Waits until one of `sockets` takes bytes; false if none does for a while. Also true after a
+    /// signal: the caller tries to write, and waits again.
     pub(super) fn wait<'s>(
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
@@ -128,14 +129,15 @@ impl<'a> ReadingSide<'a> {
     }
 }
 
-/// What a sender has found.
+/// The result of a poll.
 enum Ready {
     Nothing,
     Room,
     Bytes,
 }
 
-/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`.
+/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`. A
+/// signal counts as room.
 fn poll_both<'s>(
     write: &[&OwnedFd],
     read: impl Iterator<Item = &'s OwnedFd>,
