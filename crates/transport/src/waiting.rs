@@ -2,9 +2,9 @@
 //!
 //! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
 //! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
-//! offers the core between two looks. A waiter whose one carrier has
-//! sockets then sleeps at the sockets, and takes in messages after each sleep. Any other waiter
-//! sleeps at the words of the doorbell.
+//! offers the core between two looks. A waiter whose one carrier has sockets then sleeps at the
+//! sockets, and takes in messages after each sleep. Any other waiter sleeps at the words of the
+//! doorbell.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
