@@ -284,7 +284,7 @@ impl InstanceFields {
             let outlet = self.serial.outlet_of(conduit.conduit);
             let on = outlet
                 .and_then(|outlet| self.serial.wait_on(&outlet.end, Some(&outlet.window), None));
-            // Other ranks have about as many bytes.
+            // The versions of each other rank have about the same number of bytes.
             let ahead_bytes = ahead_bytes.saturating_mul(u64::from(self.place().count));
             on.map(|on| WaitOn {
                 ahead,
