@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
 
-use titin_runtime::{Dtype, Operator, Patience, Result, StorageOrder};
+use titin_runtime::{Dtype, Error, Operator, Patience, Result, StorageOrder};
 
 use crate::error::usage;
 use crate::text::Text;
@@ -51,6 +51,7 @@ pub(crate) unsafe fn reason<'a>(reason: *const c_char) -> Result<&'a str> {
 ///
 /// # Safety
 /// `items` is NULL or points to `count` items that do not change while the result lives.
+#[inline(always)]
 pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> Result<&'a [T]> {
     // SAFETY: as the caller promises.
     unsafe { slice(items, count.into(), what) }
@@ -60,6 +61,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: c_int, what: &str) -> R
 ///
 /// # Safety
 /// As of [`list`].
+#[inline(always)]
 pub(crate) unsafe fn slice<'a, T>(items: *const T, count: i64, what: &str) -> Result<&'a [T]> {
     let count = checked_count(items.is_null(), count, what)?;
     Ok(match count {
@@ -70,12 +72,20 @@ pub(crate) unsafe fn slice<'a, T>(items: *const T, count: i64, what: &str) -> Re
 }
 
 /// The length of a list of the program. NULL is a list without items.
+#[inline(always)]
 fn checked_count(is_null: bool, count: i64, what: &str) -> Result<usize> {
-    match usize::try_from(count) {
-        Err(_) => Err(usage(format!("{count} {what}"))),
-        Ok(1..) if is_null => Err(usage(format!("NULL was given for {count} {what}"))),
-        Ok(count) => Ok(count),
+    if count < 0 || (is_null && count > 0) {
+        return Err(wrong_list(is_null, count, what));
     }
+    Ok(count as usize)
+}
+
+#[cold]
+fn wrong_list(is_null: bool, count: i64, what: &str) -> Error {
+    usage(match is_null && count > 0 {
+        true => format!("NULL was given for {count} {what}"),
+        false => format!("{count} {what}"),
+    })
 }
 
 /// A list of `count` writable items.
