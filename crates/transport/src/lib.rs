@@ -70,7 +70,7 @@ pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
 pub use link::{FrameReader, Handler, Link, LinkId, Received};
 pub use reactor::Reactor;
-pub use spin::SpinPolicy;
+pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};
 pub use sync::{Wake, WakeEvent};
 pub use window::{Room, Window};

@@ -43,7 +43,7 @@ use titin_wire::handshake::Agreement;
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
-use crate::spin::SpinPolicy;
+use crate::spin::WaitPolicy;
 use crate::ticket_queue::TicketQueue;
 use room::RoomWait;
 use streams::{FurtherStreams, StreamFailure};
@@ -269,7 +269,7 @@ impl Link {
     }
 
     /// Reads in the reactor's place until the policy ends the wait: [`Carrier::attend`].
-    pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn SpinPolicy) {
+    pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn WaitPolicy) {
         // Dropped after the input: the reactor then wakes for bytes that have come in meanwhile,
         // and finds the input free.
         let _attended = AttendedLink::new(self);

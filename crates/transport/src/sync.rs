@@ -27,10 +27,11 @@ mod real {
     use std::os::fd::{AsFd as _, BorrowedFd};
     use std::time::Duration;
 
-    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
     use rustix::io::Errno;
     use rustix::thread::futex;
     use titin_os::Descriptor;
+    use titin_os::time::timespec;
 
     use super::Wake;
 
@@ -69,14 +70,6 @@ mod real {
         }
     }
 
-    /// A time for the system. The kernel refuses a time beyond its counter.
-    fn timespec(time: Duration) -> Timespec {
-        Timespec {
-            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        }
-    }
-
     /// Wakes a thread that sleeps at sockets: an event descriptor.
     #[derive(Debug)]
     pub struct WakeEvent(Descriptor);
@@ -109,8 +102,10 @@ mod real {
                 .collect();
             match poll(&mut awaited, limit.as_ref()) {
                 Ok(0) => Some(Wake::Timeout),
+                Ok(_) => None,
                 Err(Errno::INTR) => Some(Wake::Interrupted),
-                _ => None,
+                // Without memory the system cannot poll. The waiter looks again by other ways.
+                Err(_) => Some(Wake::Rung),
             }
         }
     }

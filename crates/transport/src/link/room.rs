@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use titin_os::time::timespec;
 
 use super::input::LinkInput;
-use super::socket::timespec;
 use super::{AttendedLink, Link};
 use crate::error::LinkError;
 
@@ -90,7 +90,12 @@ impl<'a> RoomWait<'a> {
                     return Ok(false);
                 }
                 Ready::Room => return Ok(true),
+                Ready::Bytes if left.is_zero() => {
+                    self.release();
+                    return Ok(false);
+                }
                 Ready::Bytes => self.reading = self.reading.take().and_then(ReadingSide::read),
+                Ready::Interrupted => {}
             }
         }
     }
@@ -134,6 +139,8 @@ enum Ready {
     Nothing,
     Room,
     Bytes,
+    /// A signal has come.
+    Interrupted,
 }
 
 /// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`. A
@@ -151,7 +158,7 @@ fn poll_both<'s>(
     match poll(&mut awaited, Some(&timespec(limit))) {
         Ok(0) => return Ok(Ready::Nothing),
         Ok(_) => {}
-        Err(Errno::INTR) => return Ok(Ready::Room),
+        Err(Errno::INTR) => return Ok(Ready::Interrupted),
         Err(error) => return Err(error.into()),
     }
     let mut room = awaited[..write.len()].iter();
