@@ -148,14 +148,14 @@ def titin_run(model: str, folder: Path, *flags: str, cores: int | None = None) -
 
 
 def open_mpi(ranks: int) -> list[object]:
-    """The command that starts so many ranks of Open MPI, to be put before the program."""
+    """The command that starts `ranks` ranks of Open MPI, to be put before the program."""
     return [*(OPEN_MPI_YIELD if crowded(ranks) else OPEN_MPI), "-np", ranks]
 
 
 def parallel_pair(
     program: Path, words: Sequence[object], ranks: tuple[int, int], ports: tuple[str, str], conduits: Sequence[str]
 ) -> str:
-    """The model of two instances of one program with so many ranks. The program's arguments are the side, 0 or 1, and
+    """The model of two instances of one program with `ranks` ranks. The program's arguments are the side, 0 or 1, and
     ``words``."""
     arguments = [json.dumps([str(word) for word in (side, *words)]) for side in (0, 1)]
     env = "{OMPI_MCA_mpi_yield_when_idle: '1'}" if crowded(sum(ranks)) else "{}"

@@ -128,7 +128,7 @@ def columns(ranks: int, shape: tuple[int, ...], **more: Any) -> End:
 
 
 def pairs(senders: int, receivers: int) -> list[tuple[End, End, End]]:
-    """Sender, receiver, and a serial receiver of the same array, for so many ranks at each end."""
+    """Sender, receiver, and a serial receiver of the same array, for `senders` and `receivers` ranks at the ends."""
     known: list[tuple[End, End]] = []
 
     def add(sender: End, receiver: End) -> None:

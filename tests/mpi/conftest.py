@@ -84,7 +84,7 @@ def python() -> None:
 def pair(
     ports: tuple[str, str], conduits: str, programs: Sequence[Sequence[object]], ranks: tuple[int, int] = (1, 1)
 ) -> str:
-    """A model of two programs, `a` and `b`, with their arguments, on so many ranks. A program with one rank is
+    """A model of two programs, `a` and `b`, with their arguments, on `ranks` ranks each. A program with one rank is
     serial."""
     started, resources = [], []
     for name, (executable, *args), count in zip("ab", programs, ranks, strict=True):

@@ -37,7 +37,7 @@ def started_by(launcher: str, text: str, instead: str = "openmpi") -> str:
 
 
 def on(nodes: int, ranks: int, text: str) -> str:
-    """The same model, in which the first instance with so many ranks is on so many nodes."""
+    """The same model, in which the first instance with `ranks` ranks is on `nodes` nodes."""
     before = f"{{mpi_processes: {ranks}}}"
     assert before in text
     return text.replace(before, f"{{nodes: {nodes}, mpi_processes_per_node: {ranks // nodes}}}", 1)

@@ -37,7 +37,7 @@ pub struct Port {
 /// instance by a number: a share of the instance would cost two atomic operations for each message.
 #[derive(Clone, Copy)]
 pub(crate) struct Recipient {
-    /// The number of the instance in [`OPEN`].
+    /// The number of the instance in [`OPEN_INSTANCES`].
     instance: u64,
     /// The index of the port among the instance's ports.
     index: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Recipient {
 }
 
 /// The open instances, by numbers that are never used again.
-static OPEN: Mutex<BTreeMap<u64, Weak<StickyInstance>>> = Mutex::new(BTreeMap::new());
+static OPEN_INSTANCES: Mutex<BTreeMap<u64, Weak<StickyInstance>>> = Mutex::new(BTreeMap::new());
 
 /// An instance with the first error that the program may have ignored.
 pub(crate) struct StickyInstance {
@@ -53,9 +53,9 @@ pub(crate) struct StickyInstance {
     /// The entry of a light instance on the instance's ready list. Dropped after the instance,
     /// since the instance may use the entry while closing.
     pub(crate) enlisted: Option<ReadyEntry>,
-    /// The number in [`OPEN`], by which received messages know this instance.
+    /// The number in [`OPEN_INSTANCES`], by which received messages know this instance.
     number: u64,
-    /// The ports of the last call on several.
+    /// The ports of the last call on several ports.
     last_ports: Mutex<Option<Arc<PortSet>>>,
     sticky: bool,
     stuck: Mutex<Option<Error>>,
@@ -76,7 +76,9 @@ impl StickyInstance {
             stuck: Mutex::default(),
             is_stuck: AtomicBool::new(false),
         });
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN_INSTANCES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         open.insert(number, Arc::downgrade(&shared));
         drop(open);
         shared
@@ -134,7 +136,9 @@ impl Drop for StickyInstance {
     fn drop(&mut self) {
         // In a forked child, a thread of the parent may hold the lock for ever.
         if titin_runtime::not_forked().is_ok() {
-            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = OPEN_INSTANCES
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             open.remove(&self.number);
         }
     }
@@ -156,7 +160,9 @@ impl Recipient {
     /// parent may hold the lock for ever.
     fn instance(&self) -> Option<Arc<StickyInstance>> {
         titin_runtime::not_forked().ok()?;
-        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = OPEN_INSTANCES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         open.get(&self.instance)?.upgrade()
     }
 

@@ -38,7 +38,7 @@ thread_local! {
 pub struct ForkTime(u64);
 
 impl ForkTime {
-    /// The time of memory that no child may see.
+    /// The time of memory that is not shared with a peer: forks do not matter there.
     pub const NONE: Self = ForkTime(0);
 
     /// The present.

@@ -1,6 +1,6 @@
 //! The services of the operating system for titin: locks of folders, the resources of this host,
-//! descriptors for a forked child to close, memory still in sight of forked children, and options
-//! of sockets.
+//! descriptors for a forked child to close, memory still in sight of forked children, options of
+//! sockets, and times for system calls.
 //!
 //! This crate knows Linux and nothing of titin: no frames, no conduits, no instances.
 //!
@@ -20,5 +20,6 @@ pub mod forks;
 pub mod host;
 pub mod sockets;
 pub mod threads;
+pub mod time;
 
 pub use descriptors::Descriptor;

@@ -520,10 +520,7 @@ mod tests {
         ] {
             let call = call(Operator::OI, time);
             let why = execution.call(&call).unwrap_err().to_string();
-            assert_eq!(
-                why.to_string(),
-                format!("the timestamp on O_I port 'out' is {what}")
-            );
+            assert_eq!(why, format!("the timestamp on O_I port 'out' is {what}"));
             assert_eq!(execution.check(&call).unwrap_err().to_string(), why);
         }
     }

@@ -365,8 +365,12 @@ impl InstanceFields {
     }
 
     /// Has `look` read the versions for a conduit, if the field is pulled.
-    fn pull_of<T>(&self, conduit: ConduitId, look: impl FnOnce(&KeptVersions) -> T) -> Option<T> {
-        self.rendezvous.pull(conduit, look)
+    fn kept_versions_of<T>(
+        &self,
+        conduit: ConduitId,
+        look: impl FnOnce(&KeptVersions) -> T,
+    ) -> Option<T> {
+        self.rendezvous.kept_versions(conduit, look)
     }
 
     /// The number of questions for versions of a field that the instance has sent or received.

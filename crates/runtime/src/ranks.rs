@@ -81,7 +81,7 @@ pub(crate) struct RankGroup {
     counts_below: Mutex<Vec<(u32, FieldSteps)>>,
     /// The call that rank 0 makes now for all ranks; empty if there is none.
     leading: Mutex<String>,
-    /// Memory for the encoded verdict of rank 0.
+    /// Memory for the encoded report of rank 0.
     encoded: Mutex<Vec<u8>>,
     /// The data of the last announcement of a field that this rank has heard from rank 0.
     announced: Mutex<SharedBuffer>,

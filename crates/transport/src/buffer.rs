@@ -14,7 +14,8 @@ use crate::shared_memory::SharedBytes;
 use titin_os::forks::{self, ForkTime};
 use titin_os::host;
 
-/// The allocator recycles smaller buffers.
+/// The pool keeps buffers of at least `POOLED` bytes. The allocator recycles smaller buffers, except
+/// for those of [`SMALL`] bytes.
 const POOLED: usize = 64 << 10;
 
 /// The allocator keeps freed memory of at most 1 KiB at hand for each thread. Larger memory costs

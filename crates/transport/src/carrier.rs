@@ -12,7 +12,7 @@ use crate::buffer::{Buffer, SharedBuffer};
 use crate::doorbell::Doorbell;
 use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
-use crate::spin::SpinPolicy;
+use crate::spin::WaitPolicy;
 
 pub use titin_wire::Medium;
 
@@ -144,14 +144,14 @@ pub trait Carrier: Acknowledge {
     /// faster than waking the caller. Where messages come by sockets, the caller then sleeps at the
     /// sockets until the policy ends the wait. Returns at once if the caller cannot take messages in
     /// from the medium, or another thread takes them in.
-    fn attend(&self, policy: &mut dyn SpinPolicy) {
+    fn attend(&self, policy: &mut dyn WaitPolicy) {
         let _ = policy;
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May
     /// return the message directly; the inbox has then counted the message as taken. Does nothing
     /// if a look takes a system call.
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
         let _ = (inbox, policy);
         None
     }

@@ -159,7 +159,7 @@ impl Doorbell {
     ) -> Option<Wake> {
         let has_rung = || !self.words().rings.is_still(seen);
         self.socket_sleepers
-            .sleep_if(has_rung, limit, sockets, event)
+            .sleep_unless(has_rung, limit, sockets, event)
     }
 
     /// Whether other threads wanted the core at a waiter's last offer.

@@ -3,7 +3,7 @@
 use titin_wire::Malformed;
 use titin_wire::handshake::Refusal;
 
-/// Why a link is no more.
+/// Why a link is no more, or why a link does not take a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// The other end closed the connection, or the other process ended.

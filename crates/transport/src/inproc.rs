@@ -9,7 +9,7 @@ use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
 use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
-use crate::spin::{SpinPolicy, spin_until};
+use crate::spin::{WaitPolicy, spin_until};
 
 /// Carries messages between instances of one process. Receivers of a multicast share a read-only
 /// copy.
@@ -50,7 +50,7 @@ impl Carrier for Inproc {
         })
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
         loop {
             if let Some(message) = inbox.take() {
                 return Some(message);

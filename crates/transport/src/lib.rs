@@ -4,7 +4,8 @@
 //! process). Incoming messages land in the **inbox** of their conduit. The conduit's **window**
 //! says how far a sender may run ahead. Inboxes and windows live in the process's [`ConduitTable`].
 //! A thread waits at the [`Doorbell`] of its instance; every medium and the control plane ring the
-//! doorbell. All sockets of a process belong to the [`Reactor`], one background thread.
+//! doorbell. All sockets of a process belong to the [`Reactor`], one background thread. A caller
+//! that waits for a message or for room may read a link in the reactor's place.
 //!
 //! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above the lower
 //! modules a [`Link`] of sockets carries frames between two processes, and the reactor dials,
@@ -69,7 +70,7 @@ pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
 pub use link::{FrameReader, Handler, Link, LinkId, Received};
 pub use reactor::Reactor;
-pub use spin::SpinPolicy;
+pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};
 pub use sync::{Wake, WakeEvent};
 pub use window::{Room, Window};

@@ -43,7 +43,7 @@ use titin_wire::handshake::Agreement;
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
-use crate::spin::SpinPolicy;
+use crate::spin::WaitPolicy;
 use crate::ticket_queue::TicketQueue;
 use room::RoomWait;
 use streams::{FurtherStreams, StreamFailure};
@@ -269,7 +269,7 @@ impl Link {
     }
 
     /// Reads in the reactor's place until the policy ends the wait: [`Carrier::attend`].
-    pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn SpinPolicy) {
+    pub(crate) fn attend(self: &Arc<Self>, policy: &mut dyn WaitPolicy) {
         // Dropped after the input: the reactor then wakes for bytes that have come in meanwhile,
         // and finds the input free.
         let _attended = AttendedLink::new(self);
@@ -520,7 +520,7 @@ impl Link {
 
     /// Counts callers that read in the reactor's place: adds `change`, 1 or -1. The reactor watches
     /// for bytes while there are none.
-    fn attend_count(&self, change: isize) {
+    fn add_attending(&self, change: isize) {
         let awaits_room = self.awaits_room();
         let before = self.attending.load(Ordering::Relaxed);
         let after = before.wrapping_add_signed(change);
@@ -563,7 +563,7 @@ struct AttendedLink<'a>(&'a Link);
 
 impl<'a> AttendedLink<'a> {
     fn new(link: &'a Link) -> Self {
-        link.attend_count(1);
+        link.add_attending(1);
         AttendedLink(link)
     }
 }
@@ -571,6 +571,6 @@ impl<'a> AttendedLink<'a> {
 impl Drop for AttendedLink<'_> {
     /// The reactor wakes for bytes that have come in meanwhile, and for an error.
     fn drop(&mut self) {
-        self.0.attend_count(-1);
+        self.0.add_attending(-1);
     }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
@@ -29,6 +29,7 @@ use crate::medium::SocketMedium;
 use dial::{DialStep, Dialling, Target};
 use gathering::{IncompleteLink, IncompleteLinks};
 use pending::{HandshakeStep, Pending, StrangerRank, StreamsRequest};
+use titin_os::time::timespec;
 use titin_os::{Descriptor, threads};
 
 /// How long a stranger has for its proof while there are places: the stranger may be short of
@@ -251,10 +252,7 @@ impl Worker {
         loop {
             self.tick();
             events.clear();
-            let limit = self.timeout().map(|limit| Timespec {
-                tv_sec: limit.as_secs() as i64,
-                tv_nsec: limit.subsec_nanos().into(),
-            });
+            let limit = self.timeout().map(timespec);
             match epoll::wait(
                 &self.reactor.epoll,
                 rustix::buffer::spare_capacity(&mut events),

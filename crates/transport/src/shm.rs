@@ -54,7 +54,7 @@ use crate::inbox::{Acknowledge, Inbox, IncomingMessage};
 use crate::link::{Link, Received, Receivers, SideCarrier};
 use crate::shared_bells::PeerBells;
 use crate::shared_memory::SharedRegion;
-use crate::spin::{SpinPolicy, spin_until};
+use crate::spin::{WaitPolicy, spin_until};
 use crate::spin_lock::SpinLock;
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
@@ -173,7 +173,7 @@ impl ShmCarrier {
     fn attend_to(
         &self,
         wanted: Option<&Inbox>,
-        policy: &mut dyn SpinPolicy,
+        policy: &mut dyn WaitPolicy,
     ) -> Option<IncomingMessage> {
         // Held during the spin: the caller delivers messages for other threads, and wakes them.
         let mut input = self.input.try_lock()?;
@@ -313,11 +313,11 @@ impl Carrier for ShmCarrier {
         self.put_frame(&Frame::Ask { conduit, sequence }, true);
     }
 
-    fn attend(&self, policy: &mut dyn SpinPolicy) {
+    fn attend(&self, policy: &mut dyn WaitPolicy) {
         self.attend_to(None, policy);
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn SpinPolicy) -> Option<IncomingMessage> {
+    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
         self.attend_to(Some(inbox), policy)
     }
 

@@ -9,7 +9,7 @@ use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::error::LinkError;
 use crate::inbox::Acknowledge;
 use crate::link::Link;
-use crate::spin::SpinPolicy;
+use crate::spin::WaitPolicy;
 
 /// Takes messages to another process by the sockets of a link.
 pub(crate) struct SocketCarrier {
@@ -59,7 +59,7 @@ impl Carrier for SocketCarrier {
         self.link.streams()
     }
 
-    fn attend(&self, policy: &mut dyn SpinPolicy) {
+    fn attend(&self, policy: &mut dyn WaitPolicy) {
         self.link.attend(policy);
     }
 }

@@ -32,8 +32,8 @@ impl SocketSleepers {
     /// Wakes all threads. Cheap when none sleeps. The caller has changed the count of rings before.
     #[inline(always)]
     pub(crate) fn wake(&self) {
-        // `SocketSleepers::sleep_if` has the two accesses in the opposite order. Therefore either
-        // the ringing thread sees the sleeper, or the sleeper sees the ring.
+        // `SocketSleepers::sleep_unless` has the two accesses in the opposite order. Therefore
+        // either the ringing thread sees the sleeper, or the sleeper sees the ring.
         if self.count.load(Ordering::SeqCst) > 0 {
             self.set_events();
         }
@@ -56,7 +56,7 @@ impl SocketSleepers {
     /// Sleeps until one of `sockets` is ready, a ring wakes the thread, or `limit` has passed,
     /// unless `has_rung` is true once the thread counts as a sleeper. No other thread sleeps at
     /// `event`. Returns why the thread woke, or `None` if a socket is ready.
-    pub(crate) fn sleep_if(
+    pub(crate) fn sleep_unless(
         &self,
         has_rung: impl Fn() -> bool,
         limit: Option<Duration>,

@@ -2,12 +2,12 @@
 //! model checker.
 //!
 //! Under `--cfg loom` atomics and locks are loom's. The futex is a stand-in with the kernel's
-//! contract: every wake sees a wait compare and go to sleep in one step. The wake event is a flag
-//! under a lock, and no socket is ever ready. Loom treats `SeqCst` as `AcqRel`; the fences here
-//! stand for the single order of sequentially consistent operations, and for the kernel's barrier
-//! before the comparison.
+//! contract: a wait compares and goes to sleep in one step, and no wake comes in between. The wake
+//! event is a flag under a lock, and no socket is ever ready. Loom treats `SeqCst` as `AcqRel`; the
+//! fences here stand for the single order of sequentially consistent operations, and for the
+//! kernel's barrier before the comparison.
 
-/// Why a wait came back.
+/// Why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// The bell rang since the count was taken.
@@ -27,10 +27,11 @@ mod real {
     use std::os::fd::{AsFd as _, BorrowedFd};
     use std::time::Duration;
 
-    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
     use rustix::io::Errno;
     use rustix::thread::futex;
     use titin_os::Descriptor;
+    use titin_os::time::timespec;
 
     use super::Wake;
 
@@ -69,14 +70,6 @@ mod real {
         }
     }
 
-    /// A time for the system. The kernel refuses a time beyond its counter.
-    fn timespec(time: Duration) -> Timespec {
-        Timespec {
-            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        }
-    }
-
     /// Wakes a thread that sleeps at sockets: an event descriptor.
     #[derive(Debug)]
     pub struct WakeEvent(Descriptor);
@@ -109,8 +102,10 @@ mod real {
                 .collect();
             match poll(&mut awaited, limit.as_ref()) {
                 Ok(0) => Some(Wake::Timeout),
+                Ok(_) => None,
                 Err(Errno::INTR) => Some(Wake::Interrupted),
-                _ => None,
+                // Without memory the system cannot poll. The waiter looks again by other ways.
+                Err(_) => Some(Wake::Rung),
             }
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! A waiter first spins, since waking a thread takes longer than most waits. Meanwhile the waiter
 //! takes in messages from its carriers. As soon as other threads seem to want the core, the waiter
-//! offers the core between two looks. A waiter with one carrier, by sockets, then sleeps at the
-//! sockets, and goes on to take in messages. Any other waiter sleeps at the words of the doorbell.
+//! offers the core between two looks. A waiter whose one carrier has sockets then sleeps at the
+//! sockets, and takes in messages after each sleep. Any other waiter sleeps at the words of the
+//! doorbell.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::carrier::Carrier;
 use crate::doorbell::Doorbell;
 use crate::inbox::{Inbox, IncomingMessage};
-use crate::spin::{SpinPolicy, spin_until};
+use crate::spin::{WaitPolicy, spin_until};
 use crate::sync::{Wake, WakeEvent};
 
 /// How long a waiter spins before it sleeps.
@@ -20,7 +21,7 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// How long a waiter spins before the first offer of the core to other threads, if none seems to
 /// want it.
-const GRACE: Duration = Duration::from_micros(4);
+const YIELD_AFTER: Duration = Duration::from_micros(4);
 
 /// How many looks there are between two looks at the clock.
 const LOOKS: u32 = 32;
@@ -30,10 +31,11 @@ const LOOKS: u32 = 32;
 const TAKEN_OFFER: Duration = Duration::from_micros(1);
 
 /// The longest time that a waiter takes in messages of other threads, if the messages do not stop.
-const LONGEST: Duration = Duration::from_millis(10);
+const LONGEST_SPIN: Duration = Duration::from_millis(10);
 
-/// The spin policy of a waiter at a doorbell: until a ring, or for a while without messages.
-struct DoorbellSpin<'a> {
+/// The wait policy of a waiter at a doorbell: a spin until a ring, or for a while without messages,
+/// and then sleeps at sockets.
+struct DoorbellWait<'a> {
     bell: &'a Doorbell,
     /// The rings before the wait.
     seen: u32,
@@ -48,7 +50,7 @@ struct DoorbellSpin<'a> {
     wake: Option<Wake>,
 }
 
-impl SpinPolicy for DoorbellSpin<'_> {
+impl WaitPolicy for DoorbellWait<'_> {
     fn is_over(&mut self, taken_in: usize) -> bool {
         if self.wake.is_some() || self.bell.rings() != self.seen {
             return true;
@@ -59,11 +61,13 @@ impl SpinPolicy for DoorbellSpin<'_> {
         if let Some(offered) = self.offered.take() {
             self.bell.set_crowded(now - offered > TAKEN_OFFER);
         }
-        let longest = self.limit.map_or(LONGEST, |limit| limit.min(LONGEST));
+        let longest = self
+            .limit
+            .map_or(LONGEST_SPIN, |limit| limit.min(LONGEST_SPIN));
         let (begun, busy) = self.times.get_or_insert((now, now));
         if taken_in > 0 {
             *busy = now;
-        } else if now - *busy > GRACE || self.bell.is_crowded() {
+        } else if now - *busy > YIELD_AFTER || self.bell.is_crowded() {
             std::thread::yield_now();
             self.offered = Some(now);
         }
@@ -76,6 +80,11 @@ impl SpinPolicy for DoorbellSpin<'_> {
     }
 
     fn sleep_at(&mut self, sockets: &[BorrowedFd<'_>], event: &Arc<WakeEvent>) -> bool {
+        // An offer of the core that a sleep follows would count as taken for as long as the sleep.
+        self.offered = None;
+        if self.bell.rings() != self.seen {
+            self.wake = Some(Wake::Rung);
+        }
         if self.wake.is_none() {
             let left = self.limit.map(|limit| limit.saturating_sub(self.elapsed()));
             self.wake = self.bell.sleep_at(self.seen, left, sockets, event);
@@ -84,7 +93,7 @@ impl SpinPolicy for DoorbellSpin<'_> {
     }
 }
 
-impl DoorbellSpin<'_> {
+impl DoorbellWait<'_> {
     /// How long the wait has lasted.
     fn elapsed(&mut self) -> Duration {
         let now = Instant::now();
@@ -118,7 +127,7 @@ impl Doorbell {
     ) -> Result<IncomingMessage, Wake> {
         let mut wake = (self.rings() != seen).then_some(Wake::Rung);
         if limit.is_none_or(|limit| limit >= SPIN_TIME) {
-            let mut policy = self.spin_policy(seen, limit);
+            let mut policy = self.wait_policy(seen, limit);
             if let Some(message) = carrier.attend_one(inbox, &mut policy) {
                 return Ok(message);
             }
@@ -142,7 +151,7 @@ impl Doorbell {
             carriers.iter().for_each(|carrier| carrier.look());
             return (self.rings() != seen).then_some(Wake::Rung);
         }
-        let mut policy = self.spin_policy(seen, limit);
+        let mut policy = self.wait_policy(seen, limit);
         if let [carrier] = carriers {
             carrier.attend(&mut policy);
         }
@@ -150,7 +159,7 @@ impl Doorbell {
     }
 
     /// Looks for rings until the spin is over. Returns how the wait has ended, if so.
-    fn finish_spin(&self, mut policy: DoorbellSpin<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
+    fn finish_spin(&self, mut policy: DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
         let seen = policy.seen;
         while !policy.is_over(0) {
             carriers.iter().for_each(|carrier| carrier.look());
@@ -163,8 +172,8 @@ impl Doorbell {
             .or_else(|| (self.rings() != seen).then_some(Wake::Rung))
     }
 
-    fn spin_policy(&self, seen: u32, limit: Option<Duration>) -> DoorbellSpin<'_> {
-        DoorbellSpin {
+    fn wait_policy(&self, seen: u32, limit: Option<Duration>) -> DoorbellWait<'_> {
+        DoorbellWait {
             bell: self,
             seen,
             limit,
@@ -187,6 +196,9 @@ mod tests {
     use crate::inbox::Acknowledge;
     use crate::sync::{AtomicU32, Ordering};
     use crate::{LinkError, Medium, Outgoing, SendReport};
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::net::UnixStream;
     use std::sync::Arc;
     use titin_wire::ConduitId;
     use titin_wire::frame::Ack;
@@ -212,6 +224,27 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_sleep_at_sockets_is_no_offer_of_the_core() {
+        let bell = Doorbell::default();
+        let (mut peer, socket) = UnixStream::pair().unwrap();
+        peer.write_all(b"x").unwrap();
+        let event = Arc::new(WakeEvent::new().unwrap());
+        let mut policy = bell.wait_policy(bell.rings(), None);
+        policy.offered = Some(Instant::now());
+        assert!(
+            policy.sleep_at(&[socket.as_fd()], &event),
+            "bytes are there"
+        );
+        assert!(
+            policy.offered.is_none(),
+            "the sleep would count as the offer's length"
+        );
+        bell.ring();
+        assert!(!policy.sleep_at(&[socket.as_fd()], &event));
+        assert_eq!(policy.wake, Some(Wake::Rung));
+    }
+
     /// A carrier that brings messages for other threads all the time.
     struct Busy;
 
@@ -232,7 +265,7 @@ mod tests {
 
         fn ask(&self, _: ConduitId, _: u64) {}
 
-        fn attend(&self, policy: &mut dyn SpinPolicy) {
+        fn attend(&self, policy: &mut dyn WaitPolicy) {
             while !policy.is_over(1) {}
         }
     }

@@ -111,7 +111,7 @@ fn told(
 ) -> Result<MediumSpeed, BenchError> {
     let report = ending.report.as_ref();
     let is_own_fault = report.is_some_and(|report| report.page(false).contains(BENCH_ERROR));
-    Err(match found {
+    let error = match found {
         Ok(sizes) if ending.outcome == "done" => {
             return Ok(MediumSpeed::new(peer.medium(), sizes, SMALL));
         }
@@ -120,7 +120,8 @@ fn told(
         _ if ending.outcome == "interrupted" => BenchError::Interrupted,
         Err(error) if report.is_none() => BenchError::Failed(error.text),
         _ => BenchError::Failed(report.map_or_else(String::new, why)),
-    })
+    };
+    Err(error)
 }
 
 /// Why the run has failed. A run's report names files; `why` names no files, since the files go

@@ -20,6 +20,7 @@ use rustix::process::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use titin_os::folder_lock;
+use titin_os::time::timespec;
 
 use super::json_lines::JsonLines;
 use super::mpi_files::MpiFiles;
@@ -172,10 +173,7 @@ impl GuardProcess {
     /// Waits for the manager, for the end of a child, or for new files. Other signals only end the
     /// wait.
     fn wait(&mut self, limit: Option<Duration>) {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: limit.subsec_nanos().into(),
-        });
+        let limit = limit.map(timespec);
         let mut ready = vec![PollFd::from_borrowed_fd(
             self.children.as_fd(),
             PollFlags::IN,

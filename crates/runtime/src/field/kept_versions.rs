@@ -15,7 +15,9 @@ pub(crate) struct KeptVersions {
     /// The decisions, at rank 0.
     chooser: Option<Chooser>,
     keeper: Keeper<Arc<PackedVersion>>,
+    /// How many versions a rank may keep.
     versions: usize,
+    /// The actions that the rank has not carried out yet.
     actions: Vec<VersionAction>,
 }
 
@@ -95,8 +97,8 @@ impl KeptVersions {
         self.chooser.as_ref().is_some_and(Chooser::is_settled)
     }
 
-    /// Lets all ranks keep twice as many versions: rank 0 waits for room, and the receiver for rank
-    /// 0.
+    /// Lets all ranks keep twice as many versions as wait to be taken: rank 0 waits for room, and the
+    /// receiver waits for rank 0.
     pub(crate) fn raise(&mut self) {
         self.decide(|chooser| {
             let versions = u32::try_from(chooser.untaken().saturating_mul(2)).unwrap_or(u32::MAX);

@@ -240,14 +240,14 @@ impl InstanceFields {
             stamps: send.times,
         };
         self.change_field(conduit.conduit, |coupling| {
-            coupling.pull(|pull| pull.produce(version));
+            coupling.kept_versions(|kept| kept.produce(version));
         });
         Ok(())
     }
 
     /// Whether the receiver of a pulled field takes no more versions.
     fn takes_no_more(&self, conduit: &FieldConduit) -> bool {
-        let given_up = self.pull_of(conduit.conduit, KeptVersions::is_over) == Some(true);
+        let given_up = self.kept_versions_of(conduit.conduit, KeptVersions::is_over) == Some(true);
         given_up || self.serial.core.process.finished(&conduit.peer)
     }
 
@@ -275,16 +275,17 @@ impl InstanceFields {
     /// Waits for room for one more version, if the description says so.
     fn wait_for_room(&self, conduit: &FieldConduit) -> Result<()> {
         let room = || {
-            let has_room = self.pull_of(conduit.conduit, KeptVersions::has_room) == Some(true);
+            let has_room =
+                self.kept_versions_of(conduit.conduit, KeptVersions::has_room) == Some(true);
             Ok((has_room || self.takes_no_more(conduit)).then_some(()))
         };
         let on = || {
-            let untaken = self.pull_of(conduit.conduit, KeptVersions::untaken);
+            let untaken = self.kept_versions_of(conduit.conduit, KeptVersions::untaken);
             let (ahead, ahead_bytes) = untaken.unwrap_or_default();
             let outlet = self.serial.outlet_of(conduit.conduit);
             let on = outlet
                 .and_then(|outlet| self.serial.wait_on(&outlet.end, Some(&outlet.window), None));
-            // Other ranks have about as many bytes.
+            // The versions of each other rank have about the same number of bytes.
             let ahead_bytes = ahead_bytes.saturating_mul(u64::from(self.place().count));
             on.map(|on| WaitOn {
                 ahead,
@@ -300,9 +301,9 @@ impl InstanceFields {
     /// The receiver takes no more versions, and may have left without saying so.
     pub(super) fn pass_over(&self, way: &FieldConduit) {
         self.change_field(way.conduit, |coupling| {
-            coupling.pull(|pull| {
-                pull.end();
-                pull.pass_over();
+            coupling.kept_versions(|kept| {
+                kept.end();
+                kept.pass_over();
             });
         });
     }
@@ -436,7 +437,9 @@ impl InstanceFields {
         let mut open = self.pulled(Role::Sender);
         if self.serial.leads() {
             for conduit in &open {
-                self.change_field(*conduit, |coupling| coupling.pull(KeptVersions::close));
+                self.change_field(*conduit, |coupling| {
+                    coupling.kept_versions(KeptVersions::close)
+                });
             }
         }
         while !open.is_empty() {
@@ -469,7 +472,10 @@ impl InstanceFields {
 
     /// Whether the receiver has taken the versions of this rank, or wants no more.
     fn is_taken(&self, conduit: ConduitId) -> Result<Option<()>> {
-        if let Some((ours, theirs)) = self.pull_of(conduit, KeptVersions::differs).flatten() {
+        if let Some((ours, theirs)) = self
+            .kept_versions_of(conduit, KeptVersions::differs)
+            .flatten()
+        {
             let rank = self.place().rank;
             let error = |field: Arc<Field>| field.count.unequal((rank, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
@@ -481,7 +487,7 @@ impl InstanceFields {
                 pull.is_over()
             }
         };
-        let mut taken = self.pull_of(conduit, over).unwrap_or(true);
+        let mut taken = self.kept_versions_of(conduit, over).unwrap_or(true);
         if let Some(outlet) = self.serial.outlet_of(conduit).filter(|_| !taken) {
             taken = outlet.window.closed();
             if !taken {
@@ -523,7 +529,9 @@ impl InstanceFields {
         let Some(outlet) = self.serial.outlet_of(conduit) else {
             return Ok(());
         };
-        self.change_field(conduit, |coupling| coupling.pull(KeptVersions::end));
+        self.change_field(conduit, |coupling| {
+            coupling.kept_versions(KeptVersions::end)
+        });
         self.serial.end_stream(outlet)
     }
 }
@@ -549,7 +557,7 @@ impl InstanceFields {
         // At once: a receiver that waits for a piece of this rank learns that no piece comes.
         self.end_some_links(links.as_ref(), false)?;
         // An interrupted call skips this step when the program makes the call again: rank 0 tells
-        // its verdict once.
+        // its report once.
         if !state.withdrawal_agreed {
             self.agree_on_withdrawal(field)?;
             state.withdrawal_agreed = true;

@@ -58,7 +58,11 @@ pub(super) fn decode(kind: u8, body: &[u8]) -> Result<FieldMessage, Unfit> {
         9 => FieldMessage::Version(
             control::decode(body).map_err(|error| Unfit::Broken(error.to_string()))?,
         ),
-        kind => return Err(Unfit::Broken(format!("a letter of kind {kind}"))),
+        kind => {
+            return Err(Unfit::Broken(format!(
+                "a rank message of unknown kind {kind}"
+            )));
+        }
     })
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Coupling {
     early: Vec<RoutedMessage>,
     failure: Option<Unfit>,
     /// For a sender with a receiver that pulls: the kept versions.
-    pull: Option<KeptVersions>,
+    kept: Option<KeptVersions>,
     /// Messages from rank 0 of a receiver to rank 0 of the sender.
     to_sender: Vec<VersionMessage>,
     /// Whether the receiver takes no more. Rank 0 tells the sender once the sender has declared the
@@ -85,7 +85,7 @@ impl Coupling {
     /// This rank declares the field.
     pub(crate) fn declare(&mut self, local: LocalField) {
         if let (Role::Sender, Some(cache)) = (local.role, local.pattern.cache()) {
-            self.pull = Some(KeptVersions::new(cache, local.rank));
+            self.kept = Some(KeptVersions::new(cache, local.rank));
         }
         self.local = Some(local);
         // Orders of rank 0 wait for the declaration of this rank alone, and keep their order.
@@ -121,9 +121,9 @@ impl Coupling {
     }
 
     /// Changes the versions of the sender.
-    pub(crate) fn pull(&mut self, act: impl FnOnce(&mut KeptVersions)) {
-        if let Some(pull) = &mut self.pull {
-            act(pull);
+    pub(crate) fn kept_versions(&mut self, act: impl FnOnce(&mut KeptVersions)) {
+        if let Some(kept) = &mut self.kept {
+            act(kept);
         }
     }
 
@@ -145,7 +145,7 @@ impl Coupling {
 
     /// How many questions for versions were told here, or heard.
     fn questions(&self) -> u64 {
-        self.pull.as_ref().map_or(self.asked, KeptVersions::heard)
+        self.kept.as_ref().map_or(self.asked, KeptVersions::heard)
     }
 
     fn receive(&mut self, routed: RoutedMessage) {
@@ -162,12 +162,12 @@ impl Coupling {
     }
 
     fn receive_about_versions(&mut self, message: VersionMessage, is_expected: bool, rank: u32) {
-        match &mut self.pull {
-            Some(pull) if is_expected => pull.receive(message),
+        match &mut self.kept {
+            Some(kept) if is_expected => kept.receive(message),
             _ => {
-                self.failure = Some(Unfit::Broken(format!(
-                    "a letter of rank {rank} out of place"
-                )))
+                let broken =
+                    || Unfit::Broken(format!("a rank message of rank {rank} out of place"));
+                self.failure.get_or_insert_with(broken);
             }
         }
     }
@@ -197,7 +197,7 @@ impl Coupling {
                 .map(|message| to_sender(0, message)),
         );
         for action in self
-            .pull
+            .kept
             .as_mut()
             .map(KeptVersions::take)
             .unwrap_or_default()
@@ -341,12 +341,12 @@ impl Rendezvous {
     }
 
     /// Has `look` read the versions of a field; `None` if the instance keeps no versions.
-    pub(crate) fn pull<T>(
+    pub(crate) fn kept_versions<T>(
         &self,
         conduit: ConduitId,
         look: impl FnOnce(&KeptVersions) -> T,
     ) -> Option<T> {
-        self.look(conduit, |coupling| coupling.pull.as_ref().map(look))?
+        self.look(conduit, |coupling| coupling.kept.as_ref().map(look))?
     }
 
     /// The declaration of the other end of a conduit, and the schedule of this rank, once both are
@@ -448,9 +448,9 @@ impl FieldHandler for Rendezvous {
     }
 
     fn raise_versions(&self, process: &Process, instance: &str, conduit: ConduitId) {
-        if self.pull(conduit, |_| ()).is_some() {
+        if self.kept_versions(conduit, |_| ()).is_some() {
             self.change(process, instance, conduit, |coupling| {
-                coupling.pull(KeptVersions::raise);
+                coupling.kept_versions(KeptVersions::raise);
             });
         }
     }

@@ -196,7 +196,7 @@ impl InstanceFields {
         };
         for conduit in send.field.conduits.iter().filter(|conduit| ends(conduit)) {
             self.change_field(conduit.conduit, |coupling| {
-                coupling.pull(KeptVersions::complete)
+                coupling.kept_versions(KeptVersions::complete)
             });
         }
     }

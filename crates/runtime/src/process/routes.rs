@@ -220,7 +220,7 @@ impl<L> Routes<L> {
             .collect()
     }
 
-    /// The link that `it` picks out has broken. Returns whether the link was still in use.
+    /// The link for which `is_meant` is true has broken. Returns whether the link was still in use.
     pub(super) fn lost(
         &mut self,
         is_meant: impl Fn(&L) -> bool,
@@ -236,7 +236,7 @@ impl<L> Routes<L> {
             .is_some()
     }
 
-    /// The instances at the other end of the link that `it` picks out, as text.
+    /// The instances at the other end of the link for which `is_meant` is true, as text.
     pub(super) fn at(&self, is_meant: impl Fn(&L) -> bool) -> Option<String> {
         let up = |route: &LinkRoute<L>| matches!(route, LinkRoute::Up(link) if is_meant(link));
         let ((endpoint, _), _) = self.routes.iter().find(|(_, route)| up(route))?;

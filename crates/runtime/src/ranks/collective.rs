@@ -1,10 +1,10 @@
 //! Collective calls: calls that all ranks of a parallel program make together.
 //!
-//! Rank 0 makes the call, and tells the other ranks the verdict along the conduits down the tree.
-//! The other ranks wait for the verdict as for any message, at titin's doorbell and not inside MPI.
+//! Rank 0 makes the call, and tells the other ranks the report along the conduits down the tree.
+//! The other ranks wait for the report as for any message, at titin's doorbell and not inside MPI.
 //! The data of a received message follow in a separate message. So on one host the data lie in
 //! shared memory once for all ranks below. The announcement of a field is short, and goes with the
-//! verdict.
+//! report.
 
 use std::cell::Cell;
 use std::io::IoSlice;
@@ -170,7 +170,7 @@ impl RankGroup {
     }
 
     /// Makes a call on all ranks. Rank 0 acts, and tells the other ranks the outcome without
-    /// further data. While the other ranks wait for the verdict, an error of `may_wait` ends the
+    /// further data. While the other ranks wait for the report, an error of `may_wait` ends the
     /// wait.
     pub(crate) fn act(
         &self,
@@ -322,7 +322,7 @@ impl RankGroup {
         }
     }
 
-    /// Tells the ranks below the verdict of a call.
+    /// Tells the ranks below the report of a call.
     fn tell_ranks(
         &self,
         call: &str,
@@ -334,7 +334,7 @@ impl RankGroup {
         };
         let mut port = self.take_turn(down)?;
         let announced = data.filter(|data| is_announcement(data));
-        let verdict = CollectiveReport {
+        let report = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
             steps: FieldSteps::default(),
@@ -343,7 +343,7 @@ impl RankGroup {
         };
         let mut encoded = self.encoded.lock().expect("never poisoned");
         encoded.clear();
-        control::encode_into(&verdict, &mut encoded);
+        control::encode_into(&report, &mut encoded);
         let mut payload = Payload::encoded(&encoded);
         let mut stamps = (0.0, None);
         if let Some(announced) = announced {
@@ -351,14 +351,14 @@ impl RankGroup {
             stamps = (announced.timestamp, announced.next_timestamp);
         }
         self.send_between(down, &mut port, &payload, stamps)?;
-        self.counts.told(&verdict.changed);
+        self.counts.told(&report.changed);
         match data {
             Some(data) if announced.is_none() => self.pass_down(down, &mut port, data),
             _ => Ok(()),
         }
     }
 
-    /// The verdict of rank 0 on a call, and the data of a received message. Until the verdict
+    /// The report of rank 0 on a call, and the data of a received message. Until the report
     /// comes, an error of `may_wait` ends the wait.
     fn hear_rank(
         &self,
@@ -504,7 +504,7 @@ pub(crate) fn call_on(call: &str, port: &str) -> String {
     format!("{call} on port '{port}'")
 }
 
-/// The error of a rank that gets a verdict of another kind than the call has.
+/// The error of a rank that gets a report of another kind than the call has.
 pub(crate) fn unexpected(call: &str) -> Error {
     Error::new(
         Kind::Internal,

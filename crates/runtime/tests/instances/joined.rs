@@ -41,7 +41,7 @@ fn declare(instance: &Instance, port: &str, length: u64) -> FieldId {
 /// The place of the first element in each array.
 const OFFSET: usize = 5;
 
-/// An array of bytes, with so many bytes from one element to the next.
+/// An array of `length` bytes, with `stride` bytes from one element to the next.
 fn layout(length: u64, stride: usize) -> LocalLayout {
     LocalLayout::strided(&[length], OFFSET as u64, &[stride as i64]).unwrap()
 }

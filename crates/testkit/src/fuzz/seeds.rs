@@ -279,7 +279,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         steps: vec![4, 1],
         f_init: vec![(0, 2, "in[2]".into())],
     };
-    let verdict = CollectiveReport {
+    let report = CollectiveReport {
         call: "reuse".into(),
         outcome: Outcome::Done(use_begins),
         steps: FieldSteps::default(),
@@ -290,9 +290,9 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         changed: vec![(1, 300)],
         data: Some(vec![7]),
         outcome: Outcome::Done(CollectiveResult::Nothing),
-        ..verdict.clone()
+        ..report.clone()
     };
-    let mail = RankMessage {
+    let message = RankMessage {
         instance: instance(),
         conduit: ConduitId(3),
         of_sender: true,
@@ -306,9 +306,9 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     vec![
         ("good_rank", control::encode(&Outcome::Done(process))),
-        ("good_verdict", control::encode(&verdict)),
-        ("good_verdict_of_field", control::encode(&of_field)),
-        ("good_mail", control::encode(&mail)),
+        ("good_report", control::encode(&report)),
+        ("good_report_of_field", control::encode(&of_field)),
+        ("good_rank_message", control::encode(&message)),
         ("good_invitation", control::encode(&invitation)),
         ("good_register", control::encode(&ToManager::Register(registration))),
         (

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
+use titin_os::time::timespec;
 use titin_os::{Descriptor, threads};
 
 use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, PeerState, Presence};
@@ -464,10 +465,7 @@ impl Pump {
     /// of the socket of each connection.
     fn wait(&self, next_look: Instant) -> Vec<PollFlags> {
         let pause = next_look.saturating_duration_since(Instant::now());
-        let limit = Timespec {
-            tv_sec: pause.as_secs() as i64,
-            tv_nsec: pause.subsec_nanos().into(),
-        };
+        let limit = timespec(pause);
         let mut descriptors = vec![PollFd::new(&self.shared.wake, PollFlags::IN)];
         let notices = self.notices.descriptor();
         descriptors.extend(notices.map(|notices| PollFd::new(notices, PollFlags::IN)));

@@ -17,7 +17,7 @@ use super::streams::FurtherStreams;
 use super::{Handler, Link, LinkId};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
-use crate::spin::SpinPolicy;
+use crate::spin::WaitPolicy;
 use crate::sync::WakeEvent;
 
 /// The most bytes read from one link in a turn.
@@ -32,7 +32,7 @@ const STREAMS: usize = 16;
 /// How long the link goes on after the end of a further stream. When the other end closes the link,
 /// or the other process ends, all streams end, but the network may bring the end of the first
 /// stream last.
-const GRACE: Duration = Duration::from_secs(1);
+const END_GRACE: Duration = Duration::from_secs(1);
 
 const NOW: Timespec = Timespec {
     tv_sec: 0,
@@ -113,15 +113,15 @@ impl LinkInput {
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
     }
 
-    /// Whether the sockets are ready only for bytes. The bundle is ready as long as it watches an
-    /// ended stream.
+    /// Whether a caller may sleep at the sockets: as long as no further stream has ended. The bundle
+    /// is ready as long as it watches an ended stream, so the sleep would end at once.
     pub(super) fn may_sleep(&self) -> bool {
         self.ended.is_none()
     }
 
     /// Sleeps until the link brings bytes, for a caller that reads. False if the wait is over, or if
     /// the caller is to sleep elsewhere.
-    pub(super) fn sleep(&mut self, link: &Link, policy: &mut dyn SpinPolicy) -> bool {
+    pub(super) fn sleep(&mut self, link: &Link, policy: &mut dyn WaitPolicy) -> bool {
         if !self.may_sleep() {
             return false;
         }
@@ -257,7 +257,7 @@ impl LinkInput {
     fn note_end(&mut self, number: usize, count: usize, why: &LinkError) {
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
             numbers: Vec::new(),
-            until: Instant::now() + GRACE,
+            until: Instant::now() + END_GRACE,
             why: LinkError::Stream {
                 number,
                 count,

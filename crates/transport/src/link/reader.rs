@@ -18,12 +18,12 @@ use crate::inbox::IncomingMessage;
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
 
-/// How far the first stream is read ahead behind a large frame. Bytes of a payload that are read
-/// ahead are copied once more. In a run of small messages, which fill what is read ahead, the length
-/// grows to the whole buffer.
+/// The most bytes that are read ahead on the first stream behind a large frame. Bytes of a payload
+/// that are read ahead are copied once more. Each read that brings as many bytes as it may doubles
+/// the number, up to the whole buffer: small messages follow each other there.
 const SHORT_AHEAD: usize = 4 << 10;
 
-/// A frame of so many bytes of payload is large.
+/// The fewest bytes of payload of a large frame.
 const LARGE: u64 = 64 << 10;
 
 /// Bytes of a further stream's buffer. There is little but headers in it.
@@ -118,7 +118,7 @@ impl FrameReader {
         self.read_stream(0, out, fill)
     }
 
-    /// As [`Reader::read`], from the stream numbered `number`.
+    /// As [`FrameReader::read`], from the stream numbered `number`.
     ///
     /// # Errors
     /// As there.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use titin_os::time::timespec;
 
 use super::input::LinkInput;
-use super::socket::timespec;
 use super::{AttendedLink, Link};
 use crate::error::LinkError;
 
@@ -67,7 +67,8 @@ impl<'a> RoomWait<'a> {
         }
     }
 
-    /// Waits until one of `sockets` takes bytes; false if none does for a while.
+    /// Waits until one of `sockets` takes bytes; false if none does for a while. Also true after a
+    /// signal: the caller tries to write, and waits again.
     pub(super) fn wait<'s>(
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
@@ -89,7 +90,12 @@ impl<'a> RoomWait<'a> {
                     return Ok(false);
                 }
                 Ready::Room => return Ok(true),
+                Ready::Bytes if left.is_zero() => {
+                    self.release();
+                    return Ok(false);
+                }
                 Ready::Bytes => self.reading = self.reading.take().and_then(ReadingSide::read),
+                Ready::Interrupted => {}
             }
         }
     }
@@ -128,14 +134,17 @@ impl<'a> ReadingSide<'a> {
     }
 }
 
-/// What a sender has found.
+/// The result of a poll.
 enum Ready {
     Nothing,
     Room,
     Bytes,
+    /// A signal has come.
+    Interrupted,
 }
 
-/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`.
+/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`. A
+/// signal counts as room.
 fn poll_both<'s>(
     write: &[&OwnedFd],
     read: impl Iterator<Item = &'s OwnedFd>,
@@ -149,7 +158,7 @@ fn poll_both<'s>(
     match poll(&mut awaited, Some(&timespec(limit))) {
         Ok(0) => return Ok(Ready::Nothing),
         Ok(_) => {}
-        Err(Errno::INTR) => return Ok(Ready::Room),
+        Err(Errno::INTR) => return Ok(Ready::Interrupted),
         Err(error) => return Err(error.into()),
     }
     let mut room = awaited[..write.len()].iter();

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Duration;
 
-use rustix::event::Timespec;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -73,14 +71,6 @@ fn is_of_link(error: Errno) -> bool {
             | Errno::NETDOWN
             | Errno::NETRESET
     )
-}
-
-/// A time for the system.
-pub(super) fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: time.subsec_nanos().into(),
-    }
 }
 
 /// The most descriptors that come at once, or wait for their frames.
