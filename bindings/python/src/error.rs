@@ -12,7 +12,7 @@ pyo3::create_exception!(
     titin._core,
     Pending,
     pyo3::exceptions::PyException,
-    "A light instance's call cannot go on yet, and is to be made again."
+    "The call of a light instance cannot go on yet, and is to be made again."
 );
 
 static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
