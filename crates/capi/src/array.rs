@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use smallvec::SmallVec;
 use titin_runtime::array::Footprint;
 use titin_runtime::{
-    Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
+    CallerLayout, Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
     StorageOrder,
 };
 
@@ -128,6 +128,32 @@ impl ArrayArguments {
             return Err(no_data(form.shape));
         }
         Ok((form, bytes as usize))
+    }
+
+    /// The layout of an array whose elements follow each other, have no names and need no check, as
+    /// the caller gives it; `None` for any other array, and for an array without data.
+    ///
+    /// # Safety
+    /// As [`ArrayArguments::read`].
+    #[inline(always)]
+    pub(crate) unsafe fn caller_layout<'a>(&self) -> Option<CallerLayout<'a>> {
+        let is_plain = self.strides.is_null() && self.names.is_null() && !self.data.is_null();
+        let rank = usize::try_from(self.rank).ok()?;
+        let has_extents = rank <= MAX_RANK as usize && (rank == 0 || !self.extents.is_null());
+        if !is_plain || !has_extents || self.dtype == Dtype::Bool as c_int {
+            return None;
+        }
+        let shape: &[u64] = match rank {
+            0 => &[],
+            // SAFETY: `rank` extents are there, as the caller promises; a negative extent is a number
+            // too large for any array.
+            rank => unsafe { std::slice::from_raw_parts(self.extents.cast(), rank) },
+        };
+        Some(CallerLayout {
+            dtype: self.dtype,
+            order: input::order(self.order).ok()?,
+            shape,
+        })
     }
 
     /// Type, order, shape and elements of an array whose elements follow each other, have no names

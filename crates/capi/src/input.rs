@@ -129,7 +129,7 @@ pub(crate) unsafe fn out<'a, T>(out: *mut T, what: &str) -> Result<&'a mut T> {
 }
 
 /// The number for "no slot".
-const NO_SLOT: c_int = -1;
+pub(crate) const NO_SLOT: c_int = -1;
 
 pub(crate) fn slot(slot: c_int, port: &Text) -> Result<Option<u32>> {
     if slot == NO_SLOT {

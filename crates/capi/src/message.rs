@@ -1,12 +1,13 @@
 //! Messages. Any number of owners share a message.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use titin_runtime::{
-    Content, Error, Kind, Layout, Mapped, MessageParts, Meta, Overlay, Result, SharedBuffer,
-    structure,
+    Content, Error, IncomingMessage, Kind, Layout, Mapped, MessageParts, Meta, Overlay,
+    ReceivedAtOnce, Result, SharedBuffer, structure,
 };
 
 use crate::array::{ExpectedArray, elements_of, extent, filling, order_number, stride};
@@ -22,11 +23,8 @@ use crate::value::{Node, Value, encode};
 pub struct Message {
     /// The number of shares that the program owns.
     shares: AtomicUsize,
-    pub(crate) timestamp: f64,
-    pub(crate) next: Option<f64>,
-    /// The content in the metadata gives the kind of the data.
-    meta: Arc<Meta>,
-    pub(crate) body: SharedBuffer,
+    /// Times, metadata and data. The content in the metadata gives the kind of the data.
+    arrived: IncomingMessage,
     origin: Origin,
     overlay: Option<Arc<Overlay>>,
     for_c: OnceLock<Box<ForC>>,
@@ -41,6 +39,11 @@ struct ForC {
     names: OnceLock<Vec<Text>>,
     tree: OnceLock<Value>,
     settings: OnceLock<Value>,
+}
+
+thread_local! {
+    /// Memory for the thread's next message.
+    static SPARE: Cell<Option<Box<Message>>> = const { Cell::new(None) };
 }
 
 /// Where a message is from. An error that the program might ignore goes to the origin.
@@ -78,7 +81,11 @@ impl Origin {
 
 impl Message {
     #[inline(always)]
-    fn new(timestamp: f64, next: Option<f64>, parts: MessageParts, origin: Origin) -> Self {
+    fn new(
+        (timestamp, next_timestamp): (f64, Option<f64>),
+        parts: MessageParts,
+        origin: Origin,
+    ) -> Self {
         let MessageParts {
             meta,
             body,
@@ -89,12 +96,15 @@ impl Message {
             None => OnceLock::new(),
             Some(plain) => OnceLock::from(ForC::with_tree(Value::received(plain, &body))),
         };
-        Message {
-            shares: AtomicUsize::new(1),
-            timestamp,
-            next,
+        let mut arrived = IncomingMessage {
             meta,
             body,
+            ..IncomingMessage::default()
+        };
+        (arrived.head.timestamp, arrived.head.next_timestamp) = (timestamp, next_timestamp);
+        Message {
+            shares: AtomicUsize::new(1),
+            arrived,
             origin,
             overlay,
             for_c,
@@ -103,8 +113,8 @@ impl Message {
 
     #[inline(always)]
     pub(crate) fn received(message: titin_runtime::Message, origin: Origin) -> Self {
-        let (timestamp, next) = (message.timestamp, message.next_timestamp);
-        Message::new(timestamp, next, message.into_parts(), origin)
+        let times = (message.timestamp, message.next_timestamp);
+        Message::new(times, message.into_parts(), origin)
     }
 
     /// A message for a filter, or a message made by the program.
@@ -134,11 +144,10 @@ impl Message {
             structure,
             settings: None,
         };
-        Ok(Message::new(*timestamp, *next_timestamp, parts, origin))
+        Ok(Message::new((*timestamp, *next_timestamp), parts, origin))
     }
 
     /// A pointer that owns a share of the message.
-    #[inline(always)]
     pub(crate) fn into_raw(self) -> *mut Message {
         Box::into_raw(Box::new(self))
     }
@@ -151,12 +160,73 @@ impl Message {
         self.shares.load(Ordering::Acquire) == 1 || self.shares.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    /// Receives a message by the short way of a message like the last on its port; `None` if the call
+    /// needs more.
+    #[inline(always)]
+    pub(crate) fn receive_repeated(
+        mut self: Box<Self>,
+        port: &Port,
+        slot: Option<u32>,
+    ) -> std::result::Result<Result<Box<Self>>, Box<Self>> {
+        let instance = &port.shared.instance;
+        match instance.receive_repeated(port.id, slot, &mut self.arrived) {
+            None => Err(self),
+            Some(Err(error)) => Ok(Err(error)),
+            Some(Ok(received)) => {
+                let origin = Origin::received(port, slot);
+                match received {
+                    ReceivedAtOnce::InPlace => self.origin = origin,
+                    ReceivedAtOnce::Other(message) => *self = Message::received(message, origin),
+                }
+                Ok(Ok(self))
+            }
+        }
+    }
+
+    /// Memory for a message: that of the thread's last freed message, or new memory.
+    #[inline(always)]
+    pub(crate) fn spare() -> Box<Self> {
+        let spare = SPARE.try_with(Cell::take).ok().flatten();
+        spare.unwrap_or_else(|| {
+            let nothing = MessageParts {
+                meta: IncomingMessage::default().meta,
+                body: SharedBuffer::default(),
+                structure: None,
+                settings: None,
+            };
+            Box::new(Message::new((0.0, None), nothing, Origin::Made))
+        })
+    }
+
+    /// Keeps the memory of a message that nothing uses any more, for the thread's next message: to
+    /// get and to free memory would take a tenth of the time of a small message.
+    #[inline(always)]
+    fn keep_memory(mut self: Box<Self>) {
+        if self.for_c.get().is_none() && self.overlay.is_none() {
+            self.arrived.body.keep_if_small();
+            *self.shares.get_mut() = 1;
+            let _ = SPARE.try_with(|spare| spare.set(Some(self)));
+        }
+    }
+
+    pub(crate) fn timestamp(&self) -> f64 {
+        self.arrived.head.timestamp
+    }
+
+    pub(crate) fn next(&self) -> Option<f64> {
+        self.arrived.head.next_timestamp
+    }
+
+    pub(crate) fn body(&self) -> &SharedBuffer {
+        &self.arrived.body
+    }
+
     fn for_c(&self) -> &ForC {
         self.for_c.get_or_init(Box::default)
     }
 
     pub(crate) fn layout(&self) -> Option<&Layout> {
-        match &self.meta.content {
+        match &self.arrived.meta.content {
             Content::Array(layout) => Some(layout),
             _ => None,
         }
@@ -170,7 +240,7 @@ impl Message {
         match self.layout() {
             Some(layout) => {
                 expected.check(layout)?;
-                Ok((layout, pointer(&self.body)))
+                Ok((layout, pointer(self.body())))
             }
             None => Err(expected.mismatch(self.tree(), Getter::of_message)),
         }
@@ -208,11 +278,11 @@ impl Message {
     fn tree(&self) -> &Value {
         self.for_c().tree.get_or_init(|| {
             let plain = match self.layout() {
-                Some(layout) => structure::Value::Array(layout.clone(), 0..self.body.len()),
+                Some(layout) => structure::Value::Array(layout.clone(), 0..self.body().len()),
                 // The tree of a structure was made with the message.
                 None => structure::Value::Nil,
             };
-            Value::received(plain, &self.body)
+            Value::received(plain, self.body())
         })
     }
 }
@@ -275,7 +345,7 @@ pub(crate) unsafe extern "C" fn titin_message_free(message: *mut Message) {
         // given up there is no other share.
         unsafe {
             if message.as_ref().is_some_and(Message::give_up) {
-                drop(Box::from_raw(message));
+                Box::from_raw(message).keep_memory();
             }
         }
         Ok(())
@@ -335,7 +405,7 @@ unsafe extern "C" fn titin_message_origin(message: *const Message) -> *const c_c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_timestamp(message: *const Message) -> f64 {
     // SAFETY: as the caller promises.
-    unsafe { message.as_ref() }.map_or(f64::NAN, |message| message.timestamp)
+    unsafe { message.as_ref() }.map_or(f64::NAN, |message| message.timestamp())
 }
 
 /// # Safety
@@ -343,7 +413,7 @@ unsafe extern "C" fn titin_message_timestamp(message: *const Message) -> f64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn titin_message_has_next(message: *const Message) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { message.as_ref() }.map_or(0, |message| c_int::from(message.next.is_some()))
+    unsafe { message.as_ref() }.map_or(0, |message| c_int::from(message.next().is_some()))
 }
 
 /// # Safety
@@ -352,7 +422,7 @@ unsafe extern "C" fn titin_message_has_next(message: *const Message) -> c_int {
 unsafe extern "C" fn titin_message_next_timestamp(message: *const Message) -> f64 {
     // SAFETY: as the caller promises.
     unsafe { message.as_ref() }
-        .and_then(|message| message.next)
+        .and_then(Message::next)
         .unwrap_or(input::NO_NEXT)
 }
 
@@ -363,7 +433,7 @@ unsafe extern "C" fn titin_message_kind(message: *const Message) -> c_int {
     value(0, || {
         // SAFETY: as the caller promises.
         let message = unsafe { behind(message) }?;
-        match message.meta.content {
+        match message.arrived.meta.content {
             Content::Structure => Ok(message.tree().kind()),
             Content::Array(_) => Ok(8),
             Content::Nil => Ok(1),
@@ -468,7 +538,7 @@ unsafe extern "C" fn titin_message_array(
 unsafe extern "C" fn titin_message_raw_data(message: *const Message) -> *const c_void {
     // SAFETY: as the caller promises.
     let array = unsafe { message.as_ref() }.filter(|message| message.layout().is_some());
-    array.map_or(std::ptr::null(), |message| pointer(&message.body))
+    array.map_or(std::ptr::null(), |message| pointer(message.body()))
 }
 
 /// # Safety

@@ -19,7 +19,7 @@ use crate::port_set::PortSet;
 unsafe fn receive(
     handle: *mut Port,
     out: *mut *mut Message,
-    body: impl FnOnce(&Port) -> Result<Option<(Origin, titin_runtime::Message)>>,
+    body: impl FnOnce(&Port) -> Result<Option<Box<Message>>>,
 ) -> c_int {
     // SAFETY: as the caller promises.
     let out = unsafe { input::out(out, "the message") };
@@ -31,8 +31,8 @@ unsafe fn receive(
     unsafe {
         on_port(handle, |port| {
             let out = out?;
-            if let Some((origin, message)) = body(port)? {
-                *out = Message::received(message, origin).into_raw();
+            if let Some(message) = body(port)? {
+                *out = Box::into_raw(message);
             }
             Ok(())
         })
@@ -52,8 +52,14 @@ unsafe extern "C" fn titin_receive(
     unsafe {
         receive(handle, out, |port| {
             let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
-            let message = port.shared.instance.receive(port.id, slot, patience)?;
-            Ok(Some((Origin::received(port, slot), message)))
+            match Message::spare().receive_repeated(port, slot) {
+                Ok(received) => received.map(Some),
+                Err(mut message) => {
+                    let received = port.shared.instance.receive(port.id, slot, patience)?;
+                    *message = Message::received(received, Origin::received(port, slot));
+                    Ok(Some(message))
+                }
+            }
         })
     }
 }
@@ -71,7 +77,7 @@ unsafe extern "C" fn titin_try_receive(
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
             let message = port.shared.instance.try_receive(port.id, slot)?;
-            Ok(message.map(|message| (Origin::received(port, slot), message)))
+            Ok(message.map(|message| boxed(message, port, slot)))
         })
     }
 }
@@ -120,7 +126,7 @@ unsafe extern "C" fn titin_receive_any(
             *index = at as c_int;
             let number = vector.then_some(number);
             *slot = input::slot_number(number);
-            Ok(Some((Origin::received(port, number), message)))
+            Ok(Some(boxed(message, port, number)))
         })
     }
 }
@@ -200,7 +206,14 @@ unsafe extern "C" fn titin_receive_into(
         }
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
-            Ok(Some((Origin::received(port, slot), fill(port)?)))
+            Ok(Some(boxed(fill(port)?, port, slot)))
         })
     }
+}
+
+/// A received message, in memory of its own.
+fn boxed(message: titin_runtime::Message, port: &Port, slot: Option<u32>) -> Box<Message> {
+    let mut memory = Message::spare();
+    *memory = Message::received(message, Origin::received(port, slot));
+    memory
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Kind, Payload, Result};
+use titin_runtime::{Error, Kind, Payload, Result};
 
 use crate::array::ArrayArguments;
 use crate::error::null;
@@ -36,13 +36,41 @@ pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArgumen
         next,
         overlay.as_ref(),
     );
-    // For a call that receives, a closed port is the end of a loop. A call that sends loses a
-    // message, so the error sticks.
-    sent.inspect_err(|error| {
-        if error.kind == Kind::PortClosed {
-            port.shared.hold(error);
-        }
-    })
+    sent.inspect_err(|error| hold_if_closed(port, error))
+}
+
+/// Sends an array by the short way of a message like the last on its port; `None` if the call needs
+/// more.
+///
+/// # Safety
+/// The arguments describe an array, as the header says.
+#[inline(always)]
+unsafe fn send_repeated(
+    port: &Port,
+    arguments: &ArrayArguments,
+    with: &SendArguments,
+) -> Option<Result<()>> {
+    if with.slot != input::NO_SLOT || !with.settings.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    let layout = unsafe { arguments.caller_layout() }?;
+    // SAFETY: the array has the layout of an array that was sent before, so its bytes are as many, and
+    // may be read, as the caller promises.
+    let elements = |bytes| unsafe { std::slice::from_raw_parts(arguments.data.cast(), bytes) };
+    let times = (with.timestamp, input::next(with.next));
+    let instance = &port.shared.instance;
+    let sent = instance.send_repeated(port.id, None, &layout, elements, times)?;
+    Some(sent.inspect_err(|error| hold_if_closed(port, error)))
+}
+
+/// Keeps the error of a closed port. For a call that receives, a closed port is the end of a loop. A
+/// call that sends loses a message, so the error sticks.
+#[cold]
+fn hold_if_closed(port: &Port, error: &Error) {
+    if error.kind == Kind::PortClosed {
+        port.shared.hold(error);
+    }
 }
 
 /// # Safety
@@ -55,6 +83,9 @@ unsafe fn send_described(
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
+            if let Some(sent) = send_repeated(port, &arguments, with) {
+                return sent;
+            }
             if port.shared.instance.rank() > 0 {
                 // Rank 0 sends. The other ranks need not have the data.
                 if !arguments.data.is_null() {

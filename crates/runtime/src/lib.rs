@@ -50,18 +50,18 @@ pub use error::{Error, Kind, Result};
 pub use field::{FieldId, Stamps};
 pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};
-pub use message::{Lent, Loan, Message, MessageParts, Payload};
+pub use message::{CallerLayout, Lent, Loan, Message, MessageParts, Payload};
 pub use non_blocking::{Listing, ReadyList};
 pub use options::Options;
 pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
 pub use profile::ProfileRegion;
-pub use serial::{Patience, PortChoice};
+pub use serial::{Patience, PortChoice, ReceivedAtOnce};
 pub use setting::{OverlayError, SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
-pub use titin_transport::{Buffer, Filling, SharedBuffer};
+pub use titin_transport::{Buffer, Filling, IncomingMessage, SharedBuffer};
 pub use titin_wire::control::{FilterFunction, Scale};
 pub use titin_wire::meta::{
     Content, Dtype, ElementKind, ElementValue, Layout, LayoutRef, MAX_RANK, Meta, Shape,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use titin_transport::{Buffer, Filling, SharedBuffer};
 use titin_wire::Malformed;
-use titin_wire::meta::{Content, Layout, LayoutRef, MAX_RANK, Meta};
+use titin_wire::meta::{Content, Layout, LayoutRef, MAX_RANK, Meta, StorageOrder};
 use titin_wire::settings::Overlay;
 use titin_wire::structure::{self, Encoded, Value};
 
@@ -34,6 +34,30 @@ enum PayloadShape<'a> {
     Nil,
     Array(LayoutRef<'a>),
     Structure,
+}
+
+/// The layout of an array as a caller gives it: numbers that titin has not checked. Serves to find
+/// out whether the array is laid out like the last array.
+#[derive(Debug, Clone, Copy)]
+pub struct CallerLayout<'a> {
+    /// The number of the element type.
+    pub dtype: i32,
+    /// The storage order.
+    pub order: StorageOrder,
+    /// Extent of each dimension.
+    pub shape: &'a [u64],
+}
+
+impl CallerLayout<'_> {
+    /// Whether the array has this layout, and no index names.
+    #[inline(always)]
+    pub(crate) fn is(&self, layout: &Layout) -> bool {
+        self.dtype == layout.dtype as i32
+            && self.order == layout.order
+            && self.shape.len() == layout.shape.len()
+            && self.shape.iter().zip(&layout.shape).all(|(a, b)| a == b)
+            && layout.names.is_empty()
+    }
 }
 
 /// Memory lent by titin for an array: fill the memory, then send the memory in place.

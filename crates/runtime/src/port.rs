@@ -11,7 +11,7 @@ use titin_transport::{
 };
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
-use titin_wire::meta::{Codec, Meta};
+use titin_wire::meta::{Codec, Content, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
@@ -19,6 +19,7 @@ use crate::iteration::Iteration;
 use crate::process::RouteMedium;
 use crate::profile::Meter;
 use crate::send_state::SendState;
+use crate::message::CallerLayout;
 use crate::{Error, Kind, Message, Payload, Result};
 
 /// A port of an instance: looked up once by name, then used in calls.
@@ -67,6 +68,8 @@ pub(crate) struct Port {
 /// The state that a port keeps from one call to the next. One call at a time may use the state.
 #[derive(Default)]
 pub(crate) struct PortState {
+    /// The slot of the last message, if the next message on the slot may go the short way.
+    pub(crate) last_slot: Option<LastSlot>,
     /// Sends to be made again, each on a slot of its own: pending sends of a non-blocking instance,
     /// and interrupted sends.
     pub(crate) sending: Vec<SendState>,
@@ -74,6 +77,16 @@ pub(crate) struct PortState {
     pub(crate) outlets: Vec<OutletState>,
     /// By the places of the inlets.
     pub(crate) inlets: Vec<InletState>,
+}
+
+/// The slot of a call on a port, and where the ends of the slot's conduits are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastSlot {
+    /// The slot that the program gave; none for a port without slots.
+    pub(crate) given: Option<u32>,
+    pub(crate) number: u32,
+    /// The index of the slot's ends at the port.
+    pub(crate) index: usize,
 }
 
 /// The purpose of a conduit.
@@ -142,6 +155,18 @@ impl OutletState {
     #[inline(always)]
     pub(crate) fn last_plain(&self) -> Option<&Arc<Meta>> {
         self.plain.as_ref()
+    }
+
+    /// The metadata of the last such message, and its bytes of payload, if the message was an array
+    /// of the given layout.
+    #[inline(always)]
+    pub(crate) fn last_array(&self, array: &CallerLayout<'_>) -> Option<(&Arc<Meta>, u64)> {
+        let meta = self.plain.as_ref()?;
+        let is_alike = match &meta.content {
+            Content::Array(layout) => !meta.field && array.is(layout),
+            _ => false,
+        };
+        is_alike.then_some((meta, self.length))
     }
 
     /// The metadata of a message that needs its content alone: the metadata of the last such
@@ -441,6 +466,12 @@ impl Port {
         let without_carrier = outlets.filter(|outlet| outlet.route(route)).count()
             + inlets.filter(|inlet| inlet.route(route)).count();
         without_carrier > 0
+    }
+
+    /// Takes the port for a call, if no other call uses the port.
+    #[inline(always)]
+    pub(crate) fn try_enter(&self) -> Option<SpinLockGuard<'_, PortState>> {
+        self.state.try_lock()
     }
 
     /// Takes the port for a call. Fails if another call uses the port.

@@ -9,6 +9,7 @@ mod open;
 mod receive;
 mod receive_any;
 mod receiving_end;
+mod repeated;
 mod report;
 mod send;
 mod step_filters;
@@ -40,6 +41,7 @@ pub(crate) use open::{Opened, RemoteConduit};
 pub use receive::Patience;
 pub(crate) use receive::{NextUse, Received};
 pub use receive_any::PortChoice;
+pub use repeated::ReceivedAtOnce;
 pub(crate) use report::shortened;
 pub(crate) use send::message_header;
 pub(crate) use wait::{SLICE, Wait};
@@ -73,6 +75,9 @@ pub(crate) struct Serial {
     pub(crate) profile: ProfileState,
     any: ReceiveAnyState,
     above: OnceLock<Weak<dyn UpperLayers>>,
+    /// Whether messages may go the short way (`repeated.rs`): the instance is serial and blocks,
+    /// counts no steps and keeps no rows.
+    is_plain: bool,
 }
 
 /// Used by all parts of an instance: name, process, doorbell, and how the instance ends.

@@ -330,11 +330,12 @@ impl Inlet {
     /// As [`Inlet::receive`]. The message comes past the queue of the inbox if the medium allows so,
     /// as a waiting instance takes most messages.
     pub fn receive_directly(&self) -> IncomingMessage {
-        let direct = self
-            .inbox
-            .has_no_news()
-            .then(|| self.bell.glance(&*self.carrier, &self.inbox));
-        direct.flatten().unwrap_or_else(|| self.receive())
+        let mut message = IncomingMessage::default();
+        let is_here = self.inbox.has_no_news()
+            && self
+                .bell
+                .glance(&*self.carrier, &self.inbox, &mut message);
+        if is_here { message } else { self.receive() }
     }
 
     /// Waits until `wanted` is true of the inbox.

@@ -175,6 +175,21 @@ impl Buffer {
         }
     }
 
+    /// Whether the memory is private, and at most as large as that of a payload in a ring.
+    fn is_small(&self) -> bool {
+        matches!(&self.memory, Memory::Heap(bytes) if bytes.len() <= SMALL)
+    }
+
+    /// The memory, made a payload of `length` bytes, if the memory is small and holds as many.
+    fn reuse(&mut self, length: usize) -> Option<&mut [u8]> {
+        let end = self.start + length;
+        if !self.is_small() || end > self.memory.len() {
+            return None;
+        }
+        self.length = length;
+        Some(&mut self.memory[self.start..end])
+    }
+
     /// The owner of the payload's block, if the payload lies in a block of the process's own.
     pub(crate) fn block_owner(&self) -> Option<&dyn BlockOwner> {
         match &self.memory {
@@ -188,6 +203,28 @@ impl SharedBuffer {
     /// Whether both are the same memory. All payloads of no bytes are the same memory.
     pub fn is_same(&self, other: &SharedBuffer) -> bool {
         std::ptr::eq(&**self, &**other)
+    }
+
+    /// The memory, made a payload of `length` bytes to be overwritten, if nothing else owns the
+    /// memory and the memory is as small as that of a payload in a ring. A payload of no bytes needs
+    /// no memory, and lets go of any.
+    #[inline(always)]
+    pub(crate) fn reuse(&mut self, length: usize) -> Option<&mut [u8]> {
+        if length == 0 {
+            self.0 = None;
+            return Some(&mut []);
+        }
+        Arc::get_mut(self.0.as_mut()?)?.reuse(length)
+    }
+
+    /// Lets go of the payload, unless [`SharedBuffer::reuse`] may use its memory again.
+    pub fn keep_if_small(&mut self) {
+        let is_small = |buffer: &mut Arc<Buffer>| {
+            Arc::get_mut(buffer).is_some_and(|buffer| buffer.is_small())
+        };
+        if !self.0.as_mut().is_none_or(is_small) {
+            self.0 = None;
+        }
     }
 }
 

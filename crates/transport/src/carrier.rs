@@ -149,11 +149,17 @@ pub trait Carrier: Acknowledge {
     }
 
     /// As [`Carrier::attend`], for a caller that waits for the next message of an empty inbox. May
-    /// return the message directly; the inbox has then counted the message as taken. Does nothing
-    /// if a look takes a system call.
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
-        let _ = (inbox, policy);
-        None
+    /// write the message to `message`, in place of an earlier message whose memory is used again.
+    /// True if so; the inbox has then counted the message as taken. Does nothing if a look takes a
+    /// system call.
+    fn attend_one(
+        &self,
+        inbox: &Inbox,
+        policy: &mut dyn WaitPolicy,
+        message: &mut IncomingMessage,
+    ) -> bool {
+        let _ = (inbox, policy, message);
+        false
     }
 
     /// Takes in available messages, if no system call is needed.

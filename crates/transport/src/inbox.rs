@@ -10,7 +10,7 @@
 //! message on its way supersedes the dropped message: [`Inbox::deliver`] refuses such a gap.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use titin_wire::frame::{Ack, Head};
 use titin_wire::meta::Meta;
@@ -38,6 +38,19 @@ pub struct IncomingMessage {
     /// The payload. The receivers of a multicast share the payload, which lives as long as a
     /// receiver holds a reference.
     pub body: SharedBuffer,
+}
+
+impl Default for IncomingMessage {
+    /// A message without data, for a receiver that overwrites it.
+    fn default() -> Self {
+        // All such messages share their metadata.
+        static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
+        IncomingMessage {
+            head: Head::new(ConduitId(0), 0, 0.0, None),
+            meta: NIL.clone(),
+            body: SharedBuffer::default(),
+        }
+    }
 }
 
 /// The limits of a conduit, for the receiving end.
@@ -284,14 +297,15 @@ impl Inbox {
         self.pop(state).map_or(Arrival::Nothing, Arrival::Message)
     }
 
-    /// Counts a message as taken. The message goes to the program without passing the queue. False
-    /// if other messages wait before the message, or if the queue has to see the message.
-    pub(crate) fn pass(&self, message: &IncomingMessage) -> bool {
+    /// Counts message number `number`, of `bytes` bytes, as taken. The message supersedes no other,
+    /// and goes to the program without passing the queue. False if other messages wait before the
+    /// message, or if the queue has to see the message.
+    #[inline(always)]
+    pub(crate) fn count_as_taken(&self, number: u64, bytes: u64) -> bool {
         let mut state = self.lock();
-        let (number, bytes) = (message.head.sequence, message.body.len() as u64);
-        let plain = message.meta.supersedes.is_none() && state.asked.is_none() && !state.discards;
         let next = number == state.ack.received && number < u64::MAX && !state.ack.ended;
-        if !(plain && next && state.queue.is_empty()) {
+        let may_pass = !state.discards && state.asked.is_none() && state.queue.is_empty();
+        if !(next && may_pass) {
             return false;
         }
         state.ack.received = number + 1;
@@ -299,7 +313,9 @@ impl Inbox {
         state.ack.bytes += bytes;
         let answer = state.answer(false);
         drop(state);
-        self.tell(answer);
+        if answer.is_some() {
+            self.tell(answer);
+        }
         true
     }
 
@@ -408,7 +424,7 @@ impl InboxState {
 
     /// Removes the waiting messages from number `first` on. Removed messages count as consumed
     /// unless earlier messages wait.
-    #[must_use = "they are to be dropped behind the lock"]
+    #[must_use = "drop them after the lock is released"]
     fn supersede(&mut self, first: u64) -> Vec<IncomingMessage> {
         let kept = self
             .queue
@@ -425,6 +441,7 @@ impl InboxState {
 
     /// The acknowledgement, if due: if `always`, at a quarter of the limits, and for each consumed
     /// message while the sender waits for room.
+    #[inline(always)]
     fn answer(&mut self, always: bool) -> Option<Ack> {
         let messages = self.ack.consumed - self.acknowledged.consumed;
         let bytes = self.ack.bytes - self.acknowledged.bytes;

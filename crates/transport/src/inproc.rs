@@ -50,13 +50,19 @@ impl Carrier for Inproc {
         })
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
+    fn attend_one(
+        &self,
+        inbox: &Inbox,
+        policy: &mut dyn WaitPolicy,
+        message: &mut IncomingMessage,
+    ) -> bool {
         loop {
-            if let Some(message) = inbox.take() {
-                return Some(message);
+            if let Some(taken) = inbox.take() {
+                *message = taken;
+                return true;
             }
             if policy.is_over(0) {
-                return None;
+                return false;
             }
             spin_until(policy, || !inbox.has_no_news());
         }

@@ -42,7 +42,7 @@ use titin_wire::{ConduitId, Malformed};
 pub(crate) use pool::Pool;
 pub(crate) use setup::ShmMedium;
 
-use receive::{PeerSegment, RingInput};
+use receive::{PeerSegment, PeerWants, RingInput};
 use returns::Returns;
 use send::RingOutput;
 use setup::{OwnRing, PeerMemory};
@@ -169,29 +169,32 @@ impl ShmCarrier {
     }
 
     /// Takes entries in until the policy ends the spin, or until the next message of the wanted
-    /// inbox comes, if an inbox is given.
+    /// inbox has come, if an inbox is given; whether it has come.
     fn attend_to(
         &self,
-        wanted: Option<&Inbox>,
+        input: &mut RingInput,
+        mut wanted: Option<(&Inbox, &mut IncomingMessage)>,
         policy: &mut dyn WaitPolicy,
-    ) -> Option<IncomingMessage> {
-        // Held during the spin: the caller delivers messages for other threads, and wakes them.
-        let mut input = self.input.try_lock()?;
-        let mut found = None;
+    ) -> bool {
         loop {
-            let mut count = 0;
+            let (mut count, mut found) = (0, false);
             if self.has_entry() {
-                if let Some(message) = wanted.and_then(|inbox| self.take_alike(&mut input, inbox)) {
-                    return Some(message);
+                if let Some((inbox, message)) = &mut wanted
+                    && self.take_alike(input, inbox, message)
+                {
+                    return true;
                 }
-                let receivers = self.receivers.upgrade()?;
-                self.take_in_to(&mut input, |received| {
+                let Some(receivers) = self.receivers.upgrade() else {
+                    return false;
+                };
+                self.take_in_to(input, |received| {
                     count += 1;
-                    match (received, wanted) {
-                        (Received::Message(message), Some(inbox))
-                            if message.head.conduit == inbox.conduit() && inbox.pass(&message) =>
+                    match (received, &mut wanted) {
+                        (Received::Message(arrived), Some((inbox, message)))
+                            if is_taken_by(inbox, &arrived) =>
                         {
-                            found = Some(message);
+                            **message = arrived;
+                            found = true;
                             Ok(ControlFlow::Break(()))
                         }
                         (received, _) => receivers
@@ -200,10 +203,7 @@ impl ShmCarrier {
                     }
                 });
             }
-            if found.is_some()
-                || policy.is_over(count)
-                || self.reactor_waits.load(Ordering::Relaxed)
-            {
+            if found || policy.is_over(count) || self.reactor_waits.load(Ordering::Relaxed) {
                 return found;
             }
             spin_until(policy, || self.has_entry());
@@ -212,12 +212,20 @@ impl ShmCarrier {
 
     /// Takes the next message of an empty inbox, if the next entry is like the last.
     #[inline(always)]
-    fn take_alike(&self, input: &mut RingInput, inbox: &Inbox) -> Option<IncomingMessage> {
-        let (message, room) = input.take_alike(inbox)?;
-        if room {
+    fn take_alike(
+        &self,
+        input: &mut RingInput,
+        inbox: &Inbox,
+        message: &mut IncomingMessage,
+    ) -> bool {
+        if self.broken.load(Ordering::Relaxed) {
+            return false;
+        }
+        let taken = input.take_alike(inbox, message);
+        if taken == Some(PeerWants::Look) {
             self.tell_to_look();
         }
-        Some(message)
+        taken.is_some()
     }
 
     /// Has the peer's reactor look at its ring.
@@ -236,6 +244,15 @@ impl ShmCarrier {
             .try_lock()
             .map_or(0, |mut input| self.take_in(&mut input))
     }
+}
+
+/// Whether a message belongs to the inbox and need not pass its queue. The inbox has then counted the
+/// message as taken.
+fn is_taken_by(inbox: &Inbox, message: &IncomingMessage) -> bool {
+    let IncomingMessage { head, meta, body } = message;
+    head.conduit == inbox.conduit()
+        && meta.supersedes.is_none()
+        && inbox.count_as_taken(head.sequence, body.len() as u64)
 }
 
 impl SideCarrier for ShmCarrier {
@@ -314,11 +331,24 @@ impl Carrier for ShmCarrier {
     }
 
     fn attend(&self, policy: &mut dyn WaitPolicy) {
-        self.attend_to(None, policy);
+        // Locked during the spin: the caller delivers messages for other threads, and wakes them.
+        if let Some(mut input) = self.input.try_lock() {
+            self.attend_to(&mut input, None, policy);
+        }
     }
 
-    fn attend_one(&self, inbox: &Inbox, policy: &mut dyn WaitPolicy) -> Option<IncomingMessage> {
-        self.attend_to(Some(inbox), policy)
+    fn attend_one(
+        &self,
+        inbox: &Inbox,
+        policy: &mut dyn WaitPolicy,
+        message: &mut IncomingMessage,
+    ) -> bool {
+        let Some(mut input) = self.input.try_lock() else {
+            return false;
+        };
+        // Most messages are there, or are like the last.
+        self.take_alike(&mut input, inbox, message)
+            || self.attend_to(&mut input, Some((inbox, message)), policy)
     }
 
     fn look(&self) {

@@ -10,8 +10,9 @@ use super::Instance;
 use crate::field_mark::ordinary;
 use crate::port::PortId;
 use crate::ranks::unexpected;
-use crate::serial::{Patience, PortChoice};
-use crate::{Loan, Message, Payload, Result};
+use crate::message::CallerLayout;
+use crate::serial::{Patience, PortChoice, ReceivedAtOnce};
+use crate::{IncomingMessage, Loan, Message, Payload, Result};
 
 impl Instance {
     /// Begins the next use of the submodel: true if there is a next use.
@@ -61,6 +62,37 @@ impl Instance {
         }
         let times = (timestamp, next_timestamp);
         serial.send(port, slot, payload, times, settings, None)
+    }
+
+    /// As [`Instance::send`], for an array with the layout of the last array that was sent on the
+    /// port, without a settings overlay: the short way of most messages. `elements` gives the bytes
+    /// of the array; their number is that of the last array. `None` if the message needs more; nothing
+    /// has happened then, and the caller calls [`Instance::send`].
+    #[inline(always)]
+    pub fn send_repeated<'a>(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        array: &CallerLayout<'_>,
+        elements: impl FnOnce(usize) -> &'a [u8],
+        times: (f64, Option<f64>),
+    ) -> Option<Result<()>> {
+        self.serial
+            .send_repeated(port, slot, array, elements, times)
+    }
+
+    /// As [`Instance::receive`], for a message like the last message received on the port, if the
+    /// message is there or comes within a moment: the short way of most messages. `message` is an
+    /// earlier message, whose memory is used again. `None` if the call needs more; nothing has
+    /// happened then, and the caller calls [`Instance::receive`].
+    #[inline(always)]
+    pub fn receive_repeated(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        message: &mut IncomingMessage,
+    ) -> Option<Result<ReceivedAtOnce>> {
+        self.serial.receive_repeated(port, slot, message)
     }
 
     /// Memory for an array to be sent: peers on this host read the array in place. Does not wait.

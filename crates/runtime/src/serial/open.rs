@@ -65,6 +65,10 @@ impl Opened<'_> {
         welcome.wires.iter().try_for_each(|wire| ports.add(wire))?;
         let (table, remote) = ports.finish();
         trace.live("CONNECT", registered);
+        let is_plain = self.rank.is_none()
+            && self.options.ready.is_none()
+            && !welcome.counts_steps
+            && !trace.on;
         let serial = Serial {
             core: self.core(path, habits),
             table,
@@ -92,6 +96,7 @@ impl Opened<'_> {
             },
             any: ReceiveAnyState::default(),
             above: OnceLock::new(),
+            is_plain,
         };
         Ok((serial, remote))
     }

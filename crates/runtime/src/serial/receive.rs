@@ -142,11 +142,11 @@ impl Serial {
     pub(crate) fn receive(
         &self,
         port: PortId,
-        slot: Option<u32>,
+        given: Option<u32>,
         patience: Patience,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<(u32, Message)> {
-        let source = self.source(port, slot)?;
+        let source = self.source(port, given)?;
         let mut port = self.enter_for(&source)?;
         self.before(&[source], patience)?;
         let state = &mut port.inlets[source.place];
@@ -154,13 +154,27 @@ impl Serial {
             Some(arrived) => self.take_arrived(&source, state, arrived, 0)?,
             None => self.await_for_long(&source, state, patience)?,
         };
+        self.note_slot(&source, given, &mut port);
+        self.give(&source, &mut port, (slot, message), fits)
+    }
+
+    /// Gives the program a message that was taken from the inbox. Puts the message back, and fails,
+    /// if the message does not fit or the call is out of order.
+    #[inline(always)]
+    pub(super) fn give(
+        &self,
+        source: &ReceivingEnd<'_>,
+        port: &mut PortState,
+        (slot, message): (u32, Message),
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<(u32, Message)> {
         if let Err(error) = fits(&message) {
-            self.leave_there(&source, &mut port, slot, message);
+            self.leave_there(source, port, slot, message);
             return Err(error);
         }
-        match self.took(&source, slot, &message) {
+        match self.took(source, slot, &message) {
             Ok(()) => Ok((slot, message)),
-            Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
+            Err(error) => Err(self.misplaced(error, source, port, slot, message)),
         }
     }
 
@@ -177,14 +191,9 @@ impl Serial {
             self.note_poll(Some(source.inlet.end.conduit), None);
             return self.place(&[source]).map(|()| None);
         };
-        if let Err(error) = ordinary(|| source.port.label(None), &message) {
-            self.leave_there(&source, &mut port, slot, message);
-            return Err(error);
-        }
-        match self.took(&source, slot, &message) {
-            Ok(()) => Ok(Some((slot, message))),
-            Err(error) => Err(self.misplaced(error, &source, &mut port, slot, message)),
-        }
+        let fits = |message: &Message| ordinary(|| source.port.label(None), message);
+        self.give(&source, &mut port, (slot, message), fits)
+            .map(Some)
     }
 }
 
@@ -624,7 +633,7 @@ impl Serial {
     /// Takes a message that has come past the inbox, and decodes the message for the program.
     /// Returns the slot and the message.
     #[inline(always)]
-    fn take_arrived(
+    pub(super) fn take_arrived(
         &self,
         source: &ReceivingEnd<'_>,
         state: &mut InletState,
@@ -643,7 +652,10 @@ impl Serial {
             return None;
         }
         let start = end.meter.sample().map(|times| (Instant::now(), times));
-        let arrived = self.core.bell.glance(carrier, inbox)?;
+        let mut arrived = Arrived::default();
+        if !self.core.bell.glance(carrier, inbox, &mut arrived) {
+            return None;
+        }
         start.inspect(|(start, times)| end.meter.waited(start.elapsed() * *times));
         Some(arrived)
     }

@@ -22,7 +22,9 @@ use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
-use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
+use crate::port::{
+    ConduitUse, LastSlot, Outlet, OutletState, Port, PortEnd, PortId, PortState,
+};
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -36,7 +38,7 @@ impl Serial {
     pub(crate) fn send(
         &self,
         port: PortId,
-        slot: Option<u32>,
+        given: Option<u32>,
         payload: &Payload<'_>,
         times: Timestamps,
         settings: Option<&Overlay>,
@@ -49,7 +51,7 @@ impl Serial {
             return Err(receives(port));
         }
         let mut state = port.enter()?;
-        let (place, slot) = port.find(slot)?;
+        let (place, slot) = port.find(given)?;
         let outlets = port.outlets.get(place).map_or(&[][..], Vec::as_slice);
         let knows = |outlet: &Outlet| state.outlets[outlet.number].knows(payload);
         let is_known = outlets.first().is_some_and(knows);
@@ -78,16 +80,33 @@ impl Serial {
             && let Some(sent) =
                 self.send_at_once(outlet, &mut state, (payload, is_known), slot, times)
         {
+            state.last_slot = Some(LastSlot {
+                given,
+                number: slot,
+                index: place,
+            });
             return sent;
         }
-        let mut sending = SendState {
+        let sending = SendState {
             slot,
             iteration,
             overlay,
             left_out,
             ..SendState::of(payload, times)
         };
-        let sent = self.send_along_all(port, outlets, &mut state, payload, &mut sending);
+        self.send_noted(port, outlets, &mut state, payload, sending)
+    }
+
+    /// Sends a message that the execution loop has noted, along all conduits of its slot.
+    pub(super) fn send_noted(
+        &self,
+        port: &Port,
+        outlets: &[Outlet],
+        state: &mut PortState,
+        payload: &Payload<'_>,
+        mut sending: SendState,
+    ) -> Result<()> {
+        let sent = self.send_along_all(port, outlets, state, payload, &mut sending);
         state.keep(sending, &sent);
         sent
     }
@@ -136,13 +155,26 @@ impl Serial {
             }
             Err(why) => why,
         };
-        let mut sending = SendState {
+        let sending = SendState {
             slot,
             ..SendState::of(payload, times)
         };
+        Some(self.keep_undelivered(outlet, state, why, sending))
+    }
+
+    /// The outcome of a send that the carrier has not taken. Keeps the send, if the program is to
+    /// make the send again.
+    #[cold]
+    pub(super) fn keep_undelivered(
+        &self,
+        outlet: &Outlet,
+        state: &mut PortState,
+        why: LinkError,
+        mut sending: SendState,
+    ) -> Result<()> {
         let outcome = self.undelivered(outlet, why, &mut sending).map(|_| ());
         state.keep(sending, &outcome);
-        Some(outcome)
+        outcome
     }
 
     /// Whether the metadata of a message are the content alone, as for most messages.
@@ -153,7 +185,7 @@ impl Serial {
 
     /// Counts a send. If two threads send at once, one send may not be counted: the count is for
     /// samples alone.
-    fn count_send(&self, turn: u64) {
+    pub(super) fn count_send(&self, turn: u64) {
         let next = turn.wrapping_add(1);
         self.profile.sends.store(next, Ordering::Relaxed);
     }
@@ -569,7 +601,7 @@ impl Serial {
 
     /// Counts a message that the carrier has taken.
     #[inline(always)]
-    fn note_sent(&self, outlet: &Outlet, length: u64, sent: SendReport) {
+    pub(super) fn note_sent(&self, outlet: &Outlet, length: u64, sent: SendReport) {
         outlet.end.meter.count(length, sent.copied);
         if sent.by_socket {
             self.ran_out(outlet, length);

@@ -52,6 +52,14 @@ pub(super) struct PeerSegment {
     count: usize,
 }
 
+/// What the peer waits for, once an entry was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PeerWants {
+    Nothing,
+    /// To be told of room in the ring.
+    Look,
+}
+
 /// The content of an entry.
 enum RingItem {
     Whole(Received),
@@ -105,7 +113,7 @@ impl RingInput {
     /// Adds a segment. Returns the segments that had the same indices before: the peer has
     /// withdrawn them, though the frame with the withdrawal may still be on the way. The caller
     /// drops them after the release of the ring, since unmapping takes time.
-    #[must_use = "they are to be dropped behind the lock"]
+    #[must_use = "drop them after the lock is released"]
     pub(super) fn add(&mut self, new: PeerSegment) -> Vec<PeerSegment> {
         let indices = new.first..new.first + new.count;
         let gone = self.segments.extract_if(.., |first, old| {
@@ -118,7 +126,7 @@ impl RingInput {
     }
 
     /// Removes a segment withdrawn by the peer.
-    #[must_use = "it is to be dropped behind the lock"]
+    #[must_use = "drop it after the lock is released"]
     pub(super) fn withdraw(&mut self, first: u64) -> Option<PeerSegment> {
         let (serial, first) = split_block_number(first);
         self.segments
@@ -129,29 +137,34 @@ impl RingInput {
 
     /// Takes the next message of an empty inbox, if the next entry differs from the last message in
     /// number, times and payload alone: nothing else is to be looked at then. The inbox counts the
-    /// message as taken. Also returns whether the peer is to be told of room.
+    /// message as taken. The message is written over an earlier message, whose memory is used again.
     #[inline(always)]
-    pub(super) fn take_alike(&mut self, inbox: &Inbox) -> Option<(IncomingMessage, bool)> {
-        let last = self
-            .last
-            .known()
-            .filter(|last| last.header.conduit() == inbox.conduit())?;
-        if self.arrived || !self.aside.is_empty() {
+    pub(super) fn take_alike(
+        &mut self,
+        inbox: &Inbox,
+        message: &mut IncomingMessage,
+    ) -> Option<PeerWants> {
+        let last = self.last.known()?;
+        let entry = self.ring.peek()?;
+        if last.header.conduit() != inbox.conduit() || self.arrived || !self.aside.is_empty() {
             return None;
         }
-        let entry = self.ring.peek()?;
         let head = last.header.head_of(&entry.header)?;
-        // An entry that goes beyond the ring is an error of the look that follows.
         let length = last.length as usize;
-        let body = payload_in(&self.ring, &entry, 0, length).ok()?;
-        let meta = last.meta.clone();
-        let message = IncomingMessage { head, meta, body };
-        if !inbox.pass(&message) {
+        // If the payload extends past the ring, the next `take_in` reports the fault.
+        copy_payload(&self.ring, &entry, length, &mut message.body)?;
+        if !inbox.count_as_taken(head.sequence, last.length) {
             return None;
+        }
+        message.head = head;
+        if !Arc::ptr_eq(&message.meta, &last.meta) {
+            message.meta = last.meta.clone();
         }
         // The payload was within the ring, so the entry is.
-        let room = self.ring.pop(ring::size(0, length)).unwrap_or(false);
-        Some((message, room))
+        match self.ring.pop(ring::size(0, length)) {
+            Ok(true) => Some(PeerWants::Look),
+            _ => Some(PeerWants::Nothing),
+        }
     }
 
     /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
@@ -515,6 +528,22 @@ impl RingItem {
             _ => None,
         }
     }
+}
+
+/// Copies the payload of an entry without metadata to `out`. The memory of `out` serves again if no
+/// other message shares it. `None` if there is no memory, or if the entry goes beyond the ring.
+#[inline(always)]
+fn copy_payload(
+    ring: &Consumer,
+    entry: &RingEntry,
+    length: usize,
+    out: &mut SharedBuffer,
+) -> Option<()> {
+    match out.reuse(length) {
+        Some(bytes) => ring.copy(entry, 0, bytes).ok()?,
+        None => *out = payload_in(ring, entry, 0, length).ok()?,
+    }
+    Some(())
 }
 
 /// A copy of the payload in an entry, behind `start` bytes of metadata.

@@ -107,44 +107,79 @@ impl<M: RingMemory> Producer<M> {
         let length = body.iter().map(|part| part.len()).sum();
         let size = size(meta.len(), length) as u64;
         let at = offset(self.tail, self.capacity);
-        let filler = if at + size > self.capacity {
-            self.capacity - at
-        } else {
-            0
-        };
-        let next = self.tail + filler + size;
-        // The producer also writes the line behind the entry.
-        let end = next + LINE as u64;
-        if end - self.head > self.capacity && end - self.read() > self.capacity {
+        if at + size > self.capacity {
+            return self.push_at_beginning(header, meta, body, size);
+        }
+        let next = self.tail + size;
+        if !self.has_room_until(next) {
             return false;
         }
+        self.zero_behind(next);
+        let first = self.write(at, header, meta, body);
+        self.word(at).publish(first);
+        self.tail = next;
+        // Most entries are as large as the entry before: fetch the lines of the next entry.
+        let end = next + LINE as u64;
+        for line in (0..size).step_by(LINE) {
+            self.region
+                .fetch(ENTRIES + offset(end + line, self.capacity) as usize);
+        }
+        true
+    }
+
+    /// As [`Producer::push`], for an entry that does not fit before the end of the ring. A filler
+    /// takes the lines up to the end, and the entry is at the beginning.
+    #[cold]
+    fn push_at_beginning(
+        &mut self,
+        header: &[u8; LINE],
+        meta: &[u8],
+        body: &[IoSlice<'_>],
+        size: u64,
+    ) -> bool {
+        let at = offset(self.tail, self.capacity);
+        let next = self.tail + self.capacity - at + size;
+        if !self.has_room_until(next) {
+            return false;
+        }
+        self.zero_behind(next);
+        let first = self.write(0, header, meta, body);
+        self.word(0).store(first, Ordering::Release);
+        self.word(at).publish(FILLER);
+        self.tail = next;
+        true
+    }
+
+    /// Whether the consumer has read enough for an entry that ends at the position `next`. The
+    /// producer also writes the line behind the entry.
+    #[inline(always)]
+    fn has_room_until(&mut self, next: u64) -> bool {
+        let end = next + LINE as u64;
+        end - self.head <= self.capacity || end - self.read() <= self.capacity
+    }
+
+    /// Sets the first word behind an entry that ends at the position `next` to zero.
+    #[inline(always)]
+    fn zero_behind(&self, next: u64) {
         self.word(offset(next, self.capacity))
             .store(0, Ordering::Release);
-        let begin = if filler > 0 { 0 } else { at };
-        let mut place = ENTRIES + begin as usize;
+    }
+
+    /// Writes an entry at the offset `at`, but for its first word. Returns the first word.
+    #[inline(always)]
+    fn write(&self, at: u64, header: &[u8; LINE], meta: &[u8], body: &[IoSlice<'_>]) -> u64 {
+        let mut place = ENTRIES + at as usize;
         self.region.write(place + 8, &header[8..]);
         place += LINE;
         if !meta.is_empty() {
             self.region.write(place, meta);
             place += meta.len();
         }
-        for part in body {
+        for part in body.iter().filter(|part| !part.is_empty()) {
             self.region.write(place, part);
             place += part.len();
         }
-        let first = u64::from_le_bytes(*header.first_chunk().expect("longer"));
-        if filler > 0 {
-            self.word(begin).store(first, Ordering::Release);
-        }
-        self.word(at)
-            .publish(if filler > 0 { FILLER } else { first });
-        self.tail = next;
-        // Most entries are as large as the entry before: fetch the lines of the next entry.
-        for line in (0..size).step_by(LINE) {
-            self.region
-                .fetch(ENTRIES + offset(end + line, self.capacity) as usize);
-        }
-        true
+        u64::from_le_bytes(*header.first_chunk().expect("longer"))
     }
 
     /// The bells at which a thread of the peer sleeps, to be rung. Called after each entry.
