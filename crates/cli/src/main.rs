@@ -1,4 +1,4 @@
-//! The `titin` command: flags and output, nothing else. Each subcommand has a file in `commands`.
+//! The `titin` command: flags and output, nothing else. The subcommands are in `commands`.
 
 #![forbid(unsafe_code)]
 

@@ -2,8 +2,9 @@
 //! non-blocking instance comes back as pending.
 //!
 //! The program makes the same call again once the [`ReadyList`] says that the instance can go on.
-//! So thousands of instances need few threads, and titin has each call only once: `serial::wait` is
-//! the one place with a difference. A repeated call goes on from where the call was.
+//! So thousands of instances need few threads, and titin has each call only once: `serial::wait`
+//! returns in place of a sleep, and the calls leave out the fast ways before a wait. A repeated
+//! call goes on from where the call was.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};

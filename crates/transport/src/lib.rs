@@ -10,7 +10,7 @@
 //! The lower modules know no medium: inboxes, windows, buffers, the doorbell. Above the lower
 //! modules a [`Link`] of sockets carries frames between two processes, and the reactor dials,
 //! listens and shakes hands. On top are the media. A medium knows neither the other media nor the
-//! reactor's parts; `media.rs` lists the media.
+//! reactor's parts; `media.rs` lists the media with links, so all but [`Inproc`].
 //!
 //! The crate knows frames and bytes. No code here looks into a payload, or knows ports or
 //! operators.

@@ -1,4 +1,5 @@
-//! The list of media. A new medium is added here, beside the folder with its code.
+//! The list of the media with links. A new medium with links is added here, beside the folder with
+//! its code.
 
 use std::io;
 use std::sync::Arc;

@@ -14,8 +14,8 @@
 //! a peer tells the receiving process's reactor to **look**: before the peer sleeps until an entry
 //! is acted on, and when the peer's ring is full.
 //!
-//! **Order.** A payload for which there is no block goes by the socket, and an entry in the ring
-//! keeps the payload's place: later entries of the conduit are put aside until the payload has
+//! **Order.** A larger payload for which there is no block goes by the socket, and an entry in the
+//! ring keeps the payload's place: later entries of the conduit are put aside until the payload has
 //! come. So the order of a conduit is the order of its entries, and other conduits do not wait.
 //!
 //! Nothing here has a name in the file system, and nothing is left when a process is killed. A peer

@@ -1,6 +1,8 @@
 //! Fields pulled by the receiver. The sender keeps versions, packed for each partner. When the
-//! receiver asks for a version, the background thread of the sender sends the version, so neither
-//! end waits for the other. `versions` makes the decisions, and `kept_versions` follows them.
+//! receiver asks for a version that is there, the background thread of the sender sends the
+//! version, so the receiver does not wait for the sender's program. When the receiver has asked
+//! before, the program's thread sends the version at once. `versions` makes the decisions, and
+//! `kept_versions` follows them.
 
 use std::io::IoSlice;
 use std::sync::Arc;
