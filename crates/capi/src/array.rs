@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 use smallvec::SmallVec;
 use titin_runtime::array::Footprint;
 use titin_runtime::{
-    CallerLayout, Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message, Result,
-    StorageOrder,
+    CallerLayout, Content, Dtype, ElementValue, Error, Filling, Kind, Layout, LayoutRef, Message,
+    Result, StorageOrder,
 };
 
 use crate::elements::{Elements, shown};

@@ -278,6 +278,39 @@ impl ExecutionLoop {
         in_time(call, self.last(call.end), self.checked)
     }
 
+    /// Notes a call on an O_I or S port, as [`ExecutionLoop::call`] does, if the instance is in its
+    /// steps, the end was used before, and the time is as announced. False, and nothing is noted, for
+    /// any other call.
+    #[inline(always)]
+    pub(crate) fn call_again(&mut self, call: &PortCall<'_>) -> bool {
+        let (port, slot) = call.end;
+        let is_in_steps = matches!(self.phase, Some(Operator::OI | Operator::S));
+        let is_of_step = matches!(call.operator, Operator::OI | Operator::S);
+        let stamp = self.stamps.get_mut(port).map(|slots| &mut slots[..]);
+        let stamp = stamp.and_then(|slots| slots.get_mut(slot as usize));
+        let step = self.steps.get_mut(call.timeline);
+        let (Some(Some(last)), Some(Some(step))) = (stamp, step) else {
+            return false;
+        };
+        let is_expected = call.timestamp >= last.time
+            && call.timestamp.is_finite()
+            && last.next.is_none_or(|next| next == call.timestamp);
+        if !(is_in_steps && is_of_step && is_expected && self.used && self.waiting.is_empty()) {
+            return false;
+        }
+        *step = LoopStep::next(Some(*step), call.operator, Some(*last));
+        *last = LastUse {
+            time: call.timestamp,
+            step: Some(step.number),
+            next: call.next,
+        };
+        self.phase = Some(call.operator);
+        if self.now.is_none_or(|now| now < call.timestamp) {
+            self.now = Some(call.timestamp);
+        }
+        true
+    }
+
     /// Notes a call with a message: the program is about to send the message, or has just taken the
     /// message. Fails if the call is out of order.
     pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), LoopError> {
@@ -395,6 +428,7 @@ impl ExecutionLoop {
 impl LoopStep {
     /// The step in which an end is used next. `now` is the step of the end's timeline, `last` the
     /// last use of the end.
+    #[inline(always)]
     fn next(now: Option<LoopStep>, operator: Operator, last: Option<LastUse>) -> LoopStep {
         let Some(step) = now else {
             return LoopStep {

@@ -16,10 +16,10 @@ use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
 use crate::iteration::Iteration;
+use crate::message::CallerLayout;
 use crate::process::RouteMedium;
 use crate::profile::Meter;
 use crate::send_state::SendState;
-use crate::message::CallerLayout;
 use crate::{Error, Kind, Message, Payload, Result};
 
 /// A port of an instance: looked up once by name, then used in calls.

@@ -245,6 +245,7 @@ impl Serial {
         self.table.ports.iter().filter(|port| port.is_own())
     }
 
+    #[inline(always)]
     pub(crate) fn execution_loop(&self) -> SpinLockGuard<'_, ExecutionLoop> {
         self.execution.state.lock()
     }

@@ -306,7 +306,11 @@ impl Outlet {
             match self.window.claim(length) {
                 Room::Free(sequence) => return sequence,
                 Room::Full if asked => drop(self.bell.wait(rings, None, &[&*self.carrier])),
-                Room::Full => self.carrier.ask(self.conduit, self.window.sent()),
+                Room::Full => {
+                    // The second question is that of a sender that sleeps.
+                    self.carrier.ask(self.conduit, self.window.sent());
+                    self.carrier.ask(self.conduit, self.window.sent());
+                }
                 Room::Closed => panic!("the receiver takes no more"),
             }
             asked = true;
@@ -331,10 +335,8 @@ impl Inlet {
     /// as a waiting instance takes most messages.
     pub fn receive_directly(&self) -> IncomingMessage {
         let mut message = IncomingMessage::default();
-        let is_here = self.inbox.has_no_news()
-            && self
-                .bell
-                .glance(&*self.carrier, &self.inbox, &mut message);
+        let is_here =
+            self.inbox.has_no_news() && self.bell.glance(&*self.carrier, &self.inbox, &mut message);
         if is_here { message } else { self.receive() }
     }
 

@@ -219,9 +219,8 @@ impl SharedBuffer {
 
     /// Lets go of the payload, unless [`SharedBuffer::reuse`] may use its memory again.
     pub fn keep_if_small(&mut self) {
-        let is_small = |buffer: &mut Arc<Buffer>| {
-            Arc::get_mut(buffer).is_some_and(|buffer| buffer.is_small())
-        };
+        let is_small =
+            |buffer: &mut Arc<Buffer>| Arc::get_mut(buffer).is_some_and(|buffer| buffer.is_small());
         if !self.0.as_mut().is_none_or(is_small) {
             self.0 = None;
         }

@@ -130,9 +130,10 @@ pub trait Carrier: Acknowledge {
     /// wait.
     fn end(&self, conduit: ConduitId, sequence: u64);
 
-    /// Asks the receiving end to acknowledge each consumed message at once, because message number
-    /// `sequence` waits for room. Receivers otherwise acknowledge only at a quarter of the limits.
-    /// The counts may never reach the quarter while the sender waits. Does not wait.
+    /// Asks the receiving end to acknowledge what it has consumed, because message number `sequence`
+    /// waits for room. Receivers otherwise acknowledge only at a quarter of the limits, and the counts
+    /// may never reach the quarter while the sender waits. A sender that asks again, before it sleeps,
+    /// has each consumed message acknowledged at once. Does not wait.
     fn ask(&self, conduit: ConduitId, sequence: u64);
 
     /// How many streams carry a large message at a time.

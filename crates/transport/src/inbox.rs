@@ -118,6 +118,8 @@ struct InboxState {
     acknowledged: Ack,
     /// Number of the message that waits for room, if the sender has asked.
     asked: Option<u64>,
+    /// Whether the sender has asked again for the same message: the sender sleeps until there is room.
+    has_asked_again: bool,
     /// The instance receives no more: arriving messages are dropped and count as consumed.
     discards: bool,
     options: InboxOptions,
@@ -182,7 +184,7 @@ impl Inbox {
                 ),
             )
         })?;
-        state.asked = state.asked.filter(|waiting| number < *waiting);
+        state.note_arrival(number);
         if message.meta.supersedes.is_some() {
             dropped = state.supersede(first);
         }
@@ -226,13 +228,15 @@ impl Inbox {
         Ok(())
     }
 
-    /// Acknowledges each consumed message at once until message number `sequence`, which waits for
-    /// room, has arrived.
+    /// Acknowledges all consumed messages, since message number `sequence` waits for room. Until
+    /// that message has arrived, the inbox also acknowledges when no message is left to be taken,
+    /// and from the second such call on each consumed message at once.
     pub fn ask(&self, sequence: u64) {
         let mut state = self.lock();
         if sequence < state.ack.received {
             return;
         }
+        state.has_asked_again = state.asked == Some(sequence);
         state.asked = Some(sequence);
         let answer = state.answer(false);
         drop(state);
@@ -304,6 +308,7 @@ impl Inbox {
     pub(crate) fn count_as_taken(&self, number: u64, bytes: u64) -> bool {
         let mut state = self.lock();
         let next = number == state.ack.received && number < u64::MAX && !state.ack.ended;
+        state.note_arrival(number);
         let may_pass = !state.discards && state.asked.is_none() && state.queue.is_empty();
         if !(next && may_pass) {
             return false;
@@ -439,14 +444,26 @@ impl InboxState {
         out.into()
     }
 
-    /// The acknowledgement, if due: if `always`, at a quarter of the limits, and for each consumed
-    /// message while the sender waits for room.
+    /// Notes the arrival of a message: the sender waits for room no longer, if it waited to send the
+    /// message.
+    #[inline(always)]
+    fn note_arrival(&mut self, number: u64) {
+        if self.asked.is_some_and(|waiting| number >= waiting) {
+            self.asked = None;
+        }
+    }
+
+    /// The acknowledgement, if due: if `always`, and at a quarter of the limits. While the sender
+    /// waits for room, the acknowledgement is also due when no message is left, and for each consumed
+    /// message once the sender sleeps. A sender that does not sleep yet gets room for several messages
+    /// at a time: otherwise the sender would ask for room for each message.
     #[inline(always)]
     fn answer(&mut self, always: bool) -> Option<Ack> {
         let messages = self.ack.consumed - self.acknowledged.consumed;
         let bytes = self.ack.bytes - self.acknowledged.bytes;
         let enough = messages >= self.options.messages / 4 || bytes >= self.options.bytes / 4;
-        let due = messages > 0 && (enough || self.asked.is_some());
+        let is_awaited = self.asked.is_some() && (self.has_asked_again || self.queue.is_empty());
+        let due = messages > 0 && (enough || is_awaited);
         if !(always || due) || !self.attached {
             return None;
         }

@@ -158,6 +158,12 @@ impl SharedRegion {
         self.map.len()
     }
 
+    /// Has the system map the first `length` bytes now, where the system can: a page fault costs more
+    /// than a small message.
+    pub(crate) fn prefault(&self, length: usize) {
+        let _ = self.map.advise_range(Advice::PopulateWrite, 0, length);
+    }
+
     /// The atomic at `offset`.
     #[allow(unsafe_code)]
     pub(crate) fn at<T: Shareable>(&self, offset: usize) -> &T {

@@ -122,6 +122,16 @@ impl Doorbell {
         self.arm_if(seen, || carriers.iter().all(|carrier| carrier.arm(self)))
     }
 
+    /// Spins until the bell has rung since `seen`, for a few microseconds at most, and takes in
+    /// messages from `carrier` meanwhile. Where cores are short, looks once.
+    pub fn is_rung_soon(&self, seen: u32, carrier: &dyn Carrier) -> bool {
+        let begun = Instant::now();
+        let is_crowded = self.is_crowded();
+        let has_rung = || self.rings() != seen;
+        carrier.attend(&mut |_| has_rung() || is_crowded || begun.elapsed() > YIELD_AFTER);
+        has_rung()
+    }
+
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
     /// [`Wake::Rung`] without a ring. Takes in messages from `carriers` before the thread sleeps.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {

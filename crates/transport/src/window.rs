@@ -62,6 +62,7 @@ impl Window {
 
     /// Counts a message as sent, if there is room; `length` is the length of the payload on the
     /// way. For the sender.
+    #[inline(always)]
     pub fn claim(&self, length: u64) -> Room {
         if self.over() {
             return Room::Closed;
@@ -133,6 +134,7 @@ impl Window {
     }
 
     /// The messages and bytes not yet taken by the receiver.
+    #[inline(always)]
     pub fn ahead(&self) -> (u64, u64) {
         let consumed = self.consumed.load(Ordering::Acquire);
         let bytes = self.consumed_bytes.load(Ordering::Acquire);

@@ -8,9 +8,9 @@ use titin_wire::settings::Overlay;
 
 use super::Instance;
 use crate::field_mark::ordinary;
+use crate::message::CallerLayout;
 use crate::port::PortId;
 use crate::ranks::unexpected;
-use crate::message::CallerLayout;
 use crate::serial::{Patience, PortChoice, ReceivedAtOnce};
 use crate::{IncomingMessage, Loan, Message, Payload, Result};
 

@@ -756,7 +756,12 @@ impl Serial {
         here: &UsePlace,
         since: i64,
     ) -> Result<Option<(u32, Message)>> {
-        if let Some(carrier) = source.inlet.end.carrier.get() {
+        // A look takes in all that has come. Where the oldest message is wanted and is there, the
+        // others may wait: a message that is taken later may come past the inbox.
+        let is_there = source
+            .direct_inbox()
+            .is_some_and(|inbox| !inbox.has_no_news());
+        if !is_there && let Some(carrier) = source.inlet.end.carrier.get() {
             carrier.look();
         }
         self.poll_inbox(source, state, here, since)

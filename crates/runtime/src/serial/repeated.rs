@@ -17,7 +17,6 @@ use titin_transport::{IncomingMessage, Outgoing, Room};
 use titin_wire::meta::{Content, Meta};
 
 use super::Serial;
-use super::close::WARNING;
 use super::receiving_end::ReceivingEnd;
 use super::send::message_header;
 use crate::execution_loop::PortCall;
@@ -148,8 +147,8 @@ impl Serial {
         (may_go && self.enter().is_ok()).then_some(port)
     }
 
-    /// Notes a call in the execution loop. `None` if the call is out of order, or if there is a
-    /// warning for the log; a call out of order is not noted.
+    /// Notes a call in the execution loop, if the call is one more on an end within the steps of the
+    /// loop.
     #[inline(always)]
     fn note_repeated(
         &self,
@@ -165,12 +164,8 @@ impl Serial {
             timestamp,
             next,
         };
-        let mut execution = self.execution_loop();
-        execution.call(&call).ok()?;
-        let misannounced = execution.take_misannounced();
-        drop(execution);
-        if let Some(text) = misannounced {
-            self.log(WARNING, &text);
+        if !self.execution_loop().call_again(&call) {
+            return None;
         }
         self.goes_on();
         self.at(timestamp);

@@ -22,9 +22,7 @@ use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
-use crate::port::{
-    ConduitUse, LastSlot, Outlet, OutletState, Port, PortEnd, PortId, PortState,
-};
+use crate::port::{ConduitUse, LastSlot, Outlet, OutletState, Port, PortEnd, PortId, PortState};
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -726,19 +724,34 @@ impl Serial {
             }
             return Ok(Some(sequence));
         }
-        if let Some(carrier) = outlet.end.carrier.get() {
-            carrier.ask(outlet.end.conduit, outlet.window.sent());
-        }
-        let on = || self.wait_to_send(outlet, length);
         let carrier = outlet.end.carrier.get().map(AsRef::as_ref);
+        let on = || self.wait_to_send(outlet, length);
         let poll = || match outlet.window.claim(length) {
             Room::Free(sequence) => Ok(Some(Some(sequence))),
             Room::Full => self.reachable(&outlet.end).map(|()| None),
             Room::Closed => Ok(Some(None)),
         };
         self.counted(&outlet.end, || {
+            if let Some(sequence) = carrier.and_then(|carrier| self.ask(outlet, carrier, length)) {
+                return Ok(Some(sequence));
+            }
             self.wait(Wait::about(outlet.end.conduit).by(carrier), on, poll)
         })
+    }
+
+    /// Asks the receiver for room, and claims the room if it comes in a moment: most receivers then
+    /// make room for several messages.
+    fn ask(&self, outlet: &Outlet, carrier: &dyn Carrier, length: u64) -> Option<u64> {
+        let rings = self.core.bell.rings();
+        carrier.ask(outlet.end.conduit, outlet.window.sent());
+        if self.reporter.pending.is_none()
+            && self.core.bell.is_rung_soon(rings, carrier)
+            && let Room::Free(sequence) = outlet.window.claim(length)
+        {
+            return Some(sequence);
+        }
+        carrier.ask(outlet.end.conduit, outlet.window.sent());
+        None
     }
 
     /// The outcome of a send to a receiver that has finished: an error, unless the receiver wants

@@ -540,6 +540,7 @@ fn copy_payload(
     out: &mut SharedBuffer,
 ) -> Option<()> {
     match out.reuse(length) {
+        Some([]) => {}
         Some(bytes) => ring.copy(entry, 0, bytes).ok()?,
         None => *out = payload_in(ring, entry, 0, length).ok()?,
     }

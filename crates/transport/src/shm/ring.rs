@@ -27,8 +27,13 @@ const ASLEEP: usize = LINE;
 const WANTS_ROOM: usize = 2 * LINE;
 pub(crate) const ENTRIES: usize = 64 * LINE;
 
-/// First word of the entry that fills the lines up to the end, where the next entry does not fit.
+/// First word of the entry that fills the lines up to the end, where the next entry is at the
+/// beginning.
 const FILLER: u64 = 0xff;
+
+/// An empty ring goes on at its beginning each time that so many bytes have gone through: messages
+/// that are answered one by one stay in memory that the caches of both cores hold.
+pub(crate) const HOME: u64 = 32 << 10;
 
 /// The end where entries are put in. One thread at a time.
 #[derive(Debug)]
@@ -107,7 +112,9 @@ impl<M: RingMemory> Producer<M> {
         let length = body.iter().map(|part| part.len()).sum();
         let size = size(meta.len(), length) as u64;
         let at = offset(self.tail, self.capacity);
-        if at + size > self.capacity {
+        let is_end = at + size > self.capacity;
+        let leaves_home = at / HOME != (at + size) / HOME;
+        if is_end || (leaves_home && self.read() == self.tail) {
             return self.push_at_beginning(header, meta, body, size);
         }
         let next = self.tail + size;
@@ -127,8 +134,8 @@ impl<M: RingMemory> Producer<M> {
         true
     }
 
-    /// As [`Producer::push`], for an entry that does not fit before the end of the ring. A filler
-    /// takes the lines up to the end, and the entry is at the beginning.
+    /// As [`Producer::push`], with the entry at the beginning of the ring. A filler takes the lines up
+    /// to the end.
     #[cold]
     fn push_at_beginning(
         &mut self,
@@ -398,6 +405,32 @@ mod tests {
             }
         }
         assert_eq!(sent, read);
+    }
+
+    #[test]
+    fn an_empty_ring_goes_on_at_its_beginning() {
+        let (mut producer, mut consumer) = ring(4 * HOME as usize);
+        let body = [7; 1000];
+        let length = size(0, body.len());
+        let mut farthest = 0;
+        for number in 0..1000 {
+            assert!(producer.push(&header(number), &[], &[IoSlice::new(&body)]));
+            let entry = consumer.peek().unwrap();
+            assert_eq!(entry.header, header(number));
+            farthest = farthest.max(entry.at + length);
+            consumer.pop(length).unwrap();
+        }
+        assert!(farthest <= HOME as usize + length, "{farthest}");
+        // A ring with an entry is used to its end, as far as it has room.
+        let kept =
+            (0..).take_while(|number| producer.push(&header(*number), &[], &[IoSlice::new(&body)]));
+        let kept = kept.count();
+        assert!(kept > 3 * HOME as usize / length - 2, "{kept}");
+        for number in 0..kept as u64 {
+            assert_eq!(consumer.peek().unwrap().header, header(number));
+            consumer.pop(length).unwrap();
+        }
+        assert!(consumer.peek().is_none());
     }
 
     #[test]

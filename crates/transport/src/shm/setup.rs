@@ -191,6 +191,7 @@ impl OwnRing {
     /// If the system has no memory for the ring.
     fn new() -> io::Result<Self> {
         let (region, file) = SharedRegion::create("titin-ring", length(RING), Writers::All)?;
+        region.prefault(ring::ENTRIES + ring::HOME as usize);
         Ok(OwnRing {
             region: Arc::new(region),
             file,
@@ -232,6 +233,7 @@ impl PeerMemory {
             )));
         }
         let region = SharedRegion::open(file, length(capacity), Writers::All)?;
+        region.prefault((ring::ENTRIES + ring::HOME as usize).min(region.length()));
         Ok(PeerMemory {
             region: Arc::new(region),
             bells: PeerBells::open(bells)?,
