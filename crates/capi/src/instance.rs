@@ -30,10 +30,10 @@ pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) 
     let light = options
         .ready
         .as_ref()
-        .map(|(list, number)| ReadyEntry(list.listing(*number)));
+        .map(|(list, number)| ReadyEntry(list.entry(*number)));
     let mut asked = runtime_options(ports, options, name)?;
-    if let Some(ReadyEntry(listing)) = &light {
-        asked = asked.ready(listing.clone());
+    if let Some(ReadyEntry(entry)) = &light {
+        asked = asked.ready(entry.clone());
     }
     let opening = Opening::begin(asked)?;
     // Programs started by this program get no secret of the run. SAFETY: the name ends with a NUL.
