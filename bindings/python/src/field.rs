@@ -25,9 +25,8 @@ pub struct Field {
     dims: c_int,
     dtypes: Vec<c_int>,
     /// Whether the local arrays have as many dimensions as the whole array.
-    whole: bool,
-    /// Set during a call: a call tells libtitin the layout of the arrays before the call sends or
-    /// receives the arrays.
+    has_all_dimensions: bool,
+    /// Set during a call: a second call would change the layouts that the first has set.
     busy: AtomicBool,
     /// The arrays of interrupted calls: such arrays may have a part of the next field. The `Field`
     /// keeps the arrays. Otherwise a new array could get the same memory, and libtitin would take
@@ -82,7 +81,7 @@ impl Declaration<'_, '_> {
         let dtypes = dtypes(self.dtype)?;
         // SAFETY: the instance is open.
         let ranks = unsafe { (sys::titin_rank(instance), sys::titin_ranks(instance)) };
-        let (decomposition, whole) = self.decomposition(&shape, ranks)?;
+        let (decomposition, has_all_dimensions) = self.decomposition(&shape, ranks)?;
         let mut field = std::ptr::null_mut();
         let (count, spec) = (dtypes.len() as c_int, decomposition.as_ptr());
         // SAFETY: the instance is open, and the decomposition lives.
@@ -96,7 +95,7 @@ impl Declaration<'_, '_> {
             port: unsafe { error::text(sys::titin_port_name(port)) },
             dims: shape.len() as c_int,
             dtypes,
-            whole,
+            has_all_dimensions,
             busy: AtomicBool::new(false),
             interrupted: Mutex::default(),
         })
@@ -122,8 +121,8 @@ impl Declaration<'_, '_> {
         if let Some(region) = region.extract::<Option<Bounds>>()? {
             decomposition.set_region(py, &region)?;
         }
-        let whole = decomposition.set_owned(&owned)?;
-        Ok((decomposition, whole))
+        let has_all_dimensions = decomposition.set_owned(&owned)?;
+        Ok((decomposition, has_all_dimensions))
     }
 }
 
@@ -276,7 +275,7 @@ impl Field {
 
     /// Gives libtitin the layout of an array of a call.
     fn describe(&self, py: Python<'_>, number: usize, array: &Array) -> PyResult<()> {
-        if self.whole && array.rank() == self.dims {
+        if self.has_all_dimensions && array.rank() == self.dims {
             return self.set_layout(py, number, array.extents(), array.strides());
         }
         // NULL sets the default layout, one element after the other. Without the call, libtitin
@@ -334,7 +333,7 @@ impl Field {
         } else {
             ", with gaps"
         };
-        let shape = if self.whole {
+        let shape = if self.has_all_dimensions {
             let shape = self.extents(py)?.repr()?;
             format!("one of shape {shape}, halo and all, or ")
         } else {

@@ -112,18 +112,18 @@ impl Opening {
 
     #[doc = doc!("Opening.end")]
     fn end(&self, py: Python<'_>) -> PyResult<Instance> {
-        let mut place = self
+        let mut guard = self
             .opening
             .lock()
             .expect("nothing panics while it is locked");
-        let opening = place
+        let opening = guard
             .take()
             .ok_or_else(|| error::usage(py, "the instance was opened already"))?;
         let mut instance = std::ptr::null_mut();
         // SAFETY: the opening was begun, and has not ended.
         let code = unsafe { sys::titin_open_end(opening.as_ptr(), &mut instance) };
         if code == sys::PENDING {
-            *place = Some(opening);
+            *guard = Some(opening);
         }
         error::check(py, code)?;
         let instance = NonNull::new(instance).ok_or_else(|| error::last(py))?;

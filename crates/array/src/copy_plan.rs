@@ -37,7 +37,7 @@ struct Stretch {
 
 /// The stretches of a shared piece along each dimension. Loops copy every combination of stretches.
 pub(crate) struct CopyPlan {
-    lanes: [Vec<Stretch>; MOST_DIMS],
+    stretches: [Vec<Stretch>; MOST_DIMS],
     dims: usize,
     pub elements: u64,
     size: usize,
@@ -47,13 +47,13 @@ impl CopyPlan {
     /// The plan from the indices of an array to those of a message.
     pub fn new<'a>(axes: impl Iterator<Item = &'a AxisIndices>, size: usize) -> Self {
         let mut plan = Self {
-            lanes: Default::default(),
+            stretches: Default::default(),
             dims: 0,
             elements: 1,
             size,
         };
         for axis in axes {
-            into_message(axis, &mut plan.lanes[plan.dims]);
+            push_into_message(axis, &mut plan.stretches[plan.dims]);
             plan.dims += 1;
             plan.elements *= axis.total();
         }
@@ -61,18 +61,18 @@ impl CopyPlan {
     }
 
     /// The plan from the indices of an array to those of an array of another rank.
-    pub fn beside<'a>(
+    pub fn between_arrays<'a>(
         axes: impl Iterator<Item = (&'a AxisIndices, &'a AxisIndices)>,
         size: usize,
     ) -> Self {
         let mut plan = Self {
-            lanes: Default::default(),
+            stretches: Default::default(),
             dims: 0,
             elements: 1,
             size,
         };
         for (one, other) in axes {
-            beside(one, other, &mut plan.lanes[plan.dims]);
+            push_between_arrays(one, other, &mut plan.stretches[plan.dims]);
             plan.dims += 1;
             plan.elements *= one.total();
         }
@@ -116,15 +116,15 @@ impl CopyPlan {
     /// The plan of a box of the message.
     fn within(&self, bounds: &[(u64, u64)]) -> CopyPlan {
         let mut part = CopyPlan {
-            lanes: Default::default(),
+            stretches: Default::default(),
             dims: self.dims,
             elements: 1,
             size: self.size,
         };
         for (dim, (lower, upper)) in bounds.iter().enumerate() {
-            self.lanes[dim]
+            self.stretches[dim]
                 .iter()
-                .for_each(|stretch| stretch.within(*lower, *upper, &mut part.lanes[dim]));
+                .for_each(|stretch| stretch.within(*lower, *upper, &mut part.stretches[dim]));
             part.elements *= upper - lower;
         }
         part
@@ -132,17 +132,18 @@ impl CopyPlan {
 
     /// The number of indices along each dimension.
     fn extents(&self) -> Dims {
-        let total = |lane: &Vec<Stretch>| {
-            lane.iter()
+        let total = |stretches: &Vec<Stretch>| {
+            stretches
+                .iter()
                 .map(|stretch| stretch.length * stretch.count)
                 .sum()
         };
-        Dims::from_fn(self.dims, |dim| total(&self.lanes[dim]))
+        Dims::from_fn(self.dims, |dim| total(&self.stretches[dim]))
     }
 
     /// Exchanges both ends.
-    pub fn turn(&mut self) {
-        for stretch in self.lanes.iter_mut().flatten() {
+    pub fn reverse(&mut self) {
+        for stretch in self.stretches.iter_mut().flatten() {
             *stretch = Stretch {
                 from: stretch.to,
                 to: stretch.from,
@@ -160,25 +161,25 @@ impl CopyPlan {
         to: &ElementStrides,
         mut copy: impl FnMut(LoopNest, ByteOffsets),
     ) {
-        if self.lanes[..self.dims].iter().any(Vec::is_empty) {
+        if self.stretches[..self.dims].iter().any(Vec::is_empty) {
             return;
         }
         let mut order: Dims<usize> = Dims::from_fn(self.dims, |dim| dim);
         order.sort_by_key(|dim| Reverse(to.strides[*dim].unsigned_abs()));
         self.cut(&order);
-        let mut turn: Dims<usize> = Dims::all(self.dims, 0);
+        let mut chosen: Dims<usize> = Dims::all(self.dims, 0);
         loop {
-            let (loops, offsets) = self.loops(&turn, from, to);
+            let (loops, offsets) = self.loops(&chosen, from, to);
             copy(loops, offsets);
             let has_more = |place: &usize| {
                 let dim = order[*place];
-                turn[dim] + 1 < self.lanes[dim].len()
+                chosen[dim] + 1 < self.stretches[dim].len()
             };
             let Some(place) = (0..self.dims).rev().find(has_more) else {
                 return;
             };
-            turn[order[place]] += 1;
-            order[place + 1..].iter().for_each(|dim| turn[*dim] = 0);
+            chosen[order[place]] += 1;
+            order[place + 1..].iter().for_each(|dim| chosen[*dim] = 0);
         }
     }
 
@@ -186,15 +187,15 @@ impl CopyPlan {
     /// first element.
     fn loops(
         &self,
-        turn: &Dims<usize>,
+        chosen: &Dims<usize>,
         from: &ElementStrides,
         to: &ElementStrides,
     ) -> (LoopNest, ByteOffsets) {
         let size = self.size as i64;
         let mut loops = LoopNest::new(self.size);
         let mut first = (from.offset, to.offset);
-        for (dim, lane) in self.lanes[..self.dims].iter().enumerate() {
-            let stretch = &lane[turn[dim]];
+        for (dim, stretches) in self.stretches[..self.dims].iter().enumerate() {
+            let stretch = &stretches[chosen[dim]];
             let (near, far) = (from.strides[dim], to.strides[dim]);
             first.0 += stretch.from as i64 * near;
             first.1 += stretch.to as i64 * far;
@@ -217,41 +218,44 @@ impl CopyPlan {
         (loops, offsets)
     }
 
-    /// Cuts the rows into groups that stay in the cache, if a row has several stretches: each
-    /// stretch goes over all rows of the group.
+    /// Cuts the outer dimensions into groups of rows that fit the cache, if a row has several
+    /// stretches, so that each stretch is copied for a whole group.
     fn cut(&mut self, order: &[usize]) {
         let Some((fastest, others)) = order.split_last() else {
             return;
         };
-        let row: u64 = self.lanes[*fastest]
+        let row: u64 = self.stretches[*fastest]
             .iter()
             .map(|stretch| stretch.length * stretch.count)
             .sum();
-        if self.lanes[*fastest].len() < 2 {
+        if self.stretches[*fastest].len() < 2 {
             return;
         }
         let most = (AT_ONCE / row.max(1)).max(1);
         for dim in others {
-            let lane = &mut self.lanes[*dim];
-            *lane = lane.iter().flat_map(|stretch| stretch.cut(most)).collect();
+            let stretches = &mut self.stretches[*dim];
+            *stretches = stretches
+                .iter()
+                .flat_map(|stretch| stretch.cut(most))
+                .collect();
         }
     }
 }
 
 #[cfg(test)]
 impl CopyPlan {
-    pub fn longest_lane(&self) -> usize {
-        self.lanes.iter().map(Vec::len).max().unwrap_or(0)
+    pub fn most_stretches(&self) -> usize {
+        self.stretches.iter().map(Vec::len).max().unwrap_or(0)
     }
 }
 
 /// The most elements in a group of rows that stays in the cache, beside the memory that is written.
 const AT_ONCE: u64 = 8192;
 
-/// The stretches from an axis to a message, in which the indices are contiguous.
-fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
+/// Adds the stretches from an axis to a message, in which the indices are contiguous.
+fn push_into_message(axis: &AxisIndices, stretches: &mut Vec<Stretch>) {
     let mut one = |span: &Span, to, count, from_step, to_step| {
-        lane.push(Stretch {
+        stretches.push(Stretch {
             from: span.at,
             to,
             length: span.length,
@@ -278,18 +282,18 @@ fn into_message(axis: &AxisIndices, lane: &mut Vec<Stretch>) {
     }
 }
 
-/// The stretches from one axis to another, cut at the spans of both. Ranges that repeat with
+/// Adds the stretches from one axis to another, cut at the spans of both. Ranges that repeat with
 /// constant steps are one stretch.
-fn beside(from: &AxisIndices, to: &AxisIndices, lane: &mut Vec<Stretch>) {
+fn push_between_arrays(from: &AxisIndices, to: &AxisIndices, stretches: &mut Vec<Stretch>) {
     let (mut ours, mut theirs) = (from.spans(), to.spans());
     let (mut one, mut other) = (ours.next(), theirs.next());
     while let (Some(our), Some(their)) = (&mut one, &mut other) {
         let length = our.length.min(their.length);
-        let joined = lane
+        let joined = stretches
             .last_mut()
             .is_some_and(|last| last.join(our.at, their.at, length));
         if !joined {
-            lane.push(Stretch {
+            stretches.push(Stretch {
                 from: our.at,
                 to: their.at,
                 length,
@@ -344,13 +348,13 @@ impl Stretch {
         })
     }
 
-    /// Adds the part of the stretch between two indices of a message to `lane`; indices of the
+    /// Adds the part of the stretch between two indices of a message to `stretches`; indices of the
     /// message count from `lower` there.
-    fn within(&self, lower: u64, upper: u64, lane: &mut Vec<Stretch>) {
-        let one = |turn: u64| {
+    fn within(&self, lower: u64, upper: u64, stretches: &mut Vec<Stretch>) {
+        let one = |number: u64| {
             let (from, to) = (
-                self.from + turn * self.from_step,
-                self.to + turn * self.to_step,
+                self.from + number * self.from_step,
+                self.to + number * self.to_step,
             );
             let (begin, end) = (lower.max(to), upper.min(to + self.length));
             Stretch {
@@ -368,7 +372,7 @@ impl Stretch {
         let mut past = upper.saturating_sub(self.to).div_ceil(step).min(self.count);
         // The first and the last range may be cut.
         if first < past && self.to + first * self.to_step < lower {
-            lane.push(one(first));
+            stretches.push(one(first));
             first += 1;
         }
         let last = past.saturating_sub(1);
@@ -376,13 +380,13 @@ impl Stretch {
             .then(|| one(last));
         past -= u64::from(tail.is_some());
         if first < past {
-            lane.push(Stretch {
+            stretches.push(Stretch {
                 count: past - first,
                 length: self.length,
                 ..one(first)
             });
         }
-        lane.extend(tail);
+        stretches.extend(tail);
     }
 
     /// Adds a range to the stretch if length and steps are those of the stretch.

@@ -81,7 +81,7 @@ impl Register {
         })
     }
 
-    /// The elements that two of the boxes have; a few more than an error names at most.
+    /// The elements that two of the boxes have; at most one more than an error names.
     fn overlaps(&self, tree: &BoxTree) -> Vec<Overlap> {
         let mut overlaps = Vec::new();
         for (number, one) in self.boxes.iter().enumerate() {
@@ -145,12 +145,16 @@ impl Directory {
 
 /// Refuses entries or queries that do not belong to this exchange.
 fn check(exchange: &Exchange, rank: u32, entries: &DirectoryEntries) -> Result<(), Error> {
+    let broken = |what: String| {
+        Error::Broken(format!(
+            "rank {rank} tells the directory of {what}, but {} elements are coupled",
+            exchange.domain
+        ))
+    };
+    if exchange.by_numbers() != matches!(entries, DirectoryEntries::Ranges(_)) {
+        return Err(broken("the wrong kind of elements".into()));
+    }
     let wrong = match entries {
-        DirectoryEntries::Boxes(_) | DirectoryEntries::Ranges(_)
-            if exchange.by_numbers() != matches!(entries, DirectoryEntries::Ranges(_)) =>
-        {
-            Some("the wrong kind of elements".into())
-        }
         DirectoryEntries::Boxes(boxes) => {
             let domain = Region::whole(&exchange.domain)?;
             let outside = boxes
@@ -165,13 +169,7 @@ fn check(exchange: &Exchange, rank: u32, entries: &DirectoryEntries) -> Result<(
             outside.map(|IndexRange { first, length }| format!("{length} elements from {first} on"))
         }
     };
-    match wrong {
-        None => Ok(()),
-        Some(what) => Err(Error::Broken(format!(
-            "rank {rank} tells the directory of {what}, but {} elements are coupled",
-            exchange.domain
-        ))),
-    }
+    wrong.map_or(Ok(()), |what| Err(broken(what)))
 }
 
 #[cfg(test)]

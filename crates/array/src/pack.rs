@@ -246,7 +246,7 @@ impl Schedule {
         self.each_plan(pieces, range, field.size, |piece, mut plan, begin| {
             let dense = plan.dense(self.order, begin);
             let block = &field.local.blocks[piece.block as usize];
-            plan.turn();
+            plan.reverse();
             plan.execute(&dense, &ElementStrides::of(block), |copy, at| {
                 copy.copy(at, message, field.memory, bytes)
             });
@@ -408,7 +408,7 @@ fn copy_pieces(
     }
     for (our, their) in pairs() {
         let axes = sending.axes(our).zip(receiving.axes(their));
-        CopyPlan::beside(axes, source.size).execute(
+        CopyPlan::between_arrays(axes, source.size).execute(
             &ElementStrides::of(&source.local.blocks[our.block as usize]),
             &ElementStrides::of(&target.local.blocks[their.block as usize]),
             |copy, at| copy.copy(at, source.memory, target.memory, plain),
@@ -809,7 +809,7 @@ mod tests {
         let SharedElements::Pieces(ours) = sending.content(our) else {
             panic!()
         };
-        assert!(CopyPlan::new(sending.axes(&ours[0]), 8).longest_lane() < 8);
+        assert!(CopyPlan::new(sending.axes(&ours[0]), 8).most_stretches() < 8);
         let parts = (&Ownership::Rule, Order::C);
         let local = |side: &Side, rank| {
             LocalLayout::dense(&side.decomposition, rank, parts.0, None, parts.1).unwrap()

@@ -13,8 +13,9 @@ use crate::{Dims, MOST_DIMS, Order};
 pub(crate) struct PartnerGrid {
     /// The number of the array of the rank.
     block: u32,
-    /// The extents of the grid, and the order in which ranks are counted in the grid.
-    procs: Dims,
+    /// How many processes the grid has along each dimension.
+    grid_extents: Dims,
+    /// The order in which ranks are counted in the grid.
     order: Order,
     /// The number of sharing processes along each dimension.
     counts: Dims,
@@ -40,10 +41,10 @@ impl PartnerGrid {
             }
             *count = (axes.len() - before) as u64;
         }
-        let (block, procs, order) = (part.block, grid.procs, grid.order);
+        let (block, grid_extents, order) = (part.block, grid.procs, grid.order);
         (!counts.contains(&0)).then_some(Self {
             block,
-            procs,
+            grid_extents,
             order,
             counts,
             processes,
@@ -67,7 +68,7 @@ impl PartnerGrid {
             .map(|axis| self.axes[*axis as usize].total())
             .product();
         Partner {
-            rank: self.order.number(&process, &self.procs) as u32,
+            rank: self.order.number(&process, &self.grid_extents) as u32,
             elements,
         }
     }
@@ -77,7 +78,7 @@ impl PartnerGrid {
         let (dims, firsts, strides) = (
             self.counts.len(),
             self.firsts(),
-            self.order.strides(&self.procs),
+            self.order.strides(&self.grid_extents),
         );
         let mut slowest_first: Vec<usize> = self.order.fastest_first(dims).rev().collect();
         let one = |dim: usize, turn: usize| Partner {
@@ -97,7 +98,7 @@ impl PartnerGrid {
             others: slowest_first,
             firsts,
             strides,
-            turn: Dims::all(dims, 0),
+            present: Dims::all(dims, 0),
             before: [NEUTRAL; MOST_DIMS],
             left: self.count(),
         };
@@ -117,11 +118,11 @@ impl PartnerGrid {
 
     /// The place of a rank among the partners.
     pub fn find(&self, rank: u32) -> Option<usize> {
-        if u64::from(rank) >= self.procs.volume() {
+        if u64::from(rank) >= self.grid_extents.volume() {
             return None;
         }
         let (process, firsts) = (
-            self.order.point(u64::from(rank), &self.procs),
+            self.order.point(u64::from(rank), &self.grid_extents),
             self.firsts(),
         );
         let mut point = Dims::all(process.len(), 0);
@@ -176,18 +177,19 @@ const NEUTRAL: Partner = Partner {
 #[derive(Debug, Clone)]
 pub(crate) struct Partners<'a> {
     product: &'a PartnerGrid,
-    /// The shares of rank and elements of the processes along the fastest dimension, and the next
-    /// of these processes.
+    /// The shares of rank and elements of the processes along the fastest dimension.
     fastest: Vec<Partner>,
+    /// The place of the next process in `fastest`.
     next: usize,
-    /// The other dimensions, the slowest first, and the place of the present process along each.
+    /// The other dimensions, the slowest first.
     others: Vec<usize>,
-    turn: Dims<usize>,
-    /// The place of the first axis of each dimension, and the difference between the ranks of
-    /// neighbours.
+    /// The place of the present process along each of the other dimensions.
+    present: Dims<usize>,
+    /// The place of the first axis of each dimension.
     firsts: Dims<usize>,
+    /// The difference between the ranks of neighbours along each dimension.
     strides: Dims,
-    /// The combination of the first processes of `others`, for every number of them.
+    /// `before[n]`: rank and element count from the first `n` of `others`.
     before: [Partner; MOST_DIMS],
     left: usize,
 }
@@ -197,7 +199,7 @@ impl Partners<'_> {
     fn combine(&mut self, from: usize) {
         for (level, dim) in self.others.iter().copied().enumerate().skip(from) {
             let (place, Partner { rank, elements }) =
-                (self.firsts[dim] + self.turn[dim], self.before[level]);
+                (self.firsts[dim] + self.present[dim], self.before[level]);
             let rank = rank + self.product.processes[place] * self.strides[dim] as u32;
             self.before[level + 1] = Partner {
                 rank,
@@ -210,11 +212,11 @@ impl Partners<'_> {
     fn advance_others(&mut self) {
         for level in (0..self.others.len()).rev() {
             let dim = self.others[level];
-            self.turn[dim] += 1;
-            if self.turn[dim] < self.product.counts[dim] as usize {
+            self.present[dim] += 1;
+            if self.present[dim] < self.product.counts[dim] as usize {
                 return self.combine(level);
             }
-            self.turn[dim] = 0;
+            self.present[dim] = 0;
         }
     }
 }

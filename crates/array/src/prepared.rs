@@ -130,7 +130,7 @@ impl Schedule {
             match direction {
                 Direction::Pack => plan.execute(&array, &message, &mut keep),
                 Direction::Unpack => {
-                    plan.turn();
+                    plan.reverse();
                     plan.execute(&message, &array, &mut keep);
                 }
             }

@@ -136,7 +136,7 @@ pub(crate) fn dealt_with() {
 pub(crate) struct SavedError(Option<LastError>);
 
 /// Takes the last error away for a while, to tell an error of the user's code from the last error.
-pub(crate) fn set_aside() -> SavedError {
+pub(crate) fn save_last_error() -> SavedError {
     SavedError(LAST.take())
 }
 

@@ -253,7 +253,7 @@ fn run(
     let mut output = Output::for_message(mapped);
     let refused = Arc::new(OnceLock::new());
     let input = Message::mapped(mapped, Origin::Filtered(refused.clone()))?.into_raw();
-    let _before = crate::error::set_aside();
+    let _before = crate::error::save_last_error();
     let failed = call(input, &raw mut output);
     // SAFETY: the share is ours; a filter that keeps the message has a share of its own.
     unsafe { titin_message_free(input) };

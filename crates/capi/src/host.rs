@@ -10,24 +10,24 @@ use libloading::os::unix::Library;
 use serde::Deserialize;
 use titin_runtime::{Error, Kind, ReadyList, Result};
 
-use crate::error::{caught, last, set_aside, status, usage};
+use crate::error::{caught, last, save_last_error, status, usage};
 use crate::filter::{LibraryError, find, load};
 use crate::handle::Handle;
 use crate::input;
-use crate::instance::{Joining, begin, close};
+use crate::instance::{OpeningHandle, begin, close};
 use crate::options::Options;
 use crate::pointer::Pointer;
 
-/// The status of a step that asks to be called again.
+/// The status of the entry function of a light instance, if the function is to be called again.
 const PENDING: c_int = Kind::Pending as c_int;
 
-/// The most threads for the steps of a description. With more threads, handing messages from core
-/// to core costs more than the further cores gain.
+/// The most threads for the light instances of a description. With more threads, handing messages
+/// from core to core costs more than the further cores gain.
 const MOST_THREADS: usize = 2;
 
-/// The allocator of a process of steps asks the system for this many bytes at once: thousands of
-/// instances allocate in small amounts.
-const ALLOCATOR_STEP: c_int = 4 << 20;
+/// The allocator of a process of light instances asks the system for this many bytes at once:
+/// thousands of instances allocate in small amounts.
+const ALLOCATOR_GROWTH: c_int = 4 << 20;
 
 /// `titin_entry` of the header.
 type EntryFunction = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_void) -> c_int;
@@ -35,7 +35,7 @@ type EntryFunction = unsafe extern "C" fn(instance: *mut Handle, data: *mut c_vo
 thread_local! {
     /// The instance whose entry function this thread calls. Without a destructor, so that functions
     /// called by `exit` can read the value.
-    static AT_WORK: Cell<*const Handle> = const { Cell::new(std::ptr::null()) };
+    static RUNNING: Cell<*const Handle> = const { Cell::new(std::ptr::null()) };
 }
 
 unsafe extern "C" {
@@ -44,22 +44,22 @@ unsafe extern "C" {
 
 /// Notes the instance whose entry function this thread calls from now on. Returns the instance
 /// noted before.
-fn at_work(handle: &Handle) -> *const Handle {
+fn note_running(handle: &Handle) -> *const Handle {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         // SAFETY: the function may be called at any time. If `atexit` cannot register the function,
         // the error names no instance.
-        unsafe { atexit(exits) };
+        unsafe { atexit(fail_running_instance) };
     });
-    AT_WORK.replace(handle)
+    RUNNING.replace(handle)
 }
 
 /// Runs when the process ends. If an entry function has called `exit`, or `stop` in Fortran, the
 /// function's instance fails: from outside the process, nothing tells which instance ended the
 /// process.
-extern "C" fn exits() {
+extern "C" fn fail_running_instance() {
     // SAFETY: the entry function has not returned, so the instance is still there.
-    let Some(handle) = (unsafe { AT_WORK.replace(std::ptr::null()).as_ref() }) else {
+    let Some(handle) = (unsafe { RUNNING.replace(std::ptr::null()).as_ref() }) else {
         return;
     };
     if titin_runtime::not_forked().is_err() {
@@ -97,10 +97,10 @@ unsafe extern "C" fn titin_host(
 ) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let guests = unsafe { guests(count, names, ports, entries, data) }?;
+        let instances = unsafe { hosted_instances(count, names, ports, entries, data) }?;
         let standard = Options::default();
         // SAFETY: as the caller promises.
-        host(&guests, unsafe { options.as_ref() }.unwrap_or(&standard))
+        host(&instances, unsafe { options.as_ref() }.unwrap_or(&standard))
     })
 }
 
@@ -118,14 +118,14 @@ unsafe extern "C" fn titin_host_steps(
 ) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
-        let guests = unsafe { guests(count, names, ports, steps, data) }?;
+        let instances = unsafe { hosted_instances(count, names, ports, steps, data) }?;
         let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
         let threads = threads
             .ok_or_else(|| usage("instances run on one thread at least; give 1, or more"))?;
         let standard = Options::default();
         // SAFETY: as the caller promises.
-        host_steps(
-            &guests,
+        host_light(
+            &instances,
             threads,
             unsafe { options.as_ref() }.unwrap_or(&standard),
         )
@@ -138,13 +138,15 @@ struct FileEntry {
     instance: String,
     library: String,
     function: String,
-    steps: bool,
+    #[serde(rename = "steps")]
+    is_light: bool,
 }
 
 /// The manager's file for `titin-host`.
 #[derive(Deserialize)]
 struct HostFile {
-    guests: Vec<FileEntry>,
+    #[serde(rename = "guests")]
+    functions: Vec<FileEntry>,
 }
 
 /// # Safety
@@ -158,12 +160,12 @@ unsafe extern "C" fn titin_host_file(path: *const c_char) -> c_int {
             std::fs::read(path).map_err(|error| usage(format!("cannot read {path}: {error}")))?;
         let hosting: HostFile = serde_json::from_slice(&text)
             .map_err(|error| usage(format!("{path} does not say what to host: {error}")))?;
-        if hosting.guests.iter().all(|entry| entry.steps) {
+        if hosting.functions.iter().all(|entry| entry.is_light) {
             fit_allocator();
         }
         // SAFETY: as the caller promises.
         let hosted = unsafe { HostedFunctions::load(&hosting) }?;
-        let mut program_data = vec![std::ptr::null_mut(); hosting.guests.len()];
+        let mut program_data = vec![std::ptr::null_mut(); hosting.functions.len()];
         hosted.run(&mut program_data)
     })
 }
@@ -181,7 +183,7 @@ impl<'a> HostedFunctions<'a> {
     unsafe fn load(file: &'a HostFile) -> Result<Self> {
         let mut libraries: HashMap<&str, Library> = HashMap::new();
         let mut functions = Vec::new();
-        for entry in &file.guests {
+        for entry in &file.functions {
             let (path, symbol) = (&*entry.library, &*entry.function);
             let wrong =
                 |why: LibraryError| usage(format!("{} cannot be run: {why}", entry.instance));
@@ -199,14 +201,15 @@ impl<'a> HostedFunctions<'a> {
         })
     }
 
-    /// Runs all functions: steps on a few threads, every other function on a thread of its own.
-    /// Each function gets a pointer from `program_data`, the data of the function's program.
+    /// Runs all functions: those of light instances on a few threads, every other function on a thread
+    /// of its own. Each function gets a pointer from `program_data`, the data of the function's
+    /// program.
     fn run(&self, program_data: &mut [*mut c_void]) -> Result<()> {
-        let (mut stepping, mut entering) = (Vec::new(), Vec::new());
+        let (mut light, mut threaded) = (Vec::new(), Vec::new());
         for ((described, entry), data) in self.functions.iter().zip(program_data) {
-            let instances = match described.steps {
-                true => &mut stepping,
-                false => &mut entering,
+            let instances = match described.is_light {
+                true => &mut light,
+                false => &mut threaded,
             };
             instances.push(HostedInstance {
                 name: &described.instance,
@@ -219,9 +222,10 @@ impl<'a> HostedFunctions<'a> {
         let threads =
             std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
         let outcomes = std::thread::scope(|scope| {
-            let steps = scope.spawn(|| caught(|| host_steps(&stepping, threads, &options)));
-            let entered = caught(|| host(&entering, &options));
-            vec![steps.join().expect("panics are caught inside"), entered]
+            let light_thread = scope.spawn(|| caught(|| host_light(&light, threads, &options)));
+            let threaded = caught(|| host(&threaded, &options));
+            let light = light_thread.join().expect("panics are caught inside");
+            vec![light, threaded]
         });
         first_error(outcomes)
     }
@@ -234,14 +238,14 @@ impl<'a> HostedFunctions<'a> {
 fn fit_allocator() {
     // SAFETY: only later allocations are affected; no library of the user is loaded yet.
     unsafe {
-        libc::mallopt(libc::M_TOP_PAD, ALLOCATOR_STEP);
+        libc::mallopt(libc::M_TOP_PAD, ALLOCATOR_GROWTH);
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 
 /// # Safety
 /// As [`titin_host`].
-unsafe fn guests<'a>(
+unsafe fn hosted_instances<'a>(
     count: c_int,
     names: *const *const c_char,
     ports: *const *const c_char,
@@ -299,21 +303,21 @@ unsafe fn optional_items<T: Copy>(
 }
 
 /// Opens all instances, then runs each on a thread, the first on the calling thread.
-fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
+fn host(instances: &[HostedInstance<'_>], options: &Options) -> Result<()> {
     // A function of the program may keep the address of the function's handle beyond the end of the
     // function. So each handle is boxed.
-    let handles = open_all(guests, options)?.into_iter().map(Box::new);
-    let mut opened = guests.iter().zip(handles);
+    let handles = open_all(instances, options)?.into_iter().map(Box::new);
+    let mut opened = instances.iter().zip(handles);
     let Some((first, handle)) = opened.next() else {
         return Ok(());
     };
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
         let threads: Vec<_> = opened
-            .map(|(guest, handle)| {
+            .map(|(instance, handle)| {
                 std::thread::Builder::new()
-                    .name(guest.name.to_owned())
-                    .spawn_scoped(scope, move || caught(|| guest.run(handle)))
-                    .map_err(|error| usage(format!("no thread for {}: {error}", guest.name)))
+                    .name(instance.name.to_owned())
+                    .spawn_scoped(scope, move || caught(|| instance.run(handle)))
+                    .map_err(|error| usage(format!("no thread for {}: {error}", instance.name)))
             })
             .collect();
         let mut outcomes = vec![caught(|| first.run(handle))];
@@ -328,19 +332,19 @@ fn host(guests: &[HostedInstance<'_>], options: &Options) -> Result<()> {
 }
 
 /// Opens all instances. All ask to join before the first answer is waited for.
-fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Handle>> {
-    let mut joining: VecDeque<Joining> = VecDeque::new();
+fn open_all(instances: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Handle>> {
+    let mut openings: VecDeque<OpeningHandle> = VecDeque::new();
     let mut handles = Vec::new();
-    for guest in guests {
-        match begin(guest.ports, options, Some(guest.name)) {
-            Ok(one) => joining.push_back(one),
-            Err(error) => return give_up(joining, &handles, error),
+    for instance in instances {
+        match begin(instance.ports, options, Some(instance.name)) {
+            Ok(one) => openings.push_back(one),
+            Err(error) => return give_up(openings, &handles, error),
         }
     }
-    while let Some(mut one) = joining.pop_front() {
+    while let Some(mut one) = openings.pop_front() {
         match one.end() {
             Ok(handle) => handles.push(handle.expect("it was waited for").hosted()),
-            Err(error) => return give_up(joining, &handles, error),
+            Err(error) => return give_up(openings, &handles, error),
         }
     }
     Ok(handles)
@@ -348,18 +352,18 @@ fn open_all(guests: &[HostedInstance<'_>], options: &Options) -> Result<Vec<Hand
 
 /// Fails all instances, since an instance cannot be opened. Otherwise the manager would wait for
 /// the missing instance until the instance is late.
-fn give_up<T>(joining: VecDeque<Joining>, handles: &[Handle], error: Error) -> Result<T> {
+fn give_up<T>(openings: VecDeque<OpeningHandle>, handles: &[Handle], error: Error) -> Result<T> {
     handles
         .iter()
         .for_each(|handle| handle.shared.instance.fail(&error.text));
-    joining.into_iter().for_each(|one| one.fail(&error.text));
+    openings.into_iter().for_each(|one| one.fail(&error.text));
     Err(error)
 }
 
 /// Runs light instances on `threads` threads, among them the calling thread, with as many instances
 /// on each.
-fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) -> Result<()> {
-    let mut shares = dealt(guests, threads.clamp(1, guests.len().max(1))).into_iter();
+fn host_light(instances: &[HostedInstance<'_>], threads: usize, options: &Options) -> Result<()> {
+    let mut shares = dealt(instances, threads.clamp(1, instances.len().max(1))).into_iter();
     let first = shares.next().unwrap_or_default();
     let outcomes: Vec<Vec<Result<()>>> = std::thread::scope(|scope| {
         let threads: Vec<_> = shares
@@ -381,12 +385,12 @@ fn host_steps(guests: &[HostedInstance<'_>], threads: usize, options: &Options) 
 
 /// Divides the instances evenly among the threads.
 fn dealt<'a, 'b>(
-    guests: &'a [HostedInstance<'b>],
+    instances: &'a [HostedInstance<'b>],
     threads: usize,
 ) -> Vec<Vec<&'a HostedInstance<'b>>> {
     let mut shares = vec![Vec::new(); threads];
-    for (index, guest) in guests.iter().enumerate() {
-        shares[index % threads].push(guest);
+    for (index, instance) in instances.iter().enumerate() {
+        shares[index % threads].push(instance);
     }
     shares
 }
@@ -410,19 +414,19 @@ fn first_error(outcomes: Vec<Result<()>>) -> Result<()> {
 struct LightThread<'a> {
     ready: Arc<ReadyList>,
     instances: Vec<LightInstance<'a>>,
-    /// Instances that have given way to others, though no call of the instance is pending.
+    /// Instances that have yielded to others, though no call of the instance is pending.
     again: VecDeque<usize>,
 }
 
-/// An instance that runs in steps.
+/// A light instance, and how far it has come.
 struct LightInstance<'a> {
-    guest: &'a HostedInstance<'a>,
+    hosted: &'a HostedInstance<'a>,
     stage: LightStage,
 }
 
 /// The stage of a light instance.
 enum LightStage {
-    Joining(Box<Joining>),
+    Opening(Box<OpeningHandle>),
     Open(Box<Handle>),
     /// The function has ended with the given outcome.
     Closing(Box<Handle>, Result<()>),
@@ -430,22 +434,22 @@ enum LightStage {
 }
 
 impl<'a> LightThread<'a> {
-    fn of(guests: &[&'a HostedInstance<'a>], options: &Options) -> Self {
+    fn of(hosted: &[&'a HostedInstance<'a>], options: &Options) -> Self {
         let ready = ReadyList::new();
-        let light = |(number, &guest): (usize, &&'a HostedInstance<'a>)| {
+        let light = |(number, &hosted): (usize, &&'a HostedInstance<'a>)| {
             let options = Options {
                 ready: Some((ready.clone(), number as u64)),
                 ..options.clone()
             };
-            let asked = caught(|| begin(guest.ports, &options, Some(guest.name)));
+            let opening = caught(|| begin(hosted.ports, &options, Some(hosted.name)));
             ready.push(number as u64);
-            let stage = match asked {
-                Ok(asked) => LightStage::Joining(Box::new(asked)),
+            let stage = match opening {
+                Ok(opening) => LightStage::Opening(Box::new(opening)),
                 Err(error) => LightStage::Over(Err(error)),
             };
-            LightInstance { guest, stage }
+            LightInstance { hosted, stage }
         };
-        let instances = guests.iter().enumerate().map(light).collect();
+        let instances = hosted.iter().enumerate().map(light).collect();
         LightThread {
             ready,
             instances,
@@ -498,20 +502,20 @@ impl LightInstance<'_> {
         matches!(self.stage, LightStage::Over(_))
     }
 
-    /// Goes on as far as possible. True if the instance could go on now, and has only given way to
+    /// Goes on as far as possible. True if the instance could go on now, and has only yielded to
     /// others.
     fn go_on(&mut self) -> bool {
         loop {
             self.stage = match std::mem::replace(&mut self.stage, LightStage::Over(Ok(()))) {
-                LightStage::Joining(mut asked) => match asked.end() {
+                LightStage::Opening(mut opening) => match opening.end() {
                     Ok(None) => {
-                        self.stage = LightStage::Joining(asked);
+                        self.stage = LightStage::Opening(opening);
                         return false;
                     }
                     Ok(Some(handle)) => LightStage::Open(Box::new(handle.hosted())),
                     Err(error) => LightStage::Over(Err(error)),
                 },
-                LightStage::Open(handle) => match self.guest.call(&handle) {
+                LightStage::Open(handle) => match self.hosted.call(&handle) {
                     Err(error) if error.is_pending() => {
                         let pending = handle.shared.instance.is_pending();
                         self.stage = LightStage::Open(handle);
@@ -550,13 +554,13 @@ impl HostedInstance<'_> {
     /// Calls the entry function. If the entry function returns an error, the instance has failed
     /// with the error.
     fn call(&self, handle: &Handle) -> Result<()> {
-        let _before = set_aside();
+        let _before = save_last_error();
         let pointer = std::ptr::from_ref(handle).cast_mut();
-        let outer = at_work(handle);
+        let outer = note_running(handle);
         // SAFETY: the caller of `titin_host` promises that the entry may be called with the entry's
         // data.
         let returned = unsafe { (self.entry)(pointer, self.data.raw()) };
-        AT_WORK.set(outer);
+        RUNNING.set(outer);
         match returned {
             0 => Ok(()),
             PENDING => Err(Error::pending()),

@@ -14,8 +14,8 @@ use crate::options::{InterruptCallback, Options};
 use crate::ready::ReadyEntry;
 use crate::value::Value;
 
-/// An instance that joins the run, and is not open yet: the `titin_opening` of the header.
-pub struct Joining {
+/// An instance that joins the run, and is not open yet: the target of the header's `titin_opening`.
+pub struct OpeningHandle {
     /// `None` once the instance is open, or could not be opened.
     opening: Option<Opening>,
     /// The entry of a light instance on the ready list, until the instance owns the entry.
@@ -25,20 +25,24 @@ pub struct Joining {
 }
 
 /// Begins to join the run with `options`, under `name` or else the name in the options.
-pub(crate) fn begin(ports: Option<&str>, options: &Options, name: Option<&str>) -> Result<Joining> {
+pub(crate) fn begin(
+    ports: Option<&str>,
+    options: &Options,
+    name: Option<&str>,
+) -> Result<OpeningHandle> {
     fork::prepare();
     let light = options
         .ready
         .as_ref()
-        .map(|(list, number)| ReadyEntry(list.listing(*number)));
+        .map(|(list, number)| ReadyEntry(list.entry(*number)));
     let mut asked = runtime_options(ports, options, name)?;
-    if let Some(ReadyEntry(listing)) = &light {
-        asked = asked.ready(listing.clone());
+    if let Some(ReadyEntry(entry)) = &light {
+        asked = asked.ready(entry.clone());
     }
     let opening = Opening::begin(asked)?;
     // Programs started by this program get no secret of the run. SAFETY: the name ends with a NUL.
     unsafe { libc::unsetenv(c"TITIN_SECRET".as_ptr()) };
-    Ok(Joining {
+    Ok(OpeningHandle {
         opening: Some(opening),
         light,
         unchecked: options.unchecked.clone(),
@@ -76,7 +80,7 @@ fn runtime_options(
     }
 }
 
-impl Joining {
+impl OpeningHandle {
     /// Waits until the instance is open. A light instance does not wait: `None` until the instance
     /// is open.
     pub(crate) fn end(&mut self) -> Result<Option<Handle>> {
@@ -172,7 +176,7 @@ unsafe extern "C" fn titin_open(
 unsafe extern "C" fn titin_open_begin(
     ports: *const c_char,
     options: *const Options,
-    opening: *mut *mut Joining,
+    opening: *mut *mut OpeningHandle,
 ) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
@@ -190,7 +194,10 @@ unsafe extern "C" fn titin_open_begin(
 /// `opening` is NULL or comes from `titin_open_begin`, and is not used again unless this call is
 /// pending; `handle` is NULL or may be written.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_open_end(opening: *mut Joining, handle: *mut *mut Handle) -> c_int {
+unsafe extern "C" fn titin_open_end(
+    opening: *mut OpeningHandle,
+    handle: *mut *mut Handle,
+) -> c_int {
     status(|| {
         // SAFETY: as the caller promises.
         let handle = unsafe { input::out(handle, "the instance") }?;
@@ -212,7 +219,7 @@ unsafe extern "C" fn titin_open_end(opening: *mut Joining, handle: *mut *mut Han
 /// # Safety
 /// `opening` is NULL or comes from `titin_open_begin`, and is not used again.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn titin_open_cancel(opening: *mut Joining) {
+unsafe extern "C" fn titin_open_cancel(opening: *mut OpeningHandle) {
     if !opening.is_null() {
         let _ = caught(|| {
             // SAFETY: made by `titin_open_begin`, and not used again.

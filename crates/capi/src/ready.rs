@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Kind, Listing, Patience, ReadyList, Result};
+use titin_runtime::{Error, Kind, Patience, ReadyList, ReadyListEntry, Result};
 
 use crate::error::{null, status, value};
 use crate::input;
@@ -12,7 +12,7 @@ use crate::input;
 pub struct ReadyHandle(Arc<ReadyList>);
 
 /// A light instance's entry on a ready list; dropping the entry removes the instance from the list.
-pub(crate) struct ReadyEntry(pub(crate) Arc<Listing>);
+pub(crate) struct ReadyEntry(pub(crate) Arc<ReadyListEntry>);
 
 impl Drop for ReadyEntry {
     fn drop(&mut self) {

@@ -17,6 +17,7 @@ use crate::network::{AttachedBundles, Calls, Network, NetworkComponent};
 use crate::operator::Timeline;
 use crate::options::StartPolicy;
 use crate::problem::{Code, ProblemReport, Problems};
+use crate::roots::EnclosingModel;
 use crate::timelines;
 use crate::titin_section::UserFunction;
 
@@ -188,14 +189,17 @@ impl<'d> Flattener<'d> {
         self.nodes.len() - 1
     }
 
-    /// The models around a nested model, outermost first, with the path from each; the paths stay
-    /// empty if no custom implementation needs them.
-    fn chain(&self, node: usize) -> Vec<(&'d Name, String)> {
+    /// The models around a nested model, outermost first. The paths stay empty if no custom
+    /// implementation needs them.
+    fn chain(&self, node: usize) -> Vec<EnclosingModel<'d>> {
         let mut chain = Vec::new();
         let mut path = String::new();
         let mut at = node;
         loop {
-            chain.push((&self.nodes[at].model.name, path.clone()));
+            chain.push(EnclosingModel {
+                name: &self.nodes[at].model.name,
+                path: path.clone(),
+            });
             let Some((parent, name)) = self.nodes[at].parent else {
                 break;
             };
@@ -234,7 +238,7 @@ impl<'d> Flattener<'d> {
         let model = implementation.and_then(|name| self.description.models.get(name));
         let expansion = match model {
             Some(model) => {
-                if chain.iter().any(|(name, _)| **name == model.name) {
+                if chain.iter().any(|around| *around.name == model.name) {
                     report_model_loop(component, &path, &model.name, problems);
                     return None;
                 }

@@ -95,6 +95,7 @@ pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenF
 pub use problem::{
     Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,
 };
+pub use roots::EnclosingModel;
 pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
 pub use titin_section::{

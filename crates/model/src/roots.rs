@@ -6,19 +6,38 @@ use crate::description::{Component, Description, Model};
 use crate::names::Name;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 
+/// A model around a component.
+#[derive(Debug, Clone)]
+pub struct EnclosingModel<'d> {
+    /// The name of the model.
+    pub name: &'d Name,
+    /// The dotted path from the model to the innermost model around the component; empty for the
+    /// innermost model.
+    pub path: String,
+}
+
+impl<'d> EnclosingModel<'d> {
+    /// The innermost model around a component.
+    pub fn innermost(name: &'d Name) -> Self {
+        EnclosingModel {
+            name,
+            path: String::new(),
+        }
+    }
+}
+
 impl Description {
     /// The implementation of a component, with custom implementations; the outermost model decides.
-    /// `around` has the models around the component, outermost first, each with the dotted path
-    /// from there to the innermost model.
+    /// `around` has the models around the component, outermost first.
     pub fn implementation<'d>(
         &'d self,
-        around: &[(&Name, String)],
+        around: &[EnclosingModel<'_>],
         component: &'d Component,
     ) -> Option<&'d Name> {
         if !self.custom_implementations.is_empty() {
-            for (model, path) in around {
+            for EnclosingModel { name, path } in around {
                 let dot = if path.is_empty() { "" } else { "." };
-                let key = format!("{model}.{path}{dot}{}", component.name);
+                let key = format!("{name}.{path}{dot}{}", component.name);
                 if let Some(custom) = self.custom_implementations.get(key.as_str()) {
                     return custom.implementation.as_ref();
                 }

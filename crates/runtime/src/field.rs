@@ -12,7 +12,7 @@
 //! the serial instance and above the group of ranks, and neither the serial instance nor the group
 //! knows of fields.
 
-mod copies;
+mod copy_plans;
 mod declare;
 mod kept_versions;
 mod link;
@@ -44,7 +44,7 @@ use crate::ranks::{FieldCount, RankGroup, RankPlace};
 use crate::serial::{Serial, Wait};
 use crate::{Error, Kind, Message, Result};
 
-use copies::LinkCopies;
+use copy_plans::LinkCopyPlans;
 use kept_versions::KeptVersions;
 use link::FieldLink;
 use pieces::PiecesReceived;
@@ -104,8 +104,8 @@ struct FieldState {
     /// A link to each of the peers, once all peers have declared the field. A peer that pulls and
     /// has left has `None`.
     links: Option<FieldLinks>,
-    /// The copies between the arrays and the pieces of each link.
-    copies: Vec<LinkCopies>,
+    /// The plans of the copies between the arrays and the pieces of each link.
+    copy_plans: Vec<LinkCopyPlans>,
     /// The steps of the program: finished calls on the field.
     steps: u64,
     /// An interrupted send: the time, and how far the send had come.
@@ -429,8 +429,8 @@ impl InstanceFields {
             let open = |(remote, schedule)| self.open_link(field, way, &remote, schedule);
             links.push(met.map(open).transpose()?);
         }
-        let copies = |link: &Option<Arc<FieldLink>>| LinkCopies::of(link.as_deref());
-        state.copies = links.iter().map(copies).collect();
+        let plans = |link: &Option<Arc<FieldLink>>| LinkCopyPlans::of(link.as_deref());
+        state.copy_plans = links.iter().map(plans).collect();
         Ok(state.links.insert(links.into()).clone())
     }
 

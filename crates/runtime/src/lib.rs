@@ -51,7 +51,7 @@ pub use field::{FieldId, Stamps};
 pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};
 pub use message::{CallerLayout, Lent, Loan, Message, MessageParts, Payload};
-pub use non_blocking::{Listing, ReadyList};
+pub use non_blocking::{ReadyList, ReadyListEntry};
 pub use options::Options;
 pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};

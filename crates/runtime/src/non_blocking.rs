@@ -33,8 +33,8 @@ pub struct ReadyList {
     event: OnceLock<Descriptor>,
 }
 
-/// The means to put one instance on a list.
-pub struct Listing {
+/// An instance's entry for a list: puts the instance on the list.
+pub struct ReadyListEntry {
     list: Arc<ReadyList>,
     number: u64,
     /// Whether the instance has left the list. Changes, and is read, under the lock of the list.
@@ -100,9 +100,9 @@ impl ReadyList {
         self.bell.ring();
     }
 
-    /// A listing that puts one instance on the list, under the given number.
-    pub fn listing(self: &Arc<Self>, number: u64) -> Arc<Listing> {
-        Arc::new(Listing {
+    /// An entry that puts one instance on the list, under the given number.
+    pub fn entry(self: &Arc<Self>, number: u64) -> Arc<ReadyListEntry> {
+        Arc::new(ReadyListEntry {
             list: self.clone(),
             number,
             over: AtomicBool::new(false),
@@ -113,7 +113,7 @@ impl ReadyList {
         let mut queue = self.lock();
         let number = queue.pop_front()?;
         if queue.is_empty() {
-            self.settle();
+            self.clear_signal();
         }
         Some(number)
     }
@@ -125,7 +125,8 @@ impl ReadyList {
         }
     }
 
-    fn settle(&self) {
+    /// Makes the descriptor no longer readable. The caller holds the lock.
+    fn clear_signal(&self) {
         if let Some(event) = self.event.get() {
             let _ = rustix::io::read(event, &mut [0; 8]);
         }
@@ -138,7 +139,7 @@ impl ReadyList {
     }
 }
 
-impl Listing {
+impl ReadyListEntry {
     /// Puts the instance on the list, unless the instance has left.
     pub(crate) fn push(&self) {
         let queue = self.list.lock();
@@ -155,7 +156,7 @@ impl Listing {
         let before = queue.len();
         queue.retain(|other| *other != self.number);
         if before > 0 && queue.is_empty() {
-            self.list.settle();
+            self.list.clear_signal();
         }
     }
 }
@@ -284,7 +285,7 @@ impl PendingCalls {
             .collect()
     }
 
-    /// How long the call that has just gone on was pending.
+    /// How long the call that has just gone on was pending. Resets the time to zero.
     pub(crate) fn lasted(&self) -> Duration {
         std::mem::take(&mut self.lock().lasted)
     }
@@ -335,7 +336,7 @@ mod tests {
         ready.push(9);
         assert_eq!((ready.next(None), ready.next(None)), (Some(7), Some(8)));
         assert!(readable(&ready));
-        ready.listing(9).leave();
+        ready.entry(9).leave();
         assert!(!readable(&ready));
         assert_eq!(ready.next(Some(Duration::ZERO)), None);
     }
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn who_has_left_does_not_come_again() {
         let ready = ReadyList::new();
-        let (first, second) = (ready.listing(1), ready.listing(1));
+        let (first, second) = (ready.entry(1), ready.entry(1));
         first.push();
         first.leave();
         // A thread that noticed a ring before `leave`, and calls `push` only now.
@@ -371,16 +372,16 @@ mod tests {
     #[test]
     fn a_call_made_again_keeps_its_time() {
         let light = PendingCalls::default();
-        let (who, later) = (
+        let (about, later) = (
             Some(ConduitId(1)),
             Instant::now() + Duration::from_secs(3600),
         );
-        let first = light.call(who, Some(later), |call, others| (call.since, others));
-        let again = light.call(who, None, |call, others| (call.since, others));
+        let first = light.call(about, Some(later), |call, others| (call.since, others));
+        let again = light.call(about, None, |call, others| (call.since, others));
         assert_eq!(first, again);
         assert_eq!(light.call(None, None, |_, others| others), 1);
         assert_eq!(light.due(Duration::from_secs(7200), None), Some(later));
-        light.proceeds(who);
+        light.proceeds(about);
         assert!(light.due(Duration::from_secs(1), None).is_some());
         light.proceeds(None);
         assert_eq!(light.due(Duration::ZERO, Some(Duration::ZERO)), None);
@@ -392,7 +393,7 @@ mod tests {
         let (one, other) = (Some(ConduitId(1)), Some(ConduitId(2)));
         light.call(one, Some(Instant::now()), |call, _| call.reported = Some(7));
         light.call(other, None, |_, _| ());
-        assert_eq!(light.forget(|who| who == one), [7]);
+        assert_eq!(light.forget(|about| about == one), [7]);
         assert!(light.is_pending());
         assert!(
             !light.call(one, None, |call, _| call.is_late()),

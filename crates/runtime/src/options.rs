@@ -13,7 +13,7 @@ use titin_wire::control::PortDeclaration;
 
 use crate::communicator::Communicator;
 use crate::filter::Functions;
-use crate::non_blocking::Listing;
+use crate::non_blocking::ReadyListEntry;
 use crate::{Error, Kind, Result};
 
 /// The options of a program that opens an instance. By default all options come from the
@@ -26,7 +26,7 @@ pub struct Options {
     pub(crate) language: String,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
-    pub(crate) ready: Option<Arc<Listing>>,
+    pub(crate) ready: Option<Arc<ReadyListEntry>>,
     pub(crate) communicator: Option<Box<dyn Communicator>>,
 }
 
@@ -127,8 +127,8 @@ impl Options {
     /// Makes the instance non-blocking. Where a call would wait, the call comes back with
     /// [`Kind::Pending`], and titin puts the instance on the list once the call may go on. Then the
     /// program makes the same call again, with the same arguments.
-    pub fn ready(mut self, listing: Arc<Listing>) -> Self {
-        self.ready = Some(listing);
+    pub fn ready(mut self, entry: Arc<ReadyListEntry>) -> Self {
+        self.ready = Some(entry);
         self
     }
 

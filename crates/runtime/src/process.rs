@@ -35,7 +35,7 @@ use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use self::addresses::interfaces;
 use self::events::Events;
-use self::members::Asked;
+use self::members::JoinRequest;
 use self::outbox::Outbox;
 use self::rank_messages::RankMessageLinks;
 use self::routes::{EXPLANATION, Routes, SHORTER};
@@ -71,8 +71,8 @@ pub(crate) struct Process {
     names: Mutex<HashSet<Arc<str>>>,
     /// How many instances are open.
     crowd: AtomicUsize,
-    /// Whether some process cannot be reached, for sure.
-    given_up: AtomicU64,
+    /// How often a process was found out of reach for good.
+    loss_count: AtomicU64,
     /// How long joining the run may take, and how long a dialled process may take to answer.
     pub(crate) patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
@@ -101,7 +101,7 @@ struct ProcessState {
     beaten: Option<Instant>,
     instances: HashMap<String, Arc<dyn ProcessMember>>,
     /// Instances that have asked to join.
-    asked: HashMap<String, Asked>,
+    join_requests: HashMap<String, JoinRequest>,
     /// Instances that the manager has let in, and that have not joined yet.
     entering: HashSet<String>,
     /// Whether the process has, or had, fields: conduits between ranks are known late.
@@ -186,7 +186,7 @@ impl Process {
             failed: AtomicBool::new(false),
             names: Mutex::default(),
             crowd: AtomicUsize::new(0),
-            given_up: AtomicU64::new(0),
+            loss_count: AtomicU64::new(0),
             patience: connection.patience(),
             explanation: explanation(),
             said_short: AtomicBool::new(false),
@@ -285,7 +285,7 @@ impl Process {
     fn ring_all(&self) {
         let state = self.lock();
         let asked: Vec<Arc<Doorbell>> = state
-            .asked
+            .join_requests
             .values()
             .map(|asked| asked.bell.clone())
             .collect();

@@ -35,10 +35,10 @@ pub(crate) use field_counts::{FieldCount, FieldCounts};
 const BUFFER: (u64, u64) = (64, 1 << 30);
 
 /// The names of the ports between ranks, for the two ends of a conduit.
-const DOWN: &str = "down";
-const ABOVE: &str = "above";
-const BELOW: &str = "below";
-const UP: &str = "up";
+const TO_CHILDREN: &str = "down";
+const FROM_PARENT: &str = "above";
+const FROM_CHILDREN: &str = "below";
+const TO_PARENT: &str = "up";
 
 /// The number of a rank, and how many ranks there are.
 #[derive(Debug, Clone, Copy)]
@@ -57,15 +57,15 @@ impl RankPlace {
 /// The links of a rank to the neighbours in the tree.
 pub(crate) struct RankTree {
     /// To the ranks below, if there are any: the results of calls at rank 0.
-    down: Option<Port>,
+    to_children: Option<Port>,
     /// From the rank above; rank 0 has no such port.
-    above: Option<Port>,
+    from_parent: Option<Port>,
     /// From the ranks below: how often a rank has sent or received each field, and the news that a
     /// rank has closed.
-    below: Option<Port>,
+    from_children: Option<Port>,
     /// To the rank above; rank 0 has no such port. The end of the stream says that this rank and
     /// all ranks below have closed.
-    up: Option<Port>,
+    to_parent: Option<Port>,
 }
 
 /// The group of ranks of a parallel instance, at one rank of the group.
@@ -159,18 +159,18 @@ impl RankTree {
             if peers.is_empty() {
                 return Ok(None);
             }
-            let sends = matches!(name, DOWN | UP);
+            let sends = matches!(name, TO_CHILDREN | TO_PARENT);
             let operator = if sends { Operator::OI } else { Operator::S };
-            let mut port = Port::new(process.name(name), operator, name == BELOW);
+            let mut port = Port::new(process.name(name), operator, name == FROM_CHILDREN);
             for peer in peers {
                 // The rank further down has the number of the conduits between the two.
                 let (down, up) = conduits(first, rank.max(peer));
-                let is_down = matches!(name, DOWN | ABOVE);
+                let is_down = matches!(name, TO_CHILDREN | FROM_PARENT);
                 let conduit = RankConduit {
                     conduit: if is_down { down } else { up },
                     limits: BUFFER,
                     sends,
-                    port: (name, (name == BELOW).then(|| peer - below.start)),
+                    port: (name, (name == FROM_CHILDREN).then(|| peer - below.start)),
                     peer: rank_name(&welcome.instance, peer),
                     peer_port: (other, None),
                 };
@@ -180,17 +180,22 @@ impl RankTree {
         };
         let above = || parent(rank).into_iter().collect();
         Ok(RankTree {
-            down: open(DOWN, ABOVE, below.clone().collect())?,
-            above: open(ABOVE, DOWN, above())?,
-            below: open(BELOW, UP, below.clone().collect())?,
-            up: open(UP, BELOW, above())?,
+            to_children: open(TO_CHILDREN, FROM_PARENT, below.clone().collect())?,
+            from_parent: open(FROM_PARENT, TO_CHILDREN, above())?,
+            from_children: open(FROM_CHILDREN, TO_PARENT, below.clone().collect())?,
+            to_parent: open(TO_PARENT, FROM_CHILDREN, above())?,
         })
     }
 
     fn ports(&self) -> impl Iterator<Item = &Port> {
-        [&self.down, &self.above, &self.below, &self.up]
-            .into_iter()
-            .flatten()
+        [
+            &self.to_children,
+            &self.from_parent,
+            &self.from_children,
+            &self.to_parent,
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// Whether a call uses one of the ports.
@@ -218,18 +223,18 @@ impl RankTree {
     }
 
     /// The sending ends to the ranks below.
-    pub(crate) fn outlets_down(&self) -> impl Iterator<Item = &Outlet> {
-        self.down.iter().flat_map(Port::every_outlet)
+    pub(crate) fn outlets_to_children(&self) -> impl Iterator<Item = &Outlet> {
+        self.to_children.iter().flat_map(Port::every_outlet)
     }
 
     /// The sending end to the rank above.
-    pub(crate) fn outlet_up(&self) -> Option<&Outlet> {
-        self.up.iter().flat_map(Port::every_outlet).next()
+    pub(crate) fn outlet_to_parent(&self) -> Option<&Outlet> {
+        self.to_parent.iter().flat_map(Port::every_outlet).next()
     }
 
     /// The ports by which this rank receives: from above, and from below.
     pub(crate) fn receiving_ports(&self) -> (Option<&Port>, Option<&Port>) {
-        (self.above.as_ref(), self.below.as_ref())
+        (self.from_parent.as_ref(), self.from_children.as_ref())
     }
 
     /// Gives the carrier to the ends of conduits with a peer. True if some ends stay without a

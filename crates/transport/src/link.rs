@@ -250,7 +250,9 @@ impl Link {
     /// As [`Carrier::send`].
     pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         match &self.streams {
-            Some(streams) if streams.take(message) => self.send_by_streams(streams, message),
+            Some(streams) if streams.should_carry(message) => {
+                self.send_by_streams(streams, message)
+            }
             _ => self.send_by_first_stream(message),
         }
     }
@@ -335,15 +337,15 @@ impl Link {
     }
 
     /// A descriptor that is ready when a further stream is, if there are further streams.
-    pub(crate) fn bundle(&self) -> Option<&Descriptor> {
-        self.streams.as_ref().map(FurtherStreams::bundle)
+    pub(crate) fn streams_epoll(&self) -> Option<&Descriptor> {
+        self.streams.as_ref().map(FurtherStreams::epoll)
     }
 
     /// Writes the queue, as far as the socket takes the bytes. A thread already at work does so
     /// instead.
     pub(crate) fn flush(&self) {
         self.output
-            .work_if_free(|writer, deferred| self.pump(writer, deferred));
+            .work_if_free(|writer, deferred| self.write_queue_and_watch(writer, deferred));
     }
 
     /// Reads available bytes, for the reactor. If a caller reads, the reactor waits for the end of
@@ -386,15 +388,16 @@ impl Link {
     }
 
     fn defer(&self, deferred: Deferred) {
-        self.output
-            .leave(deferred, |writer, deferred| self.pump(writer, deferred));
+        self.output.leave(deferred, |writer, deferred| {
+            self.write_queue_and_watch(writer, deferred)
+        });
     }
 
     /// Writes the queue, as far as the socket takes bytes without a wait. The reactor sees an error
     /// as well.
-    fn pump(&self, writer: &mut FrameWriter, deferred: Vec<Deferred>) {
+    fn write_queue_and_watch(&self, writer: &mut FrameWriter, deferred: Vec<Deferred>) {
         writer.queue(deferred);
-        let _ = writer.pump(&self.socket);
+        let _ = writer.write_queue(&self.socket);
         self.watch_for_room(writer);
     }
 
@@ -416,7 +419,7 @@ impl Link {
                             }
                         })
                 },
-                |writer, deferred| self.pump(writer, deferred),
+                |writer, deferred| self.write_queue_and_watch(writer, deferred),
             )?;
             sent.copied += copied;
             room.borrow_mut().go_on();
@@ -527,8 +530,8 @@ impl Link {
         self.attending.store(after, Ordering::Relaxed);
         if (before == 0) != (after == 0) {
             self.watch(&self.socket, self.events(*awaits_room));
-            if let Some(bundle) = self.bundle() {
-                self.watch(bundle, self.events(false));
+            if let Some(epoll) = self.streams_epoll() {
+                self.watch(epoll, self.events(false));
             }
         }
     }

@@ -109,7 +109,7 @@ pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     }
 }
 
-/// The negotiation of two processes over a fresh connection, behind the proofs.
+/// The negotiation of two processes over a fresh connection, after the proofs.
 pub(crate) trait Negotiation: Send {
     /// Says what the process offers.
     ///

@@ -464,8 +464,8 @@ impl Worker {
             }
         };
         self.await_events(token, link.socket(), epoll::EventFlags::IN);
-        link.bundle()
-            .inspect(|bundle| self.register(token, bundle, epoll::EventFlags::IN));
+        link.streams_epoll()
+            .inspect(|epoll| self.register(token, epoll, epoll::EventFlags::IN));
         self.receivers.handler.opened(
             &link,
             Agreement {
@@ -474,7 +474,7 @@ impl Worker {
             },
         );
         self.links.insert(token, link);
-        // Frames may have come behind the handshake; no further event announces them.
+        // Frames may have come after the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
 
@@ -513,7 +513,7 @@ impl Worker {
         let Some(stream) = self.pending.remove(&token) else {
             return;
         };
-        // From here on the link's bundle watches the socket.
+        // From here on the epoll descriptor of the link's streams watches the socket.
         self.unregister(&stream.socket);
         match self.incomplete.join(link, number, stream) {
             Ok(None) => {}
@@ -597,7 +597,7 @@ impl Worker {
         };
         self.rereads.remove(&token);
         self.unregister(link.socket());
-        link.bundle().inspect(|bundle| self.unregister(bundle));
+        link.streams_epoll().inspect(|epoll| self.unregister(epoll));
         let carrier = link.side_carrier();
         carrier.inspect(|carrier| carrier.leave());
         if !link.closed() {

@@ -2,8 +2,9 @@
 //!
 //! A thread that sleeps in `poll` does not see the words of a doorbell. Such a thread polls a wake
 //! event beside its sockets, and a ring of the doorbell sets the wake events of all the threads.
-//! Other processes ring only bells announced to them. A thread that sleeps at sockets has announced
-//! no bell, and so the threads are counted outside of the words shared with other processes.
+//! Another process rings a bell only if a thread has noted the bell's number in the ring from that
+//! process before sleeping. A thread at sockets notes none, so the count of such threads stays out of
+//! shared memory.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

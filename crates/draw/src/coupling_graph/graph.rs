@@ -2,7 +2,9 @@
 //! receiving ports. A component implemented by a model is a box with a graph inside.
 
 use indexmap::IndexMap;
-use titin_model::{Component, Conduit, Description, Model, Name, Operator, PortReference};
+use titin_model::{
+    Component, Conduit, Description, EnclosingModel, Model, Name, Operator, PortReference,
+};
 
 /// A model: components as boxes, and conduits as nets.
 #[derive(Debug, Default)]
@@ -90,15 +92,14 @@ impl Graph {
 
 struct GraphBuilder<'d> {
     description: &'d Description,
-    /// The models around the current model, outermost first. Each model comes with the dotted path
-    /// from that model to the current model.
-    chain: Vec<(&'d Name, String)>,
+    /// The models around the current model, and the current model, outermost first.
+    chain: Vec<EnclosingModel<'d>>,
 }
 
 impl<'d> GraphBuilder<'d> {
     /// The graph of the model that implements the component at `path`.
     fn graph(&mut self, model: &'d Model, path: &str) -> Graph {
-        self.chain.push((&model.name, String::new()));
+        self.chain.push(EnclosingModel::innermost(&model.name));
         let mut numbers = IndexMap::new();
         let mut boxes = Vec::new();
         for component in model.components.values() {
@@ -130,14 +131,14 @@ impl<'d> GraphBuilder<'d> {
         path: &str,
     ) -> ComponentBox {
         let own_path = joined(path, &component.name);
-        let before: Vec<String> = self.chain.iter().map(|(_, path)| path.clone()).collect();
-        for (_, path) in &mut self.chain {
-            *path = joined(path, &component.name);
+        let before: Vec<String> = self.chain.iter().map(|model| model.path.clone()).collect();
+        for model in &mut self.chain {
+            model.path = joined(&model.path, &component.name);
         }
         let model = implementation.and_then(|name| self.description.models.get(name));
         let inner = model.map(|model| self.graph(model, &own_path));
-        for ((_, path), before) in self.chain.iter_mut().zip(before) {
-            *path = before;
+        for (model, before) in self.chain.iter_mut().zip(before) {
+            model.path = before;
         }
         ComponentBox {
             name: component.name.to_string(),

@@ -29,6 +29,11 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// an error that follows from the failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
+/// The time after a suspension of this manager in which the suspension explains why a program has
+/// given up the manager as silent. The report of such a program is there when the manager runs again;
+/// a busy host may delay the manager's look at the report.
+const SUSPENSION_ECHO_TIME: Duration = Duration::from_secs(3);
+
 /// A failure of an instance, unless another report explains the signs within `wait`.
 #[derive(Debug)]
 struct FaultVerdict {
@@ -178,11 +183,11 @@ impl Manager {
     /// Whether another instance of the same process had joined and was not done. Then the report on
     /// the other instance says more about the end of the process.
     fn is_explained_by_sharer(&self, id: InstanceId) -> bool {
-        let is_coupled = |other: &InstanceId| {
+        let has_joined = |other: &InstanceId| {
             let membership = &self.members[*other].membership;
             matches!(membership, Membership::Joined(_) | Membership::LinkLost(_))
         };
-        self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(is_coupled)
+        self.plan.hosting(id).is_some() && self.plan.sharers(id).iter().any(has_joined)
     }
 
     /// Decides on due doubts.
@@ -295,7 +300,7 @@ impl Manager {
         let (resumed_at, time) = self.last_suspension?;
         let error = self.members[id].reported_error.as_ref();
         let gave_up_manager = matches!(error, Some((_, ErrorOrigin::SilentManager)));
-        if !gave_up_manager || self.now - resumed_at > DONE_MESSAGE_TIME {
+        if !gave_up_manager || self.now - resumed_at > SUSPENSION_ECHO_TIME {
             return None;
         }
         Some(Cause::ManagerFailed(format!(

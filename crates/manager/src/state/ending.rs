@@ -171,7 +171,8 @@ impl Manager {
         }
     }
 
-    /// The user wants the run to end. A second interrupt kills the programs at once.
+    /// The user wants the run to end. An interrupt after the run has failed kills the programs at once,
+    /// from [`REPEATED_INTERRUPT`] after the failure on.
     pub(super) fn interrupted(&mut self, signal: String) {
         match &mut self.run_state {
             RunState::Running => self.fail(Cause::Interrupted(signal)),
@@ -231,7 +232,8 @@ impl Manager {
         self.actions.push(RunAction::Signal(id, signal));
     }
 
-    /// Sends a signal to each calling process in which a hosted instance has not returned.
+    /// Sends a signal to each calling process in which a hosted instance has not returned. A calling
+    /// process is a process of the user's that called titin to host instances.
     fn signal_calling_processes(&mut self, signal: Signal) {
         let has_not_returned = |id: &InstanceId| {
             let member = &self.members[*id];

@@ -96,16 +96,18 @@ fn host(component: &NetworkComponent) -> Option<&Name> {
 fn filters(network: &Network, bundle: &Bundle, start: &StartPolicy, problems: &mut Problems) {
     let pinned = network.filters(bundle);
     let sides = network.filter_sides(bundle);
-    let last_early = sides.iter().rposition(|side| *side == FilterSide::Sender);
+    let last_at_sender = sides.iter().rposition(|side| *side == FilterSide::Sender);
     for (i, filter) in bundle.filters.iter().enumerate() {
-        let later = last_early
+        let later_at_sender = last_at_sender
             .filter(|last| i < *last)
             .map(|last| &bundle.filters[last]);
-        if let (Some(FilterSide::Receiver), Some(later)) = (pinned[i].side, later) {
-            report_late_pin(network, bundle, filter, later, problems);
+        if let (Some(FilterSide::Receiver), Some(later_at_sender)) =
+            (pinned[i].side, later_at_sender)
+        {
+            report_late_pin(network, bundle, filter, later_at_sender, problems);
         } else if let FilterKind::User(_) = filter.kind {
             let site = FilterSite::new(network, bundle, filter, sides[i]);
-            if let Some((why, hint)) = site.fault(network, start, later) {
+            if let Some((why, hint)) = site.fault(network, start, later_at_sender) {
                 problems.error_hint(bundle.at, Code::Filter, site.cannot_run(), why, hint);
             }
         }
@@ -117,7 +119,7 @@ fn report_late_pin(
     network: &Network,
     bundle: &Bundle,
     filter: &Filter,
-    later: &Filter,
+    later_at_sender: &Filter,
     problems: &mut Problems,
 ) {
     let (sender, receiver) = network.ends(bundle);
@@ -125,10 +127,10 @@ fn report_late_pin(
     let name = plain(filter);
     let what = format!("filter \"{name}\" cannot run at the receiver, \"{to}\"");
     let why = format!(
-        "\"{later}\" stands behind it and runs at the sender, with all that stand before it"
+        "\"{later_at_sender}\" stands behind it and runs at the sender, with all that stand before it"
     );
     let hint = format!(
-        "write \"{filter}\" after \"{later}\", or let it run at the sender: \"{name}@sender\""
+        "write \"{filter}\" after \"{later_at_sender}\", or let it run at the sender: \"{name}@sender\""
     );
     problems.error_hint(bundle.at, Code::Filter, what, why, hint);
 }
@@ -182,7 +184,7 @@ impl<'n> FilterSite<'n> {
         &self,
         network: &Network,
         start: &StartPolicy,
-        later: Option<&Filter>,
+        later_at_sender: Option<&Filter>,
     ) -> Option<(String, String)> {
         let here = &self.here.path;
         if self.here.calls == Calls::Libraries && network.in_python(self.filter).is_some() {
@@ -194,7 +196,7 @@ impl<'n> FilterSite<'n> {
         let why = format!(
             "\"{here}\" is {built_in}, and components that come with titin call no functions of yours"
         );
-        Some((why, self.hint_for_built_in(start, later)))
+        Some((why, self.hint_for_built_in(start, later_at_sender)))
     }
 
     fn cannot_run(&self) -> String {
@@ -226,14 +228,14 @@ impl<'n> FilterSite<'n> {
         )
     }
 
-    fn hint_for_built_in(&self, start: &StartPolicy, later: Option<&Filter>) -> String {
+    fn hint_for_built_in(&self, start: &StartPolicy, later_at_sender: Option<&Filter>) -> String {
         if started_built_in(self.there, start).is_some() {
             return "the other end cannot call it either: put a program of your own between the two"
                 .to_string();
         }
         let hint = format!("let it run at the other end: {}", self.at_other_end());
-        match later.filter(|_| self.side == FilterSide::Sender) {
-            Some(later) => format!("{hint}, after \"{later}\""),
+        match later_at_sender.filter(|_| self.side == FilterSide::Sender) {
+            Some(later_at_sender) => format!("{hint}, after \"{later_at_sender}\""),
             None => hint,
         }
     }

@@ -14,6 +14,7 @@ use crate::network::{Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::options::StartPolicy;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
+use crate::roots::EnclosingModel;
 use crate::titin_section::UserFunction;
 
 /// Checks the program, the ports and the resources of each component.
@@ -500,18 +501,18 @@ impl RequiredPort<'_> {
     }
 }
 
-/// Components that are implemented by models, at every place in the nesting: a custom
-/// implementation of an outer model may replace an inner component.
+/// Compares the ports of each component implemented by a model with the model's. Every place in the
+/// nesting is looked at: a custom implementation of an outer model may replace an inner component.
 pub(super) fn nested(description: &Description, root: &Model, problems: &mut Problems) {
     let custom = CustomPaths::of(description);
     let mut plain: HashSet<&Name> = HashSet::new();
     let mut compared: HashSet<(&Name, &Name, &Name)> = HashSet::new();
-    let mut todo = vec![vec![(&root.name, String::new())]];
+    let mut todo = vec![vec![EnclosingModel::innermost(&root.name)]];
     while let Some(chain) = todo.pop() {
-        let Some(((name, _), around)) = chain.split_last() else {
+        let Some((innermost, around)) = chain.split_last() else {
             continue;
         };
-        let model = &description.models[*name];
+        let model = &description.models[innermost.name];
         // Without custom implementations from outside, every place of a model in the nesting is the
         // same.
         if !custom.reach(around) && !plain.insert(&model.name) {
@@ -527,11 +528,11 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
                     owner: format!("model \"{name}\""),
                     ports: &inner.ports,
                 };
-                implementation.compare(&deeper[0].1, &component.ports, problems);
+                implementation.compare(&deeper[0].path, &component.ports, problems);
             }
             // Models that contain themselves or nest too deeply are reported when the models are
             // flattened.
-            if deeper.len() <= DEEPEST && chain.iter().all(|(around, _)| *around != name) {
+            if deeper.len() <= DEEPEST && chain.iter().all(|around| around.name != name) {
                 todo.push(deeper);
             }
         }
@@ -541,7 +542,7 @@ pub(super) fn nested(description: &Description, root: &Model, problems: &mut Pro
 /// The model that implements a component.
 fn model_of<'d>(
     description: &'d Description,
-    around: &[(&Name, String)],
+    around: &[EnclosingModel<'_>],
     component: &'d Component,
 ) -> Option<(&'d Name, &'d Model)> {
     let name = description.implementation(around, component)?;
@@ -560,9 +561,9 @@ impl<'d> CustomPaths<'d> {
     }
 
     /// Whether a path leads from one of these models to a component inside of the innermost one.
-    fn reach(&self, around: &[(&Name, String)]) -> bool {
-        around.iter().any(|(model, path)| {
-            let inside = format!("{model}.{path}.");
+    fn reach(&self, around: &[EnclosingModel<'_>]) -> bool {
+        around.iter().any(|EnclosingModel { name, path }| {
+            let inside = format!("{name}.{path}.");
             let first = self.0.partition_point(|path| *path < inside.as_str());
             self.0
                 .get(first)

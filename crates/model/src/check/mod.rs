@@ -16,6 +16,7 @@ use crate::names::Name;
 use crate::network::Network;
 use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition};
+use crate::roots::EnclosingModel;
 use crate::timelines;
 
 /// Checks the whole description. Components without listed ports first get the ports of their
@@ -197,7 +198,7 @@ fn inherited_ports(
     if !component.ports.values().all(|port| port.guessed) {
         return None;
     }
-    let around = [(&model.name, String::new())];
+    let around = [EnclosingModel::innermost(&model.name)];
     let name = description.implementation(&around, component)?;
     let listed = match description.programs.get(name) {
         Some(program) => &program.ports,
@@ -213,16 +214,21 @@ fn inherited_ports(
     Some(ports)
 }
 
-/// The models around the components of `inner`, outermost first, each with the path from there.
+/// The models around the components of `inner`, outermost first.
 /// `inner` implements `component`.
 fn deeper<'d>(
-    chain: &[(&'d Name, String)],
+    chain: &[EnclosingModel<'d>],
     component: &Component,
     inner: &'d Model,
-) -> Vec<(&'d Name, String)> {
-    let extended = chain.iter().map(|(name, path)| {
+) -> Vec<EnclosingModel<'d>> {
+    let extended = chain.iter().map(|EnclosingModel { name, path }| {
         let dot = if path.is_empty() { "" } else { "." };
-        (*name, format!("{path}{dot}{}", component.name))
+        EnclosingModel {
+            name,
+            path: format!("{path}{dot}{}", component.name),
+        }
     });
-    extended.chain([(&inner.name, String::new())]).collect()
+    extended
+        .chain([EnclosingModel::innermost(&inner.name)])
+        .collect()
 }

@@ -11,6 +11,7 @@ use crate::names::{Name, Reference};
 use crate::network::Network;
 use crate::options::LoadOptions;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, either, listing, nearest};
+use crate::roots::EnclosingModel;
 
 /// Puts the model's name before paths under `resources` and `resume` that lack the name, where only
 /// one component can be meant. Older files omit the name under `resources`, and MUSCLE3 omits it
@@ -74,7 +75,7 @@ fn completed<T>(
 }
 
 /// The path with the model's name, completed if the name is missing and one component can be meant.
-/// `None` if several components can be meant.
+/// A path that leads to no component stays as given. `None` if several components can be meant.
 fn full_path(
     description: &Description,
     roots: &[&Model],
@@ -295,7 +296,7 @@ pub(super) fn walk<'d>(
     path: &str,
 ) -> PathTarget<'d> {
     let mut model = root;
-    let mut chain: Vec<(&Name, String)> = vec![(&root.name, String::new())];
+    let mut chain = vec![EnclosingModel::innermost(&root.name)];
     let mut rest = path;
     loop {
         // The name of a component may have dots, so the longest match counts.
@@ -314,7 +315,8 @@ pub(super) fn walk<'d>(
         if end == rest.len() {
             return PathTarget::Component(component, inner);
         }
-        let Some(inner) = inner.filter(|inner| chain.iter().all(|(name, _)| **name != inner.name))
+        let Some(inner) =
+            inner.filter(|inner| chain.iter().all(|around| *around.name != inner.name))
         else {
             return PathTarget::Lost(model, rest.to_string());
         };

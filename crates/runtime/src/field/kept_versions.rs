@@ -107,8 +107,8 @@ impl KeptVersions {
     }
 
     /// The number of the last question.
-    pub(crate) fn heard(&self) -> u64 {
-        self.chooser.as_ref().map_or(0, Chooser::heard)
+    pub(crate) fn last_question(&self) -> u64 {
+        self.chooser.as_ref().map_or(0, Chooser::last_question)
     }
 
     /// The number of versions that wait to be taken, as rank 0 counts, and the bytes of this rank's
@@ -145,7 +145,7 @@ impl KeptVersions {
                 Vec::new()
             }),
             VersionMessage::Leave => self.end(),
-            VersionMessage::Order(order) => self.obey(order),
+            VersionMessage::Order(order) => self.accept(order),
         }
     }
 
@@ -170,25 +170,26 @@ impl KeptVersions {
                 Decision::Refuse { question, why } => {
                     self.actions.push(VersionAction::Refuse(question, why))
                 }
-                Decision::Order(order) => self.obey(order),
+                Decision::Order(order) => self.accept(order),
             }
         }
         self.follow();
     }
 
-    fn obey(&mut self, order: VersionOrder) {
+    /// Takes in an order of rank 0: passes the order on to the ranks below, and queues the order.
+    fn accept(&mut self, order: VersionOrder) {
         if let VersionOrder::Raise(versions) = order {
             // At once, before earlier orders are carried out: a rank ahead of rank 0 waits for
             // room.
             self.versions = self.versions.max(versions as usize);
         }
         self.actions.push(VersionAction::PassOn(order));
-        self.keeper.obey(order);
+        self.keeper.queue_order(order);
         self.follow();
     }
 
     fn follow(&mut self) {
-        while let Some(version) = self.keeper.serve() {
+        while let Some(version) = self.keeper.run_orders() {
             self.actions.push(VersionAction::Serve(version.clone()));
         }
     }

@@ -10,7 +10,7 @@ use titin_array::{CopyBytes, SourceArray, TargetArray};
 use titin_transport::{Filling, Medium, copy, copy_past_caches};
 use titin_wire::meta::Content;
 
-use super::copies::LinkCopies;
+use super::copy_plans::LinkCopyPlans;
 use super::link::{AT_ONCE, FieldLink, flat};
 use super::places;
 use super::send::FieldSend;
@@ -37,7 +37,7 @@ pub(super) struct PiecesReceived {
 }
 
 impl PiecesReceived {
-    /// All pieces of a link are to come, unless some have come already.
+    /// Begins a receive, unless one is under way.
     fn begin(&mut self, link: &FieldLink) {
         if self.bytes.is_empty() {
             let count = link.lengths.len();
@@ -71,17 +71,17 @@ impl InstanceFields {
         &self,
         send: &FieldSend<'_>,
         link: &FieldLink,
-        copies: &mut LinkCopies,
+        plans: &mut LinkCopyPlans,
         to: usize,
         done: &mut u64,
     ) -> Result<()> {
         let unfit = |error| refused(&self.serial, &send.field.name, &error);
-        if let Some(piece) = copies.packed(link, to, send.arrays).map_err(unfit)? {
+        if let Some(piece) = plans.packed(link, to, send.arrays).map_err(unfit)? {
             let shape = [piece.len() as u64];
             let payload = Payload::array(flat(&shape), piece);
             return self.send_chunk(send, link, to, &payload, Some(shape[0]));
         }
-        match self.pack_known(send, link, copies, to)? {
+        match self.pack_known(send, link, plans, to)? {
             Some(packed) => {
                 let room = Some(link.lengths[to]);
                 self.send_chunk(send, link, to, &Payload::lent(&packed), room)
@@ -105,11 +105,11 @@ impl InstanceFields {
         let shared = outlets.iter().all(is_shared);
         // A partner does not keep up if more than one chunk waits for the partner.
         let is_behind = |outlet: &Outlet| outlet.window.ahead().1 > AT_ONCE;
-        let mut paced = shared && !outlets.iter().any(is_behind);
+        let mut waits_for_partner = shared && !outlets.iter().any(is_behind);
         while *done < whole {
             let end = end_of_chunk(link, to, send.arrays, *done);
             // A chunk for a partner that is behind would not stay in a cache.
-            let past_caches = shared && !paced && link.past_caches;
+            let past_caches = shared && !waits_for_partner && link.past_caches;
             let (shape, packed) = ([end - *done], OnceCell::new());
             let payload = match in_place.filter(|_| !past_caches) {
                 Some(bytes) => Payload::array(flat(&shape), &bytes[*done as usize..end as usize]),
@@ -122,7 +122,8 @@ impl InstanceFields {
             self.send_chunk(send, link, to, &payload, room)?;
             *done = end;
             let unsent = whole - *done;
-            paced = paced && outlets.iter().all(|one| self.keep_pace(one, unsent));
+            waits_for_partner =
+                waits_for_partner && outlets.iter().all(|one| self.keep_pace(one, unsent));
         }
         Ok(())
     }
@@ -145,20 +146,20 @@ impl InstanceFields {
             .send_along_all(&link.port, outlets, &mut port, payload, &mut sending)
     }
 
-    /// Packs a whole piece, if the copies are kept.
+    /// Packs a whole piece, if the plan is kept.
     fn pack_known(
         &self,
         send: &FieldSend<'_>,
         link: &FieldLink,
-        copies: &mut LinkCopies,
+        plans: &mut LinkCopyPlans,
         to: usize,
     ) -> Result<Option<Lent>> {
-        if !copies.may_be_kept(to) {
+        if !plans.may_be_kept(to) {
             return Ok(None);
         }
         let length = link.lengths[to];
         let mut memory = self.loan_packed(length)?;
-        let known = copies.pack(link, to, send.arrays, memory.rest());
+        let known = plans.pack(link, to, send.arrays, memory.rest());
         let known = known.map_err(|error| refused(&self.serial, &send.field.name, &error))?;
         Ok(known.then(|| Lent::new(flat(&[length]).to_layout(), memory.finish())))
     }
@@ -225,8 +226,8 @@ impl InstanceFields {
         mut arrays: Option<&mut [TargetArray<'_>]>,
         deadline: Option<Instant>,
     ) -> Result<()> {
-        // Ranks would not agree on the rank whose time is over, so the deadline of a group holds
-        // for the header at rank 0 alone.
+        // Ranks would time out at different moments, so in a parallel program only the wait for the
+        // header at rank 0 has a deadline.
         let deadline = deadline.filter(|_| self.group.is_none());
         let received = self.receive_left(field, state, announced, arrays.as_deref_mut(), deadline);
         state.into = None;
@@ -264,38 +265,47 @@ impl InstanceFields {
             return Ok(());
         };
         let FieldState {
-            received, copies, ..
+            received,
+            copy_plans,
+            ..
         } = state;
-        let copies = &mut copies[0];
+        let plans = &mut copy_plans[0];
         if matches!(header.content(), Content::Array(_)) {
             check_joined(field, link, header)?;
-            return self.unpack(field, link, copies, (0, 0), header, arrays);
+            return self.unpack(field, link, plans, (0, 0), header, arrays);
         }
         received.begin(link);
         let mut port = link.port.enter()?;
-        while let Some((from, part)) =
-            self.await_part(link, &mut port, &mut received.left, deadline)?
+        while let Some((from, chunk)) =
+            self.await_chunk(link, &mut port, &mut received.left, deadline)?
         {
-            check_part(field, link, from, &part, (header, number))?;
-            let place = (from, received.bytes[from]);
-            self.unpack(field, link, copies, place, &part, arrays.as_deref_mut())?;
-            received.add(link, from, part.bytes().len() as u64);
+            check_chunk(field, link, from, &chunk, (header, number))?;
+            let done = received.bytes[from];
+            self.unpack(
+                field,
+                link,
+                plans,
+                (from, done),
+                &chunk,
+                arrays.as_deref_mut(),
+            )?;
+            received.add(link, from, chunk.bytes().len() as u64);
         }
         Ok(())
     }
 
-    /// Unpacks a part of a partner's piece, of which `done` bytes have come before, into the arrays
+    /// Unpacks a chunk of a partner's piece, of which `done` bytes have come before, into the arrays
     /// if the caller gives arrays.
     fn unpack(
         &self,
         field: &Field,
         link: &FieldLink,
-        copies: &mut LinkCopies,
+        plans: &mut LinkCopyPlans,
         (from, done): (usize, u64),
-        part: &Message,
+        chunk: &Message,
         arrays: Option<&mut [TargetArray<'_>]>,
     ) -> Result<()> {
-        let (bytes, unfit) = (part.bytes(), |error| {
+        let (bytes, unfit) = (chunk.bytes(), |error| {
             refused(&self.serial, &field.name, &error)
         });
         let Some(arrays) = arrays else {
@@ -303,7 +313,7 @@ impl InstanceFields {
         };
         if bytes.len() as u64 == link.lengths[from]
             && done == 0
-            && copies.unpack(link, from, bytes, arrays).map_err(unfit)?
+            && plans.unpack(link, from, bytes, arrays).map_err(unfit)?
         {
             return Ok(());
         }
@@ -314,7 +324,7 @@ impl InstanceFields {
 
     /// The next chunk from any of the partners that are `left`. The partner comes to the front of
     /// the list. `None` if the list is empty.
-    fn await_part(
+    fn await_chunk(
         &self,
         link: &FieldLink,
         port: &mut PortState,
@@ -340,23 +350,23 @@ impl InstanceFields {
     }
 }
 
-/// Fails unless a part is of the announced exchange.
-fn check_part(
+/// Fails unless a chunk is of the announced exchange.
+fn check_chunk(
     field: &Field,
     link: &FieldLink,
     from: usize,
-    part: &Message,
+    chunk: &Message,
     (header, number): (&Message, u64),
 ) -> Result<()> {
-    if part.tag != number as u32 {
+    if chunk.tag != number as u32 {
         let text = format!(
             "field on port '{}': piece {} has come where {number} was to come: were ordinary messages sent on the \
              port, too? Give the field a port of its own",
-            field.name, part.tag
+            field.name, chunk.tag
         );
         return Err(Error::new(Kind::Usage, text));
     }
-    if part.timestamp == header.timestamp {
+    if chunk.timestamp == header.timestamp {
         return Ok(());
     }
     let text = format!(
@@ -364,7 +374,7 @@ fn check_part(
          ranks send the same times, and a call that fails on one of them may not be passed over",
         field.name,
         link.partner_name(from),
-        part.timestamp,
+        chunk.timestamp,
         header.timestamp
     );
     Err(Error::new(Kind::CallOrder, text))

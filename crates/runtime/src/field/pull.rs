@@ -479,7 +479,7 @@ impl InstanceFields {
             .flatten()
         {
             let rank = self.place().rank;
-            let error = |field: Arc<Field>| field.count.unequal((rank, ours), (0, theirs));
+            let error = |field: Arc<Field>| field.count.unequal_error((rank, ours), (0, theirs));
             return self.field_by(conduit).map(error).map_or(Ok(None), Err);
         }
         let over = |pull: &KeptVersions| {

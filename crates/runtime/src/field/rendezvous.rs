@@ -145,7 +145,9 @@ impl Coupling {
 
     /// How many questions for versions were told here, or heard.
     fn questions(&self) -> u64 {
-        self.kept.as_ref().map_or(self.asked, KeptVersions::heard)
+        self.kept
+            .as_ref()
+            .map_or(self.asked, KeptVersions::last_question)
     }
 
     fn receive(&mut self, routed: RoutedMessage) {

@@ -138,12 +138,12 @@ impl InstanceFields {
                 true => 1,
                 false => link.schedule.count(),
             };
-            let copies = &mut state.copies[place];
+            let plans = &mut state.copy_plans[place];
             while sent.pieces < first + count {
                 let to = link.partner(sent.pieces - first);
                 match conduit.is_pulled() {
                     true => self.keep_version(send, conduit, link)?,
-                    false => self.send_piece(send, link, copies, to, &mut sent.bytes)?,
+                    false => self.send_piece(send, link, plans, to, &mut sent.bytes)?,
                 }
                 sent.next_piece();
             }
@@ -169,7 +169,7 @@ impl InstanceFields {
     }
 
     /// The only piece, if the piece goes in the header's message: the receiver takes such messages,
-    /// and the copies are known. Before the first exchange the other end may have no field.
+    /// and the plan of the copies is known. Before the first exchange the other end may have no field.
     fn joined_piece<'s>(
         &self,
         send: &FieldSend<'s>,
@@ -181,7 +181,7 @@ impl InstanceFields {
         let joined = |link: &&Arc<FieldLink>| link.is_joined && !conduit.is_pulled();
         match links[0].as_ref().filter(joined) {
             Some(link) if send.is_coupled(conduit) => {
-                let piece = state.copies[0].packed(link, 0, send.arrays);
+                let piece = state.copy_plans[0].packed(link, 0, send.arrays);
                 piece.map_err(|error| refused(&self.serial, &send.field.name, &error))
             }
             _ => Ok(None),

@@ -38,15 +38,15 @@ pub(crate) struct Question {
 /// An order for every rank of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum VersionOrder {
-    /// Sends the pieces of the version.
+    /// Send the pieces of the version.
     Serve(u64),
-    /// Gives up the versions before the given version.
+    /// Give up the versions before the given version.
     GiveUp(u64),
-    /// May keep this number of versions from now on.
+    /// Keep up to this number of versions from now on.
     Raise(u32),
-    /// Produces this number of versions in all, like rank 0.
+    /// Rank 0 produces this number of versions in all, and every rank should.
     Complete(u64),
-    /// Keeps and sends no more versions.
+    /// Keep and send no more versions.
     End,
 }
 
@@ -61,21 +61,22 @@ pub(crate) enum Decision {
     Order(VersionOrder),
 }
 
-/// Why a receiver does not get the version of a time. With the time of the oldest kept version, of
-/// the first version, or of the last.
+/// Why a receiver does not get the version of a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum VersionRefusal {
-    /// The sender had the version and gave the version up.
+    /// The sender had the version and gave the version up. `oldest` is the time of the oldest kept
+    /// version.
     Evicted { at: f64, oldest: f64 },
-    /// The time is before the first version.
+    /// The time is before `first`, the time of the first version.
     TooEarly { at: f64, first: f64 },
-    /// The receiver has the last version, and no other follows, though the sender goes on.
+    /// The receiver has the last version, of time `last`, and no other follows, though the sender
+    /// goes on.
     TooLate { at: f64, last: f64 },
 }
 
 /// The number and the times of a version, at rank 0 of the sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Stamped {
+struct VersionStamp {
     number: u64,
     timestamp: f64,
     next: Option<f64>,
@@ -85,16 +86,18 @@ struct Stamped {
 pub(crate) struct Chooser {
     cache: VersionCache,
     /// From the oldest to the latest.
-    versions: VecDeque<Stamped>,
+    versions: VecDeque<VersionStamp>,
     /// The time of the first version of all.
     first: f64,
-    /// The number of versions so far, and the last taken version, counted from 1.
+    /// The number of versions so far.
     produced: u64,
+    /// The last taken version, counted from 1.
     taken: u64,
-    /// The question for which the taken version was announced, and the last question whose answer
-    /// the receiver has. The receiver may have asked another question before the answer came.
+    /// The question for which the taken version was announced.
     announced: u64,
-    had: u64,
+    /// The last question whose answer the receiver has. The receiver may have asked another question
+    /// before the answer came.
+    last_answered: u64,
     /// Whether the last answered question asked for a time: the same version may serve a later
     /// time, too.
     by_time: bool,
@@ -102,7 +105,7 @@ pub(crate) struct Chooser {
     exhausted: bool,
     question: Option<Question>,
     /// The number of the last question.
-    heard: u64,
+    last_question: u64,
     /// Whether no more versions are produced.
     complete: bool,
     /// Whether the conduit ends once the last version is taken.
@@ -120,11 +123,11 @@ impl Chooser {
             produced: 0,
             taken: 0,
             announced: 0,
-            had: 0,
+            last_answered: 0,
             by_time: false,
             exhausted: false,
             question: None,
-            heard: 0,
+            last_question: 0,
             complete: false,
             closing: false,
             over: false,
@@ -148,7 +151,7 @@ impl Chooser {
         if self.produced == 1 {
             self.first = timestamp;
         }
-        self.versions.push_back(Stamped {
+        self.versions.push_back(VersionStamp {
             number: self.produced,
             timestamp,
             next,
@@ -180,7 +183,7 @@ impl Chooser {
     /// The receiver asks.
     pub(crate) fn ask(&mut self, question: Question) -> Vec<Decision> {
         self.question = Some(question);
-        self.heard = question.number;
+        self.last_question = question.number;
         self.answer()
     }
 
@@ -210,12 +213,12 @@ impl Chooser {
 
     /// The receiver has the answer to the question.
     pub(crate) fn took(&mut self, question: u64) {
-        self.had = self.had.max(question);
+        self.last_answered = self.last_answered.max(question);
     }
 
     /// Whether the receiver has the last version.
     fn has_last(&self) -> bool {
-        self.taken == self.produced && self.had >= self.announced
+        self.taken == self.produced && self.last_answered >= self.announced
     }
 
     /// Lets the sender keep more versions, where sender and receiver would wait for each other.
@@ -228,8 +231,8 @@ impl Chooser {
     }
 
     /// The number of the last question.
-    pub(crate) fn heard(&self) -> u64 {
-        self.heard
+    pub(crate) fn last_question(&self) -> u64 {
+        self.last_question
     }
 
     /// How many kept versions were not taken.
@@ -257,34 +260,11 @@ impl Chooser {
         let Some(latest) = self.versions.back().copied() else {
             return Vec::new();
         };
-        let chosen = match question.at {
-            None => Ok(latest),
-            // Until the sender has passed the time, a later version at or before the time may come.
-            Some(at) if !self.has_passed(&latest, at) => return Vec::new(),
-            Some(at) => {
-                let found = self
-                    .versions
-                    .iter()
-                    .rfind(|version| version.timestamp <= at)
-                    .copied();
-                found.ok_or_else(|| match at < self.first {
-                    true => VersionRefusal::TooEarly {
-                        at,
-                        first: self.first,
-                    },
-                    false => VersionRefusal::Evicted {
-                        at,
-                        oldest: self.versions[0].timestamp,
-                    },
-                })
-            }
-        };
-        // The last version holds for all times before the version that was to follow.
-        let end = latest.next.unwrap_or(latest.timestamp);
-        let beyond = question
-            .at
-            .is_none_or(|at| at > latest.timestamp && at >= end);
-        if self.complete && beyond && self.has_last() && (self.closing || question.at.is_some()) {
+        // Until the sender has passed the time, a later version at or before the time may come.
+        if question.at.is_some_and(|at| !self.has_passed(&latest, at)) {
+            return Vec::new();
+        }
+        if self.is_past_end(&question, &latest) {
             self.exhausted = true;
             // Where the sender closes, the end of the conduit tells the receiver that no version
             // follows. Elsewhere this answer tells the receiver.
@@ -302,8 +282,8 @@ impl Chooser {
             }];
         }
         self.question = None;
-        match chosen {
-            Ok(Stamped {
+        match question.at.map_or(Ok(latest), |at| self.choose(at)) {
+            Ok(VersionStamp {
                 number: version, ..
             }) => {
                 if version >= self.taken {
@@ -323,8 +303,36 @@ impl Chooser {
         }
     }
 
+    /// The kept version at or before a time.
+    fn choose(&self, at: f64) -> Result<VersionStamp, VersionRefusal> {
+        let mut newest_first = self.versions.iter().rev();
+        let found = newest_first.find(|version| version.timestamp <= at);
+        found.copied().ok_or_else(|| match at < self.first {
+            true => VersionRefusal::TooEarly {
+                at,
+                first: self.first,
+            },
+            false => VersionRefusal::Evicted {
+                at,
+                oldest: self.versions[0].timestamp,
+            },
+        })
+    }
+
+    /// Whether a question of a receiver that has the last version is about what comes after that
+    /// version: a time for which the version does not hold, or the latest version of a sender that
+    /// closes.
+    fn is_past_end(&self, question: &Question, latest: &VersionStamp) -> bool {
+        // The last version holds for all times before the version that was to follow.
+        let end = latest.next.unwrap_or(latest.timestamp);
+        let is_beyond = question
+            .at
+            .map_or(self.closing, |at| at > latest.timestamp && at >= end);
+        self.complete && self.has_last() && is_beyond
+    }
+
     /// Whether no version after the latest can be at or before the given time.
-    fn has_passed(&self, latest: &Stamped, at: f64) -> bool {
+    fn has_passed(&self, latest: &VersionStamp, at: f64) -> bool {
         self.complete || latest.timestamp >= at || latest.next.is_some_and(|next| next > at)
     }
 }
@@ -370,13 +378,14 @@ impl<P> Keeper<P> {
         self.produced += 1;
     }
 
-    /// Takes in an order of rank 0.
-    pub(crate) fn obey(&mut self, order: VersionOrder) {
+    /// Queues an order of rank 0.
+    pub(crate) fn queue_order(&mut self, order: VersionOrder) {
         self.orders.push_back(order);
     }
 
-    /// The rank's part of the next version to send now.
-    pub(crate) fn serve(&mut self) -> Option<&P> {
+    /// Carries out the due orders, up to an order to send a version. Returns the rank's part of that
+    /// version.
+    pub(crate) fn run_orders(&mut self) -> Option<&P> {
         while let Some(order) = self.orders.front().copied() {
             match order {
                 VersionOrder::Serve(version) if version > self.produced => return None,
@@ -731,13 +740,13 @@ mod tests {
     fn ranks_that_produce_another_number_are_noticed() {
         let mut keeper = Keeper::default();
         keeper.add("one");
-        keeper.obey(VersionOrder::Serve(2));
-        keeper.obey(VersionOrder::Complete(2));
-        assert_eq!(keeper.serve(), None);
+        keeper.queue_order(VersionOrder::Serve(2));
+        keeper.queue_order(VersionOrder::Complete(2));
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!(keeper.differs(), Some((1, "at least 2".into())), "fewer");
         keeper.add("two");
-        assert_eq!(keeper.serve(), Some(&"two"));
-        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.run_orders(), Some(&"two"));
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!(keeper.differs(), None);
         keeper.add("three");
         assert_eq!(keeper.differs(), Some((3, "2".into())), "more");
@@ -752,14 +761,14 @@ mod tests {
             VersionOrder::End,
         ]
         .into_iter()
-        .for_each(|order| keeper.obey(order));
-        assert_eq!(keeper.serve(), None);
+        .for_each(|order| keeper.queue_order(order));
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!(
             (keeper.is_over(), keeper.differs()),
             (false, Some((0, "at least 1".into())))
         );
         keeper.pass_over();
-        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!((keeper.is_over(), keeper.differs()), (true, None));
     }
 
@@ -767,12 +776,12 @@ mod tests {
     fn a_rank_that_is_behind_keeps_nothing_that_was_given_up() {
         let mut keeper = Keeper::default();
         keeper.add("one");
-        keeper.obey(VersionOrder::GiveUp(4));
-        keeper.obey(VersionOrder::Serve(4));
-        assert_eq!(keeper.serve(), None);
+        keeper.queue_order(VersionOrder::GiveUp(4));
+        keeper.queue_order(VersionOrder::Serve(4));
+        assert_eq!(keeper.run_orders(), None);
         for part in ["two", "three"] {
             keeper.add(part);
-            assert_eq!(keeper.serve(), None);
+            assert_eq!(keeper.run_orders(), None);
             assert_eq!(
                 keeper.kept(),
                 0,
@@ -780,25 +789,25 @@ mod tests {
             );
         }
         keeper.add("four");
-        assert_eq!(keeper.serve().copied(), Some("four"));
+        assert_eq!(keeper.run_orders().copied(), Some("four"));
     }
 
     #[test]
     fn a_rank_follows_when_it_has_got_so_far() {
         let mut keeper = Keeper::default();
-        keeper.obey(VersionOrder::Serve(2));
-        keeper.obey(VersionOrder::GiveUp(2));
-        keeper.obey(VersionOrder::Serve(2));
+        keeper.queue_order(VersionOrder::Serve(2));
+        keeper.queue_order(VersionOrder::GiveUp(2));
+        keeper.queue_order(VersionOrder::Serve(2));
         keeper.add("one");
-        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!(keeper.kept(), 1, "what comes behind an order waits for it");
         keeper.add("two");
-        assert_eq!(keeper.serve().copied(), Some("two"));
-        assert_eq!(keeper.serve().copied(), Some("two"));
-        assert_eq!(keeper.serve(), None);
+        assert_eq!(keeper.run_orders().copied(), Some("two"));
+        assert_eq!(keeper.run_orders().copied(), Some("two"));
+        assert_eq!(keeper.run_orders(), None);
         assert_eq!(keeper.kept(), 1);
-        keeper.obey(VersionOrder::End);
-        assert_eq!(keeper.serve(), None);
+        keeper.queue_order(VersionOrder::End);
+        assert_eq!(keeper.run_orders(), None);
         keeper.add("three");
         assert!(keeper.is_over() && keeper.kept() == 0);
     }

@@ -117,7 +117,7 @@ impl Layers {
         serial.tell_missed();
         fields.leave_versions();
         self.tell_counts(&mut closing)?;
-        let (before_up, outlets) = (self.outlets_but_up().count(), self.outlets().count());
+        let (before_up, outlets) = (self.outlets_but_to_parent().count(), self.outlets().count());
         self.end_streams(&mut closing, before_up)?;
         fields.settle_versions()?;
         fields.end_links()?;
@@ -138,17 +138,17 @@ impl Layers {
     }
 
     /// The sending ends of ports, and the sending ends to the ranks below.
-    fn outlets_but_up(&self) -> impl Iterator<Item = &Outlet> {
+    fn outlets_but_to_parent(&self) -> impl Iterator<Item = &Outlet> {
         let group = self.group.iter();
-        let down = group.flat_map(|group| group.tree.outlets_down());
+        let down = group.flat_map(|group| group.tree.outlets_to_children());
         self.serial.outlets().chain(down)
     }
 
     /// All sending ends; the end to the rank above comes last.
     fn outlets(&self) -> impl Iterator<Item = &Outlet> {
         let group = self.group.iter();
-        let up = group.filter_map(|group| group.tree.outlet_up());
-        self.outlets_but_up().chain(up)
+        let up = group.filter_map(|group| group.tree.outlet_to_parent());
+        self.outlets_but_to_parent().chain(up)
     }
 
     fn tell_counts(&self, closing: &mut Closing) -> Result<()> {

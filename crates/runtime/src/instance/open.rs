@@ -74,8 +74,8 @@ impl Opening {
         };
         let count = roll.len() as u32;
         let place = (count > 0).then_some(RankPlace { rank, count });
-        if let Some(listing) = options.ready.clone() {
-            bell.listen(move || listing.push());
+        if let Some(entry) = options.ready.clone() {
+            bell.listen(move || entry.push());
         }
         // Rank 0 asks for all ranks. The other ranks hear the answer by way of the rank above.
         if rank == 0 {
@@ -143,7 +143,7 @@ impl Opening {
         self.over = true;
         let instance = self.build(&welcome).inspect_err(|error| {
             self.tell(&error.text);
-            self.process.enters_no_more(&self.name);
+            self.process.drop_admitted(&self.name);
         })?;
         welcome
             .between_ranks
@@ -195,7 +195,7 @@ impl Opening {
     fn give_up(&mut self) {
         self.over = true;
         self.process.await_below();
-        self.process.ask_no_more(&self.name);
+        self.process.cancel_request(&self.name);
     }
 
     /// Fails the run, with this instance as the culprit. The manager may have let the instance in

@@ -301,7 +301,7 @@ impl Process {
     /// declared first.
     fn judge_strays(&self) {
         let state = self.lock();
-        let joins = !state.asked.is_empty() || !state.entering.is_empty();
+        let joins = !state.join_requests.is_empty() || !state.entering.is_empty();
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
@@ -343,7 +343,7 @@ impl Process {
         state.ring_late(self.patience);
         let instances: Vec<Arc<dyn ProcessMember>> = state.instances.values().cloned().collect();
         if instances.is_empty() {
-            return (!state.asked.is_empty()).then_some(TICK);
+            return (!state.join_requests.is_empty()).then_some(TICK);
         }
         let (heartbeat, heard, told) = (state.heartbeat(), state.heard, state.told);
         drop(state);
@@ -399,8 +399,11 @@ impl ProcessState {
 
     /// Rings the non-blocking openings that the manager has not answered in time.
     fn ring_late(&self, patience: Duration) {
-        let late = self.asked.values().filter(|asked| asked.is_late(patience));
-        late.for_each(|asked| asked.bell.ring());
+        let late = self
+            .join_requests
+            .values()
+            .filter(|request| request.is_late(patience));
+        late.for_each(|request| request.bell.ring());
     }
 }
 

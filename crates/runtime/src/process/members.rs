@@ -15,14 +15,14 @@ use crate::{Error, Kind, Result};
 /// manager answers at once, also if other instances have not joined yet.
 const TO_ANSWER: Duration = Duration::from_secs(60);
 
-/// An instance that has asked to join.
-pub(super) struct Asked {
+/// The request of an instance to join the run.
+pub(super) struct JoinRequest {
     pub(super) bell: Arc<Doorbell>,
     pub(super) since: Instant,
     answer: Option<Result<Welcome>>,
 }
 
-impl Asked {
+impl JoinRequest {
     /// Whether the manager takes too long to answer. A manager out of reach shows earlier, since
     /// dialling fails.
     pub(super) fn is_late(&self, patience: Duration) -> bool {
@@ -45,15 +45,15 @@ impl Process {
         fields: Arc<dyn FieldHandler>,
     ) -> Result<()> {
         let mut state = self.lock();
-        if state.instances.contains_key(name) || state.asked.contains_key(name) {
+        if state.instances.contains_key(name) || state.join_requests.contains_key(name) {
             let text = format!(
                 "instance {name} is open in this process already; close it first, or open another"
             );
             return Err(Error::new(Kind::Usage, text));
         }
-        state.asked.insert(
+        state.join_requests.insert(
             name.to_owned(),
-            Asked {
+            JoinRequest {
                 bell,
                 since: Instant::now(),
                 answer: None,
@@ -76,10 +76,10 @@ impl Process {
     /// If the manager has refused the instance, the run has failed, or the manager takes too long.
     pub(crate) fn answer(&self, name: &str) -> Result<Option<Welcome>> {
         let mut state = self.lock();
-        let asked = state.asked.get_mut(name).expect("it has asked");
-        let (answer, is_late) = (asked.answer.take(), asked.is_late(self.patience));
+        let request = state.join_requests.get_mut(name).expect("it has asked");
+        let (answer, is_late) = (request.answer.take(), request.is_late(self.patience));
         if let Some(answer) = &answer {
-            state.asked.remove(name);
+            state.join_requests.remove(name);
             if answer.is_ok() {
                 state.entering.insert(name.to_owned());
             }
@@ -102,26 +102,26 @@ impl Process {
     pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
         let mut state = self.lock();
         // The instance may have given up.
-        let Some(asked) = state.asked.get_mut(name) else {
+        let Some(request) = state.join_requests.get_mut(name) else {
             return;
         };
-        asked.answer = Some(answer);
-        let bell = asked.bell.clone();
+        request.answer = Some(answer);
+        let bell = request.bell.clone();
         drop(state);
         bell.ring();
     }
 
     /// Forgets that an instance has asked. The manager may already have let the instance in, or may
     /// do so yet.
-    pub(crate) fn ask_no_more(&self, name: &str) {
+    pub(crate) fn cancel_request(&self, name: &str) {
         let mut state = self.lock();
-        state.asked.remove(name);
+        state.join_requests.remove(name);
         state.fields.remove(name);
         state.branch.take_if(|branch| branch.is_of(name));
     }
 
-    /// An instance was let in, and could not be made.
-    pub(crate) fn enters_no_more(&self, name: &str) {
+    /// Forgets an instance that the manager has let in, and that could not be made.
+    pub(crate) fn drop_admitted(&self, name: &str) {
         let mut state = self.lock();
         state.entering.remove(name);
         state.fields.remove(name);
@@ -169,7 +169,7 @@ impl Process {
         finished
             .into_iter()
             .for_each(|peer| member.peer_finished(peer));
-        // From then on the background thread looks by itself.
+        // From now on the reactor calls `Process::beat` by itself, for heartbeats.
         if count == 1 {
             self.reactor().tick();
         }

@@ -91,7 +91,7 @@ impl Process {
             );
             if let Err(why) = dialled {
                 self.lock().routes.refuse(tag, why);
-                self.given_up.fetch_add(1, Ordering::Release);
+                self.loss_count.fetch_add(1, Ordering::Release);
                 self.ring_all();
             }
         }
@@ -150,14 +150,14 @@ impl Process {
     /// Gives up broken links if the manager has not explained the loss in time.
     pub(super) fn give_up(&self) {
         if self.lock().routes.give_up(Instant::now(), self.explanation) {
-            self.given_up.fetch_add(1, Ordering::Release);
+            self.loss_count.fetch_add(1, Ordering::Release);
             self.ring_all();
         }
     }
 
-    /// How often an instance was found out of reach.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.given_up.load(Ordering::Acquire)
+    /// How often a process was found out of reach for good.
+    pub(crate) fn loss_count(&self) -> u64 {
+        self.loss_count.load(Ordering::Acquire)
     }
 
     /// Why an instance cannot be reached by the given kind of link, once the manager has had time
@@ -165,7 +165,7 @@ impl Process {
     pub(crate) fn unreachable(&self, instance: &str, medium: RouteMedium) -> Option<LinkError> {
         // Each look for a missing message calls this function, so the answer for the usual case
         // takes no lock.
-        if self.given_up() == 0 {
+        if self.loss_count() == 0 {
             return None;
         }
         self.lock().routes.unreachable(instance, medium).cloned()

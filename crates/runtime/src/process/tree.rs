@@ -260,7 +260,7 @@ impl Process {
         };
         let (rank, process) = (lost.rank, lost.process.clone());
         let is_open =
-            state.instances.contains_key(&instance) || state.asked.contains_key(&instance);
+            state.instances.contains_key(&instance) || state.join_requests.contains_key(&instance);
         drop(state);
         // A rank that has closed may go.
         let has_closed = first.is_some_and(|first| self.has_closed(rank, own, first));

@@ -72,7 +72,7 @@ pub(crate) fn bootstrap(
             .transpose()
             .map(|gathered| all_or_none(gathered?).map(drop)),
     );
-    all.inspect_err(|_| process.ask_no_more(&instance))?;
+    all.inspect_err(|_| process.cancel_request(&instance))?;
     Ok(Bootstrapped {
         instance,
         process,

@@ -156,7 +156,7 @@ impl RankGroup {
             return self.tell_ranks(call, Ok(CollectiveResult::Field(field.clone())), None);
         }
         match self.hear_rank(call, || Ok(()))? {
-            (CollectiveResult::Field(first), _) if first == *field => Ok(()),
+            (CollectiveResult::Field(of_rank_0), _) if of_rank_0 == *field => Ok(()),
             (CollectiveResult::Field(_), _) => {
                 let text = format!(
                     "{}: {call}: rank {} declares another one than rank 0: all ranks give the same shape, decomposition, \
@@ -170,13 +170,13 @@ impl RankGroup {
     }
 
     /// Makes a call on all ranks. Rank 0 acts, and tells the other ranks the outcome without
-    /// further data. While the other ranks wait for the report, an error of `may_wait` ends the
+    /// further data. While the other ranks wait for the report, an error of `check_wait` ends the
     /// wait.
     pub(crate) fn act(
         &self,
         call: &str,
         act: impl FnOnce() -> Result<()>,
-        may_wait: impl Fn() -> Result<()>,
+        check_wait: impl Fn() -> Result<()>,
     ) -> Result<()> {
         if self.serial.leads() {
             let acted = self.lead(call, act);
@@ -187,7 +187,7 @@ impl RankGroup {
             );
             return acted.and(told);
         }
-        match self.hear_rank(call, may_wait)? {
+        match self.hear_rank(call, check_wait)? {
             (CollectiveResult::Nothing, _) => Ok(()),
             _ => Err(unexpected(call)),
         }
@@ -196,12 +196,12 @@ impl RankGroup {
     /// Tells the rank above, as this rank closes, how often this rank has sent or received each
     /// field.
     pub(crate) fn tell_steps(&self) -> Result<()> {
-        let Some(up) = &self.tree.up else {
+        let Some(to_parent) = &self.tree.to_parent else {
             return Ok(());
         };
-        let mut port = self.take_turn(up)?;
+        let mut port = self.take_turn(to_parent)?;
         self.send_between(
-            up,
+            to_parent,
             &mut port,
             &Payload::encoded(&control::encode(&self.counts.to_tell())),
             (0.0, None),
@@ -209,19 +209,22 @@ impl RankGroup {
     }
 
     /// Takes in the counts of closed ranks right below.
-    fn hear_steps(&self, below: &Port) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
-        let mut port = self.take_turn(below)?;
+    fn hear_steps(&self, from_children: &Port) -> Result<MutexGuard<'_, Vec<(u32, FieldSteps)>>> {
+        let mut port = self.take_turn(from_children)?;
         let mut heard = self.counts_below.lock().expect("never poisoned");
         for (place, rank) in children(self.place.rank, self.place.count).enumerate() {
-            let inlet = below.inlets[place]
+            let inlet = from_children.inlets[place]
                 .as_ref()
                 .expect("each rank below has one");
             if inlet.inbox.received() == inlet.inbox.consumed() {
                 continue;
             }
-            let message =
-                self.serial
-                    .await_at(below, place, &mut port.inlets[place], Patience::Forever)?;
+            let message = self.serial.await_at(
+                from_children,
+                place,
+                &mut port.inlets[place],
+                Patience::Forever,
+            )?;
             let steps = control::decode(message.bytes()).map_err(|error| {
                 let text = format!(
                     "{}: what rank {rank} tells cannot be read: {error}",
@@ -237,22 +240,25 @@ impl RankGroup {
     /// Fails if a rank right below has closed with fewer sends or receives of a field than this
     /// rank has made by now: other ranks may wait for ever.
     pub(crate) fn look_below(&self) -> Result<()> {
-        let Some(below) = &self.tree.below else {
+        let Some(from_children) = &self.tree.from_children else {
             return Ok(());
         };
-        if below.every_inlet().all(|inlet| inlet.inbox.received() == 0)
+        if from_children
+            .every_inlet()
+            .all(|inlet| inlet.inbox.received() == 0)
             || !self.serial.execution_loop().checked()
         {
             return Ok(());
         }
-        // A call on this thread may hold the ports, and take in the counts. The same call compares
-        // the counts, too.
-        let Ok(heard) = self.hear_steps(below) else {
+        // An error here does not end the wait. If a call on this thread holds the ports, that call
+        // takes in the counts, and compares them. Counts that do not come, or cannot be read, are
+        // not compared.
+        let Ok(heard) = self.hear_steps(from_children) else {
             return Ok(());
         };
         let behind = heard.iter().find_map(|(rank, steps)| {
             self.counts
-                .unequal(self.place.rank, (*rank, steps), |theirs, ours| {
+                .error_if_unequal(self.place.rank, (*rank, steps), |theirs, ours| {
                     theirs < ours
                 })
         });
@@ -262,17 +268,20 @@ impl RankGroup {
     /// As this rank closes: fails if a rank right below has closed with more or fewer sends or
     /// receives of a field than this rank. In a program without checks the difference is logged.
     pub(crate) fn compare_steps(&self) -> Result<()> {
-        let Some(below) = &self.tree.below else {
+        let Some(from_children) = &self.tree.from_children else {
             return Ok(());
         };
-        let heard = self.hear_steps(below)?;
+        let heard = self.hear_steps(from_children)?;
         let unequal = |(rank, steps): &(u32, FieldSteps)| {
-            let unequal = self
-                .counts
-                .unequal(self.place.rank, (*rank, steps), |theirs, ours| {
-                    theirs != ours
-                });
-            unequal.or_else(|| self.counts.unequal_number(self.place.rank, (*rank, steps)))
+            let unequal =
+                self.counts
+                    .error_if_unequal(self.place.rank, (*rank, steps), |theirs, ours| {
+                        theirs != ours
+                    });
+            unequal.or_else(|| {
+                self.counts
+                    .error_if_unequal_number(self.place.rank, (*rank, steps))
+            })
         };
         match heard.iter().find_map(unequal) {
             Some(error) if self.serial.execution_loop().checked() => Err(error),
@@ -329,10 +338,10 @@ impl RankGroup {
         common: Result<CollectiveResult>,
         data: Option<&Message>,
     ) -> Result<()> {
-        let Some(down) = &self.tree.down else {
+        let Some(to_children) = &self.tree.to_children else {
             return Ok(());
         };
-        let mut port = self.take_turn(down)?;
+        let mut port = self.take_turn(to_children)?;
         let announced = data.filter(|data| is_announcement(data));
         let report = CollectiveReport {
             call: call.to_owned(),
@@ -350,38 +359,39 @@ impl RankGroup {
             payload = payload.of_field();
             stamps = (announced.timestamp, announced.next_timestamp);
         }
-        self.send_between(down, &mut port, &payload, stamps)?;
+        self.send_between(to_children, &mut port, &payload, stamps)?;
         self.counts.told(&report.changed);
         match data {
-            Some(data) if announced.is_none() => self.pass_down(down, &mut port, data),
+            Some(data) if announced.is_none() => self.pass_down(to_children, &mut port, data),
             _ => Ok(()),
         }
     }
 
     /// The report of rank 0 on a call, and the data of a received message. Until the report
-    /// comes, an error of `may_wait` ends the wait.
+    /// comes, an error of `check_wait` ends the wait.
     fn hear_rank(
         &self,
         call: &str,
-        may_wait: impl Fn() -> Result<()>,
+        check_wait: impl Fn() -> Result<()>,
     ) -> Result<(CollectiveResult, Option<Message>)> {
-        let above = self.tree.above.as_ref().expect("rank 0 is not told");
-        let mut port = self.take_turn(above)?;
-        let down = self.tree.down.as_ref();
-        let mut below = down
-            .map(|down| self.take_turn(down).map(|port| (down, port)))
+        let from_parent = self.tree.from_parent.as_ref();
+        let from_parent = from_parent.expect("rank 0 is not told");
+        let mut port = self.take_turn(from_parent)?;
+        let to_children = self.tree.to_children.as_ref();
+        let mut below = to_children
+            .map(|to_children| self.take_turn(to_children).map(|port| (to_children, port)))
             .transpose()?;
         let mut next = || -> Result<Message> {
             let inlet = &mut port.inlets[0];
             let message =
                 self.serial
-                    .await_at_unless(above, 0, inlet, Patience::Forever, &may_wait);
+                    .await_at_unless(from_parent, 0, inlet, Patience::Forever, &check_wait);
             let message = message.map_err(|error| match error.kind {
                 Kind::CallOrder => Error::new(error.kind, format!("{} (in {call})", error.text)),
                 _ => error,
             })?;
-            if let Some((down, port)) = &mut below {
-                self.pass_down(down, port, &message)?;
+            if let Some((to_children, port)) = &mut below {
+                self.pass_down(to_children, port, &message)?;
             }
             Ok(message)
         };
@@ -425,8 +435,8 @@ impl RankGroup {
     /// less often than this rank.
     fn own_outcome(&self, outcome: Result<CollectiveResult>) -> Result<CollectiveResult> {
         if outcome.is_ok() && self.serial.execution_loop().checked() {
-            let unequal = self.counts.unequal_to_first(self.place.rank);
-            unequal.map_or(Ok(()), Err)?;
+            let error = self.counts.error_if_unequal_to_rank_0(self.place.rank);
+            error.map_or(Ok(()), Err)?;
         }
         outcome.map_err(|error| match error.kind {
             Kind::PortClosed => {
@@ -438,21 +448,21 @@ impl RankGroup {
     }
 
     /// Fails if rank 0 is in another call than this rank.
-    fn compare_calls(&self, call: &str, of_first: &str) -> Result<()> {
-        if call == of_first {
+    fn compare_calls(&self, call: &str, of_rank_0: &str) -> Result<()> {
+        if call == of_rank_0 {
             return Ok(());
         }
         let text = format!(
-            "{}: rank {} calls {call}, but rank 0 calls {of_first}: calls on ports and reuse() are made by all ranks together, \
+            "{}: rank {} calls {call}, but rank 0 calls {of_rank_0}: calls on ports and reuse() are made by all ranks together, \
              in the same order",
             self.serial.core.name, self.place.rank
         );
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    fn pass_down(&self, down: &Port, port: &mut PortState, message: &Message) -> Result<()> {
+    fn pass_down(&self, to_children: &Port, port: &mut PortState, message: &Message) -> Result<()> {
         let stamps = (message.timestamp, message.next_timestamp);
-        self.send_between(down, port, &Payload::of(message), stamps)
+        self.send_between(to_children, port, &Payload::of(message), stamps)
     }
 
     fn send_between(

@@ -23,7 +23,7 @@ pub(crate) struct FieldCount {
     /// Includes an unfinished send, and the steps without a coupling in the description.
     steps: AtomicU64,
     /// The count of rank 0, as rank 0 has told last.
-    at_first: AtomicU64,
+    at_rank_0: AtomicU64,
     /// Whether the count is in the list of changed counts.
     is_listed: AtomicBool,
 }
@@ -35,7 +35,7 @@ impl FieldCount {
             role,
             number: AtomicU32::new(0),
             steps: AtomicU64::new(0),
-            at_first: AtomicU64::new(0),
+            at_rank_0: AtomicU64::new(0),
             is_listed: AtomicBool::new(false),
         }
     }
@@ -50,7 +50,7 @@ impl FieldCount {
 
     /// The error of a rank that has sent or received the field more or less often than another
     /// rank.
-    pub(crate) fn unequal(
+    pub(crate) fn unequal_error(
         &self,
         (rank, made): (u32, u64),
         (other, theirs): (u32, impl Display),
@@ -135,7 +135,7 @@ impl FieldCounts {
             .map(|(number, steps)| (*number as usize, *steps));
         for (number, steps) in news.chain(all) {
             if let Some(count) = fields.get(number)
-                && count.at_first.swap(steps, Ordering::Relaxed) != steps
+                && count.at_rank_0.swap(steps, Ordering::Relaxed) != steps
             {
                 self.note(count);
             }
@@ -143,13 +143,13 @@ impl FieldCounts {
     }
 
     /// At another rank, the error if a count is not that of rank 0.
-    pub(crate) fn unequal_to_first(&self, own: u32) -> Option<Error> {
-        let at_first = |count: &FieldCount| count.at_first.load(Ordering::Relaxed);
-        let changed = self.unlist(|count| at_first(count) != count.steps());
+    pub(crate) fn error_if_unequal_to_rank_0(&self, own: u32) -> Option<Error> {
+        let at_rank_0 = |count: &FieldCount| count.at_rank_0.load(Ordering::Relaxed);
+        let changed = self.unlist(|count| at_rank_0(count) != count.steps());
         let first = changed
             .iter()
             .min_by_key(|count| count.number.load(Ordering::Relaxed))?;
-        Some(first.unequal((own, first.steps()), (0, at_first(first))))
+        Some(first.unequal_error((own, first.steps()), (0, at_rank_0(first))))
     }
 
     /// All counts, as a rank that closes tells the rank above.
@@ -160,7 +160,7 @@ impl FieldCounts {
 
     /// The error for the first field for which `is_wrong` is true of the two counts: the count of
     /// the closed rank below and the count of this rank.
-    pub(crate) fn unequal(
+    pub(crate) fn error_if_unequal(
         &self,
         own: u32,
         (rank, theirs): (u32, &FieldSteps),
@@ -169,11 +169,11 @@ impl FieldCounts {
         let counts = self.fields.read().expect("never poisoned");
         let mut pairs = counts.iter().zip(&theirs.0);
         let (count, theirs) = pairs.find(|(count, theirs)| is_wrong(**theirs, count.steps()))?;
-        Some(count.unequal((rank, *theirs), (own, count.steps())))
+        Some(count.unequal_error((rank, *theirs), (own, count.steps())))
     }
 
     /// The error for a closed rank with another number of declared fields.
-    pub(crate) fn unequal_number(
+    pub(crate) fn error_if_unequal_number(
         &self,
         own: u32,
         (rank, theirs): (u32, &FieldSteps),
@@ -233,7 +233,8 @@ mod tests {
     fn a_difference_is_noticed_whichever_rank_has_changed() {
         let (counts, fields) = rank(100);
         let all = FieldSteps::default();
-        let text = |counts: &FieldCounts| counts.unequal_to_first(5).map(|error| error.text);
+        let text =
+            |counts: &FieldCounts| counts.error_if_unequal_to_rank_0(5).map(|error| error.text);
         step(&counts, &fields[4]);
         counts.hear(&[(4, 1)], &all);
         assert_eq!(text(&counts), None);
@@ -262,8 +263,8 @@ mod tests {
         let (counts, fields) = rank(3);
         step(&counts, &fields[1]);
         counts.hear(&[], &FieldSteps(vec![0, 1, 0]));
-        assert!(counts.unequal_to_first(1).is_none());
+        assert!(counts.error_if_unequal_to_rank_0(1).is_none());
         counts.hear(&[], &FieldSteps(vec![0, 1, 1]));
-        assert!(counts.unequal_to_first(1).is_some());
+        assert!(counts.error_if_unequal_to_rank_0(1).is_some());
     }
 }

@@ -37,9 +37,9 @@ struct Selection {
     ends: Vec<(usize, usize)>,
     arrivals: Arc<Arrivals>,
     /// How many of the ends may bring messages yet.
-    open: usize,
-    /// How often any instance had been found out of reach when the senders were last checked.
-    asked: u64,
+    open: Cell<usize>,
+    /// [`Process::loss_count`](crate::process::Process::loss_count) at the last check of the senders.
+    losses_seen: Cell<u64>,
     carriers: Carriers,
 }
 
@@ -63,11 +63,11 @@ impl PortChoice {
 impl Serial {
     /// Ports to receive from by [`Serial::receive_chosen`].
     pub(crate) fn choose_ports(&self, ports: &[PortId]) -> Result<Arc<PortChoice>> {
-        let (mut ends, mut known, mut plain) =
+        let (mut ends, mut seen, mut plain) =
             (Vec::new(), HashSet::new(), !self.execution.counts_steps);
         for &id in ports {
             let port = &self.table.ports[id.0];
-            if !known.insert(id) {
+            if !seen.insert(id) {
                 let text = format!(
                     "receive_any was given port '{}' twice; name each port once",
                     port.name
@@ -102,8 +102,8 @@ impl Serial {
         let selection = Selection {
             ends,
             arrivals: Arc::default(),
-            open: 0,
-            asked: 0,
+            open: Cell::new(0),
+            losses_seen: Cell::new(0),
             carriers: Carriers::Unknown,
         };
         let selection = plain.then(|| SpinLock::new(selection));
@@ -117,16 +117,16 @@ impl Serial {
 }
 
 /// A list in use by a call.
-struct Using(Arc<Arrivals>);
+struct ListInUse(Arc<Arrivals>);
 
-impl Using {
+impl ListInUse {
     fn of(arrivals: &Arc<Arrivals>) -> Self {
         arrivals.set_in_use(true);
-        Using(arrivals.clone())
+        ListInUse(arrivals.clone())
     }
 }
 
-impl Drop for Using {
+impl Drop for ListInUse {
     fn drop(&mut self) {
         self.0.set_in_use(false);
     }
@@ -138,7 +138,8 @@ impl Selection {
     /// finds the other call only once a message comes by the port. The caller holds the ports until
     /// the list is marked as in use.
     fn begin<'a>(&mut self, serial: &'a Serial, ports: &[PortId]) -> Result<HeldPorts<'a>> {
-        // A call on a port sees the flag, or finds the port taken.
+        // Set before the ports are taken: a call on one of them either sees `lists`, or finds the
+        // port taken.
         serial.any.lists.store(true, Ordering::Relaxed);
         let held = ports
             .iter()
@@ -149,7 +150,7 @@ impl Selection {
             return Err(two_at_once(&source.port.name));
         }
         self.arrivals = Arc::default();
-        self.open = self.ends.len();
+        self.open.set(self.ends.len());
         for (number, end) in self.ends.iter().enumerate() {
             serial
                 .end_at(*end)
@@ -208,7 +209,7 @@ impl Serial {
             selection.begin(self, ports)?
         };
         *begun = *number;
-        let _using = Using::of(&selection.arrivals);
+        let _in_use = ListInUse::of(&selection.arrivals);
         // From here on a call on one of the ports finds that this call waits for the port.
         drop((begun, held));
         self.receive_listed(&mut selection, patience)
@@ -222,77 +223,84 @@ impl Serial {
 
     fn receive_listed(&self, selection: &mut Selection, patience: Patience) -> Result<Received> {
         let carrier = selection.carrier(self);
-        let Selection {
-            ends,
-            arrivals,
-            open,
-            asked,
-            ..
-        } = selection;
-        let since = Cell::new(0);
-        let mut poll = || {
-            if self.any.put_back.load(Ordering::Relaxed)
-                && let Some(found) = self.unstash(ends)?
-            {
-                return Ok(Some(found));
-            }
-            match &carrier {
-                Some(carrier) => carrier.look(),
-                None => self.carriers().iter().for_each(|carrier| carrier.look()),
-            }
-            while let Some(number) = arrivals.pop() {
-                let source = self.end_at(ends[number as usize]);
-                // An end with an untaken message stays on the list.
-                let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
-                match source.inlet.inbox.take_arrival() {
-                    Arrival::Message(arrived) => {
-                        let state = &mut port.inlets[source.place];
-                        let slot = source.slot.unwrap_or(0);
-                        let message = self.unpack(&source, slot, state, arrived, since.get())?;
-                        return Ok(Some((source, message)));
-                    }
-                    Arrival::Nothing => {}
-                    Arrival::End => *open -= 1,
-                }
-            }
-            if *open == 0 {
-                return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
-            }
-            let given_up = self.core.process.given_up();
-            if *asked != given_up {
-                let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
-                let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
-                open.try_for_each(|inlet| self.reachable(&inlet.end))?;
-                *asked = given_up;
-            }
-            // All ends are of the same operator.
-            self.place(&[self.end_at(ends[0])]).map(|()| None)
-        };
+        let (carrier, selection) = (carrier.as_deref(), &*selection);
         if self.reporter.pending.is_none()
-            && let Some((source, message)) = poll()?
+            && let Some((source, message)) = self.poll_listed(selection, carrier, 0)?
         {
             return self.chosen(&source, None, source.slot.unwrap_or(0), message);
         }
         let start = self.profile.trace.clock();
+        let ends = &selection.ends;
         let on = || {
             ends.iter()
                 .filter_map(|end| self.end_at(*end).wait_on(self))
                 .collect()
         };
-        let who = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
-        since.set(self.start_of_wait(who));
+        let conduit = ends.first().map(|end| self.end_at(*end).inlet.end.conduit);
+        let since = self.start_of_wait(conduit);
         let found = self.wait(
-            Wait::about(who)
-                .until(patience.deadline())
-                .by(carrier.as_deref()),
+            Wait::about(conduit).until(patience.deadline()).by(carrier),
             on,
-            poll,
+            || self.poll_listed(selection, carrier, since),
         );
         let ends = || ends.iter().map(|end| &self.end_at(*end).inlet.end);
         let (source, message) = found.map_err(|error| self.too_late(error, ends()))?;
         let slot = source.slot.unwrap_or(0);
         source.inlet.end.meter.waited(self.waited_since(start));
         self.chosen(&source, None, slot, message)
+    }
+
+    /// The message of the next end on the list, if there is a message. `since` is the start of the
+    /// call's wait.
+    fn poll_listed(
+        &self,
+        selection: &Selection,
+        carrier: Option<&dyn Carrier>,
+        since: i64,
+    ) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
+        let Selection {
+            ends,
+            arrivals,
+            open,
+            losses_seen,
+            ..
+        } = selection;
+        if self.any.put_back.load(Ordering::Relaxed)
+            && let Some(found) = self.unstash(ends)?
+        {
+            return Ok(Some(found));
+        }
+        match carrier {
+            Some(carrier) => carrier.look(),
+            None => self.carriers().iter().for_each(|carrier| carrier.look()),
+        }
+        while let Some(number) = arrivals.pop() {
+            let source = self.end_at(ends[number as usize]);
+            // An end with an untaken message stays on the list.
+            let mut port = source.port.enter().inspect_err(|_| arrivals.push(number))?;
+            match source.inlet.inbox.take_arrival() {
+                Arrival::Message(arrived) => {
+                    let state = &mut port.inlets[source.place];
+                    let slot = source.slot.unwrap_or(0);
+                    let message = self.unpack(&source, slot, state, arrived, since)?;
+                    return Ok(Some((source, message)));
+                }
+                Arrival::Nothing => {}
+                Arrival::End => open.update(|open| open - 1),
+            }
+        }
+        if open.get() == 0 {
+            return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
+        }
+        let losses = self.core.process.loss_count();
+        if losses_seen.get() != losses {
+            let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
+            let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
+            open.try_for_each(|inlet| self.reachable(&inlet.end))?;
+            losses_seen.set(losses);
+        }
+        // All ends are of the same operator.
+        self.place(&[self.end_at(ends[0])]).map(|()| None)
     }
 
     /// A message of one of the given ends that a call out of order has put back.
@@ -325,8 +333,8 @@ impl Serial {
             }
         }
         self.before(&sources, patience)?;
-        let who = sources.first().map(|source| source.inlet.end.conduit);
-        let since = self.start_of_wait(who);
+        let conduit = sources.first().map(|source| source.inlet.end.conduit);
+        let since = self.start_of_wait(conduit);
         let places: Vec<UsePlace> = sources.iter().map(|source| self.here(source)).collect();
         let turn = self.any.turn.load(Ordering::Relaxed);
         let ends = || sources.iter().map(|source| &source.inlet.end);
@@ -355,7 +363,7 @@ impl Serial {
             Err(self.all_closed(ends()))
         };
         let start = self.profile.trace.clock();
-        let found = self.wait(Wait::about(who).until(patience.deadline()), on, poll);
+        let found = self.wait(Wait::about(conduit).until(patience.deadline()), on, poll);
         let (index, slot, message) = found.map_err(|error| self.too_late(error, ends()))?;
         // The next call begins with the following end.
         self.any.turn.store(index + 1, Ordering::Relaxed);

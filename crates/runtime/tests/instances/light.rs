@@ -35,12 +35,12 @@ fn play(stage: &Stage, steps: Vec<(String, Step)>) -> Vec<Result<()>> {
     let mut outcomes: Vec<Option<Result<()>>> = steps.iter().map(|_| None).collect();
     for (number, name) in (0..).zip(&names) {
         let options = Options::default().instance(name).manager(&stage.manager);
-        let listing = ready.listing(number);
+        let entry = ready.entry(number);
         openings.insert(
             number,
-            Opening::begin(options.ready(listing.clone())).unwrap(),
+            Opening::begin(options.ready(entry.clone())).unwrap(),
         );
-        lists.push(listing);
+        lists.push(entry);
         ready.push(number);
     }
     while outcomes.iter().any(Option::is_none) {

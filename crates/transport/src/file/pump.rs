@@ -23,15 +23,16 @@ use crate::error::LinkError;
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long a disk may be full: the other end may be about to delete the segments that it has read.
-/// The process may be without free descriptors for the same time.
-const FULL: Duration = Duration::from_secs(5);
+/// How long the pump tries again to write a segment while the disk is full, or while the process has
+/// no free descriptors: the other end may be about to delete the segments that it has read.
+const RETRY_TIME: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the last bytes to be written.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// The most faults kept for the reactor, the newest ones. The reactor asks at once, unless this
-/// process has closed the link.
+/// The most faults kept for the reactor, the newest ones. The reactor asks for a fault as soon as
+/// the socket closes; older faults belong to links that this process has closed itself, and are not
+/// asked for.
 const FAULTS: usize = 1024;
 
 /// The pump, for the reactor and its callers.
@@ -322,7 +323,7 @@ impl Connection {
             return Ok(ConnectionProgress::Over);
         }
         // While the link takes no more bytes, segments of the other end are still to be read.
-        if afresh && !self.is_blocked && self.is_abandoned()? {
+        if afresh && !self.is_blocked && self.check_peer()? {
             return Ok(ConnectionProgress::Abandoned);
         }
         if sent || self.incoming.next() != before {
@@ -331,9 +332,10 @@ impl Connection {
         Ok(ConnectionProgress::Idle)
     }
 
-    /// Looks once in a while whether the process at the other end has ended, and whether segments
-    /// are missing. True once the process has ended, and all that the process has written is read.
-    fn is_abandoned(&mut self) -> Result<bool, LinkError> {
+    /// Looks once in a while whether the process at the other end has ended, and reads what the
+    /// process has written. True once the process has ended, and all that the process has written is
+    /// read.
+    fn check_peer(&mut self) -> Result<bool, LinkError> {
         let now = Instant::now();
         if now < self.next_check {
             return Ok(false);
@@ -379,7 +381,7 @@ impl Connection {
             }
             if let Some(why) = self.outgoing.write(&self.gathered[..length], is_last)? {
                 let since = *self.full_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= FULL {
+                if since.elapsed() >= RETRY_TIME {
                     return Err(self.outgoing.lost(why));
                 }
                 break;
@@ -447,7 +449,7 @@ impl Pump {
             let now = Instant::now();
             let afresh = now >= next_look;
             let has_moved = self.advance(&events, &changes, afresh);
-            let has_more = self.obey() | self.take_connections(&changes, afresh);
+            let has_more = self.run_commands() | self.take_connections(&changes, afresh);
             if has_moved || has_more {
                 self.pauses.shorten();
             }
@@ -485,7 +487,7 @@ impl Pump {
     }
 
     /// Carries out the commands of other threads. True if there were some.
-    fn obey(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
         let commands = std::mem::take(&mut self.shared.lock().commands);
         let some = !commands.is_empty();

@@ -249,7 +249,7 @@ pub(super) struct SegmentReader {
 
 /// A segment of which some bytes are not in the socket yet.
 struct OpenSegment {
-    /// Listed, so that a forked child closes the file.
+    /// A `Descriptor`: a forked child closes it.
     file: Descriptor,
     offset: u64,
     end: u64,
@@ -299,7 +299,7 @@ impl SegmentReader {
             self.missing_since = None;
             return Ok(());
         }
-        if is_over(&mut self.missing_since) {
+        if is_too_late(&mut self.missing_since) {
             let why = "is missing: somebody has deleted it, or its sender has ended without it";
             return Err(self.malformed(why));
         }
@@ -432,7 +432,7 @@ impl SegmentReader {
 
     /// A file that is too short: waits for the rest, for a while.
     fn torn(&mut self, size: u64) -> Result<Option<OpenSegment>, LinkError> {
-        if !is_over(&mut self.torn_since) {
+        if !is_too_late(&mut self.torn_since) {
             return Ok(None);
         }
         Err(self.malformed(&format!("was cut short, to {size} bytes")))
@@ -445,7 +445,7 @@ impl SegmentReader {
 }
 
 /// Whether a file has been late for too long. Notes the beginning.
-fn is_over(late_since: &mut Option<Instant>) -> bool {
+fn is_too_late(late_since: &mut Option<Instant>) -> bool {
     late_since.get_or_insert_with(Instant::now).elapsed() >= LATE
 }
 

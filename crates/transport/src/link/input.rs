@@ -63,7 +63,7 @@ pub(crate) struct LinkInput {
 
 /// Further streams with an end while the first stream goes on.
 struct EndedStreams {
-    /// The ended streams still in the bundle.
+    /// The ended streams still watched by the streams' epoll descriptor.
     numbers: Vec<usize>,
     /// When certainly a stream broke by itself.
     until: Instant,
@@ -72,16 +72,16 @@ struct EndedStreams {
 }
 
 impl LinkInput {
-    /// The input behind a handshake: the bytes that came behind the handshake on the first stream
-    /// and on the further streams, and descriptors of the first frames.
+    /// The input after a handshake: the bytes that came after the handshake on the first stream and
+    /// on the further streams, and descriptors of the first frames.
     pub(crate) fn new(
-        ahead: &[u8],
-        further_ahead: &[Vec<u8>],
+        first_bytes: &[u8],
+        further_first_bytes: &[Vec<u8>],
         files: VecDeque<OwnedFd>,
         receivers: &Arc<Receivers>,
     ) -> Self {
         LinkInput {
-            reader: FrameReader::with_streams(ahead, further_ahead),
+            reader: FrameReader::with_streams(first_bytes, further_first_bytes),
             received: Vec::new(),
             files,
             receivers: Arc::downgrade(receivers),
@@ -113,8 +113,9 @@ impl LinkInput {
         outcome.inspect_err(|lost| self.lost = Some(lost.clone()))
     }
 
-    /// Whether a caller may sleep at the sockets: as long as no further stream has ended. The bundle
-    /// is ready as long as it watches an ended stream, so the sleep would end at once.
+    /// Whether a caller may sleep at the sockets: as long as no further stream has ended. The
+    /// streams' epoll descriptor is ready as long as it watches an ended stream, so the sleep would
+    /// end at once.
     pub(super) fn may_sleep(&self) -> bool {
         self.ended.is_none()
     }
@@ -132,14 +133,14 @@ impl LinkInput {
             return false;
         };
         let socket = link.socket().as_fd();
-        match link.bundle() {
-            Some(bundle) => policy.sleep_at(&[socket, bundle.as_fd()], event),
+        match link.streams_epoll() {
+            Some(epoll) => policy.sleep_at(&[socket, epoll.as_fd()], event),
             None => policy.sleep_at(&[socket], event),
         }
     }
 
-    /// Has the bundle no longer watch ended streams, for the reactor. Returns when the reactor is
-    /// to read again although nothing has come, if so.
+    /// Has the streams' epoll descriptor no longer watch ended streams, for the reactor. Returns when
+    /// the reactor is to read again although nothing has come, if so.
     pub(super) fn unwatch_ended(&mut self, streams: &FurtherStreams) -> Option<Instant> {
         let ended = self.ended.as_mut()?;
         ended
@@ -197,7 +198,7 @@ impl LinkInput {
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
-        // Bytes that came behind the handshake were never parsed, and no event announces them.
+        // Bytes that came after the handshake were never parsed, and no event announces them.
         if !std::mem::replace(&mut self.begun, true) {
             for number in 1..=streams.count() {
                 self.reader
@@ -217,7 +218,7 @@ impl LinkInput {
         let mut turn = 0;
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         for (number, flags) in events {
-            // The bundle shows the other streams again.
+            // The next wait shows the other streams again.
             if flags.intersects(readable) && (turn == 0 || !is_wanted()) {
                 turn += self.read_further_stream(number, link, streams, receivers)?;
             }
@@ -280,7 +281,7 @@ impl LinkInput {
 fn ready_streams(streams: &FurtherStreams) -> Result<Vec<(usize, epoll::EventFlags)>, LinkError> {
     let mut events = Vec::with_capacity(STREAMS);
     match epoll::wait(
-        streams.bundle(),
+        streams.epoll(),
         rustix::buffer::spare_capacity(&mut events),
         Some(&NOW),
     ) {

@@ -18,9 +18,9 @@ use crate::inbox::IncomingMessage;
 /// Bytes of the first stream's buffer.
 const SCRATCH: usize = 64 << 10;
 
-/// The most bytes that are read ahead on the first stream behind a large frame. Bytes of a payload
-/// that are read ahead are copied once more. Each read that brings as many bytes as it may doubles
-/// the number, up to the whole buffer: small messages follow each other there.
+/// The most bytes that are read ahead on the first stream after a large frame. Bytes of a payload
+/// that are read ahead are copied once more. A read that fills this room doubles it, since then
+/// small messages follow each other.
 const SHORT_AHEAD: usize = 4 << 10;
 
 /// The fewest bytes of payload of a large frame.
@@ -47,19 +47,14 @@ struct StreamParser {
     start: usize,
     end: usize,
     /// The most bytes to read into `scratch` at a time.
-    ahead: usize,
+    read_ahead_limit: usize,
     state: ParserState,
 }
 
 /// The meaning of a stream's next bytes.
 enum ParserState {
     Header,
-    Meta {
-        head: Head,
-        meta: usize,
-        body: u64,
-        total: u64,
-    },
+    Meta(DataFrame),
     Control {
         length: usize,
         body: Vec<u8>,
@@ -75,6 +70,15 @@ enum ParserState {
     },
 }
 
+/// What the header of a message's first frame says.
+#[derive(Clone, Copy)]
+struct DataFrame {
+    head: Head,
+    meta: usize,
+    body: u64,
+    total: u64,
+}
+
 /// An incomplete message of the first stream.
 struct IncompleteMessage {
     head: Head,
@@ -84,18 +88,18 @@ struct IncompleteMessage {
 }
 
 impl FrameReader {
-    /// A reader for a stream; `ahead` has the bytes behind the handshake.
-    pub fn new(ahead: &[u8]) -> Self {
-        FrameReader::with_streams(ahead, &[])
+    /// A reader for a stream; `first_bytes` came after the handshake.
+    pub fn new(first_bytes: &[u8]) -> Self {
+        FrameReader::with_streams(first_bytes, &[])
     }
 
     /// A reader of a link with further streams; `further` has the first bytes of each.
-    pub fn with_streams(ahead: &[u8], further: &[Vec<u8>]) -> Self {
+    pub fn with_streams(first_bytes: &[u8], further: &[Vec<u8>]) -> Self {
         let further = further
             .iter()
-            .map(|ahead| StreamParser::new(ahead, FURTHER_SCRATCH));
+            .map(|first_bytes| StreamParser::new(first_bytes, FURTHER_SCRATCH));
         FrameReader {
-            streams: std::iter::once(StreamParser::new(ahead, SCRATCH))
+            streams: std::iter::once(StreamParser::new(first_bytes, SCRATCH))
                 .chain(further)
                 .collect(),
             incomplete: HashMap::new(),
@@ -128,13 +132,13 @@ impl FrameReader {
         out: &mut Vec<Received>,
         fill: impl FnOnce(&mut [IoSliceMut<'_>]) -> Result<usize, LinkError>,
     ) -> Result<(usize, bool), LinkError> {
-        // Bytes that came behind the handshake were never parsed.
+        // Bytes that came after the handshake were never parsed.
         self.parse(number, out)?;
         let StreamParser {
             scratch,
             start,
             end,
-            ahead,
+            read_ahead_limit,
             state,
         } = &mut self.streams[number];
         // The parser leaves an incomplete header, or incomplete metadata; move the rest to the
@@ -145,36 +149,13 @@ impl FrameReader {
         if *end == scratch.len() {
             scratch.resize(2 * *end, 0);
         }
-        let most = scratch.len().min(*end + *ahead);
+        let most = scratch.len().min(*end + *read_ahead_limit);
         let spare = &mut scratch[*end..most];
-        let header = HEADER.min(spare.len());
-        let (direct, behind) = match state {
-            ParserState::Body { message, missing } => {
-                // Behind any frame but the message's last, most likely the next header comes. Read
-                // no further: then the payload behind the next header goes straight into the
-                // buffer, too.
-                let last = message.body.filled() as u64 + *missing as u64 == message.total;
-                let behind = if last { spare.len() } else { header };
-                (&mut message.body.rest()[..*missing], &mut spare[..behind])
-            }
-            ParserState::Piece {
-                message,
-                offset,
-                missing,
-            } => {
-                let striped = self
-                    .striped
-                    .get_mut(message)
-                    .expect("it is there until it is whole");
-                (striped.room(*offset, *missing), &mut spare[..header])
-            }
-            _ if number > 0 => (&mut [][..], &mut spare[..header]),
-            _ => (&mut [][..], spare),
-        };
+        let (direct, behind) = read_targets(state, &mut self.striped, spare, number > 0);
         let (wanted, room) = (direct.len(), direct.len() + behind.len());
         let count = fill(&mut [IoSliceMut::new(direct), IoSliceMut::new(behind)])?;
         if wanted == 0 && count == room {
-            *ahead = (2 * *ahead).min(SCRATCH);
+            *read_ahead_limit = (2 * *read_ahead_limit).min(SCRATCH);
         }
         *end += count.saturating_sub(wanted);
         if wanted > 0 {
@@ -184,6 +165,7 @@ impl FrameReader {
         Ok((count, count == room))
     }
 
+    /// Parses the bytes in `scratch`, as far as they go.
     fn parse(&mut self, number: usize, out: &mut Vec<Received>) -> Result<(), LinkError> {
         loop {
             let StreamParser {
@@ -195,81 +177,81 @@ impl FrameReader {
             } = &mut self.streams[number];
             let bytes = &scratch[*start..*end];
             match state {
-                ParserState::Header => {
-                    if bytes.len() < HEADER {
-                        return Ok(());
-                    }
+                ParserState::Header if bytes.len() >= HEADER => {
                     let frame = Header::decode(bytes)?.frame()?;
                     *start += HEADER;
                     self.streams[number].state = self.begin(number, frame, out)?;
                 }
-                ParserState::Meta {
-                    head,
-                    meta,
-                    body,
-                    total,
-                } => {
-                    if bytes.len() < *meta {
-                        return Ok(());
-                    }
-                    let fields = Arc::new(Meta::decode(&bytes[..*meta], *total)?);
-                    *start += *meta;
-                    let (head, body, total) = (*head, *body, *total);
-                    if self.streams.len() > 1 && body == 0 && total > 0 {
-                        self.streams[number].state = ParserState::Header;
-                        self.announce(head, fields, total, out)?;
-                        continue;
-                    }
-                    let message = IncompleteMessage {
-                        head,
-                        meta: fields,
-                        body: Filling::new(total)?,
-                        total,
-                    };
-                    if body >= LARGE {
-                        self.streams[number].ahead = SHORT_AHEAD;
-                    }
-                    self.streams[number].state = ParserState::Body {
-                        message,
-                        missing: body as usize,
-                    };
-                    self.advance(number, 0, out);
+                ParserState::Meta(frame) if bytes.len() >= frame.meta => {
+                    let frame = *frame;
+                    let meta = Meta::decode(&bytes[..frame.meta], frame.total)?;
+                    *start += frame.meta;
+                    self.begin_message(number, frame, Arc::new(meta), out)?;
                 }
                 ParserState::Control { length, body } => {
-                    let take = bytes.len().min(*length - body.len());
-                    body.extend_from_slice(&bytes[..take]);
-                    *start += take;
+                    let count = bytes.len().min(*length - body.len());
+                    body.extend_from_slice(&bytes[..count]);
+                    *start += count;
                     if body.len() < *length {
                         return Ok(());
                     }
                     out.push(Received::Control(std::mem::take(body)));
                     *state = ParserState::Header;
                 }
-                ParserState::Body { missing, .. } | ParserState::Piece { missing, .. } => {
-                    if bytes.is_empty() {
-                        return Ok(());
-                    }
-                    let take = bytes.len().min(*missing);
-                    match state {
-                        ParserState::Body { message, .. } => {
-                            message.body.rest()[..take].copy_from_slice(&bytes[..take]);
-                        }
-                        ParserState::Piece {
-                            message, offset, ..
-                        } => {
-                            let striped = self
-                                .striped
-                                .get_mut(message)
-                                .expect("it is there until it is whole");
-                            striped.room(*offset, take).copy_from_slice(&bytes[..take]);
-                        }
-                        _ => {}
-                    }
-                    *start += take;
-                    self.advance(number, take, out);
+                ParserState::Body { message, missing } if !bytes.is_empty() => {
+                    let count = bytes.len().min(*missing);
+                    message.body.rest()[..count].copy_from_slice(&bytes[..count]);
+                    *start += count;
+                    self.advance(number, count, out);
                 }
+                ParserState::Piece {
+                    message,
+                    offset,
+                    missing,
+                } if !bytes.is_empty() => {
+                    let count = bytes.len().min(*missing);
+                    piece_room(&mut self.striped, message, *offset, count)
+                        .copy_from_slice(&bytes[..count]);
+                    *start += count;
+                    self.advance(number, count, out);
+                }
+                _ => return Ok(()),
             }
         }
+    }
+
+    /// Begins a message whose metadata is parsed. The payload follows on this stream, or comes in
+    /// pieces on the further streams.
+    fn begin_message(
+        &mut self,
+        number: usize,
+        frame: DataFrame,
+        meta: Arc<Meta>,
+        out: &mut Vec<Received>,
+    ) -> Result<(), LinkError> {
+        let DataFrame {
+            head, body, total, ..
+        } = frame;
+        if self.streams.len() > 1 && body == 0 && total > 0 {
+            self.streams[number].state = ParserState::Header;
+            return self.announce(head, meta, total, out);
+        }
+        let message = IncompleteMessage {
+            head,
+            meta,
+            body: Filling::new(total)?,
+            total,
+        };
+        let stream = &mut self.streams[number];
+        if body >= LARGE {
+            stream.read_ahead_limit = SHORT_AHEAD;
+        }
+        stream.state = ParserState::Body {
+            message,
+            missing: body as usize,
+        };
+        self.advance(number, 0, out);
+        Ok(())
     }
 
     /// Begins a frame on the stream numbered `number`. Returns the meaning of the next bytes.
@@ -300,12 +282,12 @@ impl FrameReader {
                     );
                     return Err(Malformed::new("frame", why).into());
                 }
-                return Ok(ParserState::Meta {
+                return Ok(ParserState::Meta(DataFrame {
                     head,
                     meta: meta as usize,
                     body,
                     total,
-                });
+                }));
             }
             Frame::More {
                 conduit,
@@ -479,15 +461,58 @@ impl FrameReader {
 }
 
 impl StreamParser {
-    fn new(ahead: &[u8], room: usize) -> Self {
-        let mut scratch = vec![0; room.max(ahead.len())];
-        scratch[..ahead.len()].copy_from_slice(ahead);
+    fn new(first_bytes: &[u8], room: usize) -> Self {
+        let mut scratch = vec![0; room.max(first_bytes.len())];
+        scratch[..first_bytes.len()].copy_from_slice(first_bytes);
         StreamParser {
             scratch,
             start: 0,
-            end: ahead.len(),
-            ahead: SCRATCH,
+            end: first_bytes.len(),
+            read_ahead_limit: SCRATCH,
             state: ParserState::Header,
         }
     }
+}
+
+/// Where a stream's next bytes go: into the buffer of the payload under way, and the bytes after the
+/// payload into `spare`.
+fn read_targets<'a>(
+    state: &'a mut ParserState,
+    striped: &'a mut HashMap<(ConduitId, u64), StripedMessage>,
+    spare: &'a mut [u8],
+    is_further: bool,
+) -> (&'a mut [u8], &'a mut [u8]) {
+    // After any frame but the message's last, the next bytes are most likely a header. Only that
+    // header is read, so that the payload after the header goes straight into the buffer.
+    let header = HEADER.min(spare.len());
+    match state {
+        ParserState::Body { message, missing } => {
+            let is_last = message.body.filled() as u64 + *missing as u64 == message.total;
+            let behind = if is_last { spare.len() } else { header };
+            (&mut message.body.rest()[..*missing], &mut spare[..behind])
+        }
+        ParserState::Piece {
+            message,
+            offset,
+            missing,
+        } => (
+            piece_room(striped, message, *offset, *missing),
+            &mut spare[..header],
+        ),
+        _ if is_further => (&mut [], &mut spare[..header]),
+        _ => (&mut [], spare),
+    }
+}
+
+/// The memory for bytes of a piece.
+fn piece_room<'a>(
+    striped: &'a mut HashMap<(ConduitId, u64), StripedMessage>,
+    message: &(ConduitId, u64),
+    offset: usize,
+    length: usize,
+) -> &'a mut [u8] {
+    striped
+        .get_mut(message)
+        .expect("it is there until it is whole")
+        .room(offset, length)
 }

@@ -2,7 +2,7 @@
 //!
 //! The other end may be a sender as well, and drain its socket only once this end drains its own. A
 //! sender without room therefore reads its link in the reactor's place: otherwise each end would
-//! keep two threads busy, which share the cores and the link's lines of memory.
+//! keep two threads busy, which share the cores and the link's cache lines.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
@@ -19,8 +19,8 @@ use crate::error::LinkError;
 /// The shortest wait of a sender for a full socket, before the rest of the message is copied.
 const STALL: Duration = Duration::from_millis(5);
 
-/// The longest wait of a sender for a full socket. A message of more than some hundred megabytes is
-/// copied although the copy takes longer.
+/// The longest wait of a sender for a full socket. A message of more than 500 MB is copied
+/// although the copy takes longer.
 const LONGEST_STALL: Duration = Duration::from_millis(500);
 
 /// A sender's waits for room, during one message.
@@ -41,9 +41,9 @@ struct ReadingSide<'a> {
 }
 
 impl<'a> RoomWait<'a> {
-    /// The waits during a message of `length` bytes: at least the time of a copy to fresh memory,
-    /// at a byte a nanosecond. A receiver may read nothing for as long while allocating room for a
-    /// large message.
+    /// The waits during a message of `length` bytes. Each wait lasts at most as long as a copy of the
+    /// message to fresh memory takes, at a byte a nanosecond, between 5 ms and 500 ms. A receiver may
+    /// read nothing for as long while allocating room for a large message.
     pub(super) fn new(link: &'a Link, length: u64) -> Self {
         RoomWait {
             link,
@@ -67,8 +67,8 @@ impl<'a> RoomWait<'a> {
         }
     }
 
-    /// Waits until one of `sockets` takes bytes; false if none does for a while. Also true after a
-    /// signal: the caller tries to write, and waits again.
+    /// Waits until one of `sockets` takes bytes; false if none does for a while. A signal does
+    /// not end the wait.
     pub(super) fn wait<'s>(
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
@@ -115,16 +115,17 @@ impl<'a> ReadingSide<'a> {
             link: owned,
             _attended: attended,
         };
-        // No event announces bytes that came behind the handshake.
+        // No event announces bytes that came after the handshake.
         taken.read()
     }
 
     fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
-        let bundle = self.link.bundle().into_iter();
-        bundle.chain([self.link.socket()]).map(|socket| &**socket)
+        let epoll = self.link.streams_epoll().into_iter();
+        epoll.chain([self.link.socket()]).map(|socket| &**socket)
     }
 
-    /// Reads available bytes. `None` once a poll would no longer wait for bytes.
+    /// Reads available bytes. `None` if the link is lost, and once a further stream has ended: its
+    /// socket stays readable, so each poll would return at once.
     fn read(mut self) -> Option<Self> {
         if self.input.read(&self.link, &|| false).is_err() {
             self.link.hang_up();
@@ -143,8 +144,7 @@ enum Ready {
     Interrupted,
 }
 
-/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`. A
-/// signal counts as room.
+/// Waits until one of `write` takes bytes or one of `read` brings bytes, for at most `limit`.
 fn poll_both<'s>(
     write: &[&OwnedFd],
     read: impl Iterator<Item = &'s OwnedFd>,

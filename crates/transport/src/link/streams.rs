@@ -3,10 +3,10 @@
 //!
 //! The first stream carries small messages, and the heads of large messages. The heads give the
 //! order of each conduit. So a control message never waits behind megabytes, not even in the
-//! system's buffers, and pieces may overtake each other. One message at a time is written, by its
-//! sender, in turns. If no stream takes bytes for a while, the rest of the message is copied, and
-//! the reactor writes the copy. An epoll descriptor, the bundle, watches all further sockets; the
-//! reactor watches the bundle like a single socket.
+//! system's buffers, and pieces may overtake each other. Senders queue for the streams; each writes
+//! its message before the next sender begins. If no stream takes bytes for a while, the rest of the
+//! message is copied to a queue, and the reactor writes the queue. An epoll descriptor watches all
+//! further sockets; the reactor watches the epoll descriptor like a single socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -25,7 +25,8 @@ use crate::error::LinkError;
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
-/// The smallest piece. Messages of at most `SMALL` bytes go by the first stream.
+/// Messages of at most this many bytes go by the first stream; no other piece but a message's last
+/// is smaller.
 const SMALL: u64 = 128 << 10;
 
 /// The most bytes of copied messages written in one turn, for the sake of other threads.
@@ -34,8 +35,8 @@ const TURN: usize = 4 << 20;
 /// The further streams of one link.
 pub(super) struct FurtherStreams {
     sockets: Vec<Descriptor>,
-    bundle: Descriptor,
-    /// The events of each socket, as watched by the bundle.
+    epoll: Descriptor,
+    /// The events of each socket, as watched by `epoll`.
     watched: Vec<Mutex<epoll::EventFlags>>,
     output: TicketQueue<StreamOutputs, ()>,
 }
@@ -50,10 +51,10 @@ struct StreamOutputs {
     stalled: bool,
 }
 
-/// The frame under way on a stream, or the rest of the frame, in private memory.
+/// A frame of the queue, or the rest of a frame, that a stream writes from private memory.
 #[derive(Default)]
 struct StreamOutput {
-    partial: Vec<u8>,
+    queued_frame: Vec<u8>,
     written: usize,
     watched: bool,
 }
@@ -64,7 +65,7 @@ struct MessagePieces {
     sequence: u64,
     total: u64,
     offset: u64,
-    piece: u64,
+    piece_size: u64,
 }
 
 /// A piece under way, written from the caller's memory.
@@ -75,10 +76,20 @@ struct PieceInProgress {
     written: u64,
 }
 
+/// The payload of a message under way, written from the caller's memory.
+struct PayloadInProgress<'a> {
+    message: &'a Outgoing<'a>,
+    pieces: MessagePieces,
+    /// The piece under way on each stream.
+    under_way: Vec<Option<PieceInProgress>>,
+    /// Whether some of the message has been written.
+    torn: bool,
+}
+
 impl MessagePieces {
     fn new(message: &Outgoing<'_>, streams: usize) -> Self {
         let (head, total) = (&message.head, message.length());
-        let piece = total
+        let piece_size = total
             .div_ceil(streams as u64)
             .next_multiple_of(64)
             .clamp(SMALL, PIECE as u64);
@@ -87,7 +98,7 @@ impl MessagePieces {
             sequence: head.sequence,
             total,
             offset: 0,
-            piece,
+            piece_size,
         }
     }
 
@@ -97,9 +108,9 @@ impl MessagePieces {
             sequence,
             total,
             offset,
-            piece,
+            piece_size,
         } = *self;
-        let length = piece.min(total - offset);
+        let length = piece_size.min(total - offset);
         self.offset += length;
         let frame = Frame::Piece {
             conduit,
@@ -134,13 +145,28 @@ impl PieceInProgress {
     }
 }
 
+impl<'a> PayloadInProgress<'a> {
+    fn new(message: &'a Outgoing<'a>, streams: usize) -> Self {
+        PayloadInProgress {
+            message,
+            pieces: MessagePieces::new(message, streams),
+            under_way: (0..streams).map(|_| None).collect(),
+            torn: false,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.pieces.is_done() && self.under_way.iter().all(Option::is_none)
+    }
+}
+
 impl FurtherStreams {
-    /// Takes sockets over. The bundle watches the sockets under their numbers, from 1.
+    /// Takes sockets over. The epoll descriptor watches the sockets under their numbers, from 1.
     pub(super) fn new(sockets: Vec<Descriptor>) -> Result<Self, Errno> {
-        let bundle = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let epoll = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         for (socket, number) in sockets.iter().zip(1..) {
             epoll::add(
-                &bundle,
+                &epoll,
                 socket,
                 epoll::EventData::new_u64(number),
                 epoll::EventFlags::IN,
@@ -158,14 +184,15 @@ impl FurtherStreams {
         });
         Ok(FurtherStreams {
             sockets,
-            bundle,
+            epoll,
             watched,
             output,
         })
     }
 
-    pub(super) fn bundle(&self) -> &Descriptor {
-        &self.bundle
+    /// The descriptor that is ready when a socket is.
+    pub(super) fn epoll(&self) -> &Descriptor {
+        &self.epoll
     }
 
     pub(super) fn count(&self) -> usize {
@@ -177,14 +204,14 @@ impl FurtherStreams {
         &self.sockets[number - 1]
     }
 
-    /// Whether the further streams take a message: a large message, unless the message supersedes
-    /// others. The first stream drops superseded messages that have not left yet.
-    pub(super) fn take(&self, message: &Outgoing<'_>) -> bool {
+    /// Whether the further streams should carry a message: a large message, unless the message
+    /// supersedes others. The first stream drops superseded messages that have not left yet.
+    pub(super) fn should_carry(&self, message: &Outgoing<'_>) -> bool {
         message.length() > SMALL && message.meta.supersedes.is_none()
     }
 
-    /// Writes the payload of a message; waits while no stream takes anything. Returns the number of
-    /// copied bytes.
+    /// Writes the payload of a message; waits for a while if no stream takes anything, and then copies
+    /// the rest to the queue. Returns the number of copied bytes.
     ///
     /// # Errors
     /// [`StreamFailure`]. The link is of no use any more, unless the error is about the message and
@@ -213,7 +240,7 @@ impl FurtherStreams {
     pub(super) fn flush(&self) -> Result<(), StreamFailure> {
         let mut outcome = Ok(());
         self.output
-            .work_if_free(|outputs, _| outcome = self.pump(outputs));
+            .work_if_free(|outputs, _| outcome = self.write_queue_and_watch(outputs));
         outcome
     }
 
@@ -224,25 +251,25 @@ impl FurtherStreams {
         }
     }
 
-    /// Has the bundle no longer watch an ended stream.
+    /// Has the epoll descriptor no longer watch an ended stream.
     pub(super) fn unwatch(&self, number: usize) {
-        let _ = epoll::delete(&self.bundle, self.socket(number));
+        let _ = epoll::delete(&self.epoll, self.socket(number));
     }
 
-    fn pump(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
+    fn write_queue_and_watch(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
         let outcome = self.write_queue(outputs);
         self.watch(outputs);
         outcome
     }
 
     fn write_queue(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
-        let (mut turn, mut again) = (0, true);
-        while again && turn < TURN {
+        let (mut written, mut again) = (0, true);
+        while again && written < TURN {
             again = false;
             for number in 0..self.sockets.len() {
                 let count = self.write_queued(outputs, number)?;
                 again |= count > 0;
-                turn += count;
+                written += count;
             }
         }
         Ok(())
@@ -261,32 +288,12 @@ impl FurtherStreams {
             .iter_mut()
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
-        let mut pieces = MessagePieces::new(message, self.sockets.len());
-        let mut under_way: Vec<Option<PieceInProgress>> =
-            self.sockets.iter().map(|_| None).collect();
-        let mut torn = false;
+        let mut payload = PayloadInProgress::new(message, self.sockets.len());
         loop {
-            let mut written = 0;
-            for (number, current) in under_way.iter_mut().enumerate() {
-                // A stream ends a piece before the next piece begins.
-                if current.is_none() {
-                    written += self
-                        .write_queued(outputs, number)
-                        .map_err(|failure| failure.torn_if(torn))?;
-                    if !outputs.is_free(number) {
-                        continue;
-                    }
-                    *current = pieces.next();
-                }
-                let Some(piece) = current else { continue };
-                let before = piece.written;
-                let outcome = self.write_piece(message, number, piece);
-                torn |= piece.written > 0;
-                outcome.map_err(|failure| failure.torn_if(torn))?;
-                written += (piece.written - before) as usize;
-                current.take_if(|piece| piece.is_done());
-            }
-            if pieces.is_done() && under_way.iter().all(Option::is_none) {
+            let written = self
+                .write_round(outputs, &mut payload)
+                .map_err(|failure| failure.torn_if(payload.torn))?;
+            if payload.is_done() {
                 return Ok(0);
             }
             if written > 0 {
@@ -294,51 +301,80 @@ impl FurtherStreams {
                 room.go_on();
                 continue;
             }
-            if outputs.stalled || !self.writable(outputs, &under_way, room)? {
+            if outputs.stalled || !self.writable(outputs, &payload, room)? {
                 outputs.stalled = true;
+                let torn = payload.torn;
                 return outputs
-                    .copy_rest(message, pieces, under_way)
+                    .copy_rest(payload)
                     .map_err(|why| StreamFailure::from(why).torn_if(torn));
             }
         }
     }
 
-    /// Writes the frame under way on a stream and pieces of the queue, up to the size of a piece.
+    /// Writes to each stream what the stream takes: its queued frames, and pieces of the payload.
+    /// Returns the number of bytes.
+    fn write_round(
+        &self,
+        outputs: &mut StreamOutputs,
+        payload: &mut PayloadInProgress<'_>,
+    ) -> Result<usize, StreamFailure> {
+        let mut written = 0;
+        for (number, current) in payload.under_way.iter_mut().enumerate() {
+            // A stream ends a piece before the next piece begins.
+            if current.is_none() {
+                written += self.write_queued(outputs, number)?;
+                if !outputs.has_no_queued_frame(number) {
+                    continue;
+                }
+                *current = payload.pieces.next();
+            }
+            let Some(piece) = current else { continue };
+            let before = piece.written;
+            let outcome = self.write_piece(payload.message, number, piece);
+            payload.torn |= piece.written > 0;
+            outcome?;
+            written += (piece.written - before) as usize;
+            current.take_if(|piece| piece.is_done());
+        }
+        Ok(written)
+    }
+
+    /// Writes the queued frame of a stream and pieces of the queue, up to the size of a piece.
     /// Returns the number of bytes.
     fn write_queued(
         &self,
         outputs: &mut StreamOutputs,
         number: usize,
     ) -> Result<usize, StreamFailure> {
-        let mut turn = 0;
+        let mut written = 0;
         loop {
             let stream = &mut outputs.streams[number];
-            if stream.partial.is_empty() {
+            if stream.queued_frame.is_empty() {
                 let Some((pieces, rest)) = outputs.queue.front_mut() else {
-                    return Ok(turn);
+                    return Ok(written);
                 };
                 if let Some(piece) = pieces.next() {
-                    stream.partial.extend_from_slice(&piece.header);
+                    stream.queued_frame.extend_from_slice(&piece.header);
                     stream
-                        .partial
+                        .queued_frame
                         .extend_from_slice(rest.part(piece.offset, piece.length));
                 }
                 if pieces.is_done() {
                     outputs.queue.pop_front();
                 }
             }
-            let rest = [IoSlice::new(&stream.partial[stream.written..])];
+            let rest = [IoSlice::new(&stream.queued_frame[stream.written..])];
             let count = write(&self.sockets[number], &rest, None)
                 .map_err(|why| StreamFailure::of(number, why))?;
             stream.written += count;
-            turn += count;
-            if stream.written < stream.partial.len() {
-                return Ok(turn);
+            written += count;
+            if stream.written < stream.queued_frame.len() {
+                return Ok(written);
             }
-            stream.partial = Vec::new();
+            stream.queued_frame = Vec::new();
             stream.written = 0;
-            if turn >= PIECE {
-                return Ok(turn);
+            if written >= PIECE {
+                return Ok(written);
             }
         }
     }
@@ -368,21 +404,23 @@ impl FurtherStreams {
     fn writable(
         &self,
         outputs: &StreamOutputs,
-        under_way: &[Option<PieceInProgress>],
+        payload: &PayloadInProgress<'_>,
         room: &mut RoomWait<'_>,
     ) -> Result<bool, LinkError> {
-        let waits = |number: &usize| under_way[*number].is_some() || !outputs.is_free(*number);
+        let waits = |number: &usize| {
+            payload.under_way[*number].is_some() || !outputs.has_no_queued_frame(*number)
+        };
         let sockets = (0..self.sockets.len())
             .filter(waits)
             .map(|number| &*self.sockets[number]);
         room.wait(sockets)
     }
 
-    /// Has the bundle watch for room in each socket with waiting bytes.
+    /// Has the epoll descriptor watch for room in each socket with waiting bytes.
     fn watch(&self, outputs: &mut StreamOutputs) {
         let has_queue = !outputs.queue.is_empty();
         for (number, stream) in outputs.streams.iter_mut().enumerate() {
-            let wanted = has_queue || !stream.partial.is_empty();
+            let wanted = has_queue || !stream.queued_frame.is_empty();
             self.watch_one(number, stream, wanted);
         }
     }
@@ -397,24 +435,25 @@ impl FurtherStreams {
             .expect("nothing panics while it is locked");
         flags.set(epoll::EventFlags::OUT, wanted);
         let data = epoll::EventData::new_u64(number as u64 + 1);
-        // Fails for an ended stream: the bundle no longer watches it.
-        let _ = epoll::modify(&self.bundle, &self.sockets[number], data, *flags);
+        // Fails for an ended stream, whose socket is no longer watched.
+        let _ = epoll::modify(&self.epoll, &self.sockets[number], data, *flags);
     }
 }
 
 impl StreamOutputs {
-    /// Whether no frame is under way on a stream.
-    fn is_free(&self, number: usize) -> bool {
-        self.streams[number].partial.is_empty()
+    /// Whether a stream has written all of its queued frame, and so may begin a piece.
+    fn has_no_queued_frame(&self, number: usize) -> bool {
+        self.streams[number].queued_frame.is_empty()
     }
 
     /// Copies the rest of a message to the queue. Returns how many bytes of payload were copied.
-    fn copy_rest(
-        &mut self,
-        message: &Outgoing<'_>,
-        pieces: MessagePieces,
-        under_way: Vec<Option<PieceInProgress>>,
-    ) -> Result<u64, LinkError> {
+    fn copy_rest(&mut self, payload: PayloadInProgress<'_>) -> Result<u64, LinkError> {
+        let PayloadInProgress {
+            message,
+            pieces,
+            under_way,
+            ..
+        } = payload;
         let mut copied = pieces.total - pieces.offset;
         if copied > 0 {
             let rest = PayloadRest::copy(message.parts, pieces.offset, pieces.total)?;
@@ -428,7 +467,7 @@ impl StreamOutputs {
             slice_parts(message.parts, offset, length, &mut slices);
             slices
                 .iter()
-                .for_each(|slice| stream.partial.extend_from_slice(slice));
+                .for_each(|slice| stream.queued_frame.extend_from_slice(slice));
             copied += length;
         }
         Ok(copied)

@@ -165,10 +165,10 @@ impl FrameWriter {
     }
 
     /// Writes as much of the queue as the socket takes, up to the length of a turn.
-    pub(super) fn pump(&mut self, socket: &OwnedFd) -> Result<(), LinkError> {
-        let mut turn = 0;
-        while turn < TURN && self.fill() {
-            turn += self.partial.len() - self.written;
+    pub(super) fn write_queue(&mut self, socket: &OwnedFd) -> Result<(), LinkError> {
+        let mut written = 0;
+        while written < TURN && self.fill() {
+            written += self.partial.len() - self.written;
             if !self.write_partial(socket, None)? {
                 break;
             }

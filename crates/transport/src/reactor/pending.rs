@@ -35,7 +35,7 @@ pub(super) struct Pending {
     since: Instant,
     /// The outcome of the proofs, if steps follow the proofs.
     agreed: Option<Agreement>,
-    /// The handshake, once connected, and the bytes behind the handshake.
+    /// The handshake, once connected, and the bytes after the handshake.
     shake: Option<(Handshake, Vec<u8>)>,
     /// Descriptors that came, not used yet.
     files: VecDeque<OwnedFd>,
@@ -187,7 +187,7 @@ impl Pending {
     /// # Errors
     /// [`LinkError`] if the connection comes to nothing.
     pub(super) fn advance(&mut self, secret: &Secret) -> Result<HandshakeStep, LinkError> {
-        let Some((shake, ahead)) = &mut self.shake else {
+        let Some((shake, first_bytes)) = &mut self.shake else {
             return self.connected(secret);
         };
         let mut bytes = [0; 4096];
@@ -200,12 +200,12 @@ impl Pending {
             return Ok(HandshakeStep::Wait);
         }
         if let Some(agreement) = self.agreed {
-            ahead.extend_from_slice(&bytes[..count]);
+            first_bytes.extend_from_slice(&bytes[..count]);
             return self.advance_setup(agreement);
         }
         let was_greeted = shake.is_greeted();
         let progress = shake.advance(&bytes[..count])?;
-        ahead.extend_from_slice(&bytes[progress.used..count]);
+        first_bytes.extend_from_slice(&bytes[progress.used..count]);
         send_whole(&self.socket, &progress.reply)?;
         // A stranger gains no time by sending a proof byte by byte.
         if shake.is_greeted() && !was_greeted {
@@ -217,7 +217,7 @@ impl Pending {
         }
     }
 
-    /// Begins the steps behind the proofs.
+    /// Begins the steps after the proofs.
     fn begin_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, LinkError> {
         if let LinkSetup::Negotiated(negotiation) = &mut self.setup {
             negotiation.begin(&self.socket)?;
@@ -243,24 +243,24 @@ impl Pending {
         self.advance_setup(agreement)
     }
 
-    /// Goes on with the steps behind the proofs.
+    /// Goes on with the steps after the proofs.
     fn advance_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, LinkError> {
-        let Some((_, ahead)) = &mut self.shake else {
+        let Some((_, first_bytes)) = &mut self.shake else {
             return Ok(HandshakeStep::Wait);
         };
         if let LinkSetup::Negotiated(negotiation) = &mut self.setup {
-            let is_over = negotiation.advance(&self.socket, ahead, &mut self.files)?;
+            let is_over = negotiation.advance(&self.socket, first_bytes, &mut self.files)?;
             return Ok(if is_over {
                 HandshakeStep::Agreed(agreement)
             } else {
                 HandshakeStep::Wait
             });
         }
-        let Some(header) = ahead.first_chunk::<HEADER>() else {
+        let Some(header) = first_bytes.first_chunk::<HEADER>() else {
             return Ok(HandshakeStep::Wait);
         };
         let (header, frame) = (*header, Header::decode(header)?.frame()?);
-        ahead.drain(..HEADER);
+        first_bytes.drain(..HEADER);
         self.agree_on_streams(agreement, &header, frame)
     }
 
@@ -325,11 +325,11 @@ impl Pending {
         Ok(HandshakeStep::Wait)
     }
 
-    /// The bytes that came behind the handshake.
-    fn ahead(&mut self) -> Vec<u8> {
+    /// The bytes that came after the handshake.
+    fn first_bytes(&mut self) -> Vec<u8> {
         self.shake
             .take()
-            .map(|(_, ahead)| ahead)
+            .map(|(_, first_bytes)| first_bytes)
             .unwrap_or_default()
     }
 
@@ -344,17 +344,17 @@ impl Pending {
         epoll: &Arc<Descriptor>,
         receivers: &Arc<Receivers>,
     ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
-        let ahead = self.ahead();
-        let (further, further_ahead): (Vec<_>, Vec<_>) = further
+        let first_bytes = self.first_bytes();
+        let (further, further_first_bytes): (Vec<_>, Vec<_>) = further
             .into_iter()
             .map(|mut pending| {
-                let ahead = pending.ahead();
-                (pending.socket, ahead)
+                let first_bytes = pending.first_bytes();
+                (pending.socket, first_bytes)
             })
             .unzip();
         let tag = self.dialling.as_ref().map(Dialling::tag);
         let detour = self.dialling.and_then(|dialling| dialling.detour());
-        let input = LinkInput::new(&ahead, &further_ahead, self.files, receivers);
+        let input = LinkInput::new(&first_bytes, &further_first_bytes, self.files, receivers);
         let setup = self.setup;
         let carrier = |socket: &Descriptor, link: &Weak<Link>| match setup {
             LinkSetup::Sockets(make) => LinkCarrier::Sockets(make),

@@ -41,20 +41,20 @@ const FIRST_BYTES: usize = 1 << 20;
 /// The largest segment of more than one block, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// How many blocks, perhaps still held by peers, are checked before another block is made.
+/// How many blocks, perhaps still held by peers, are checked before another block is made: the
+/// blocks given longest ago. For large blocks, as many of the blocks given last are checked, too.
 const CHECKS: usize = 8;
 
-/// For blocks of at least `WARM` bytes, several checks for a block whose memory is in the caches
-/// pay.
-const WARM: usize = 64 << 10;
+/// From this size of a block on, several checks for a block whose memory is in the caches pay.
+const CACHE_MATTERS_FROM: usize = 64 << 10;
 
-/// A block of up to `ROOMY` times the needed size serves before segments are withdrawn for a block
+/// A block of up to this many times the needed size serves before segments are withdrawn for a block
 /// of the right size.
-const ROOMY: usize = 4;
+const LARGEST_MISFIT: usize = 4;
 
-/// A failed search for segments to withdraw checks all blocks. The next search waits for one failed
-/// request for each `SEARCHED` blocks.
-const SEARCHED: usize = 256;
+/// A search for segments to withdraw checks all blocks. After a failed search, one request for each
+/// 256 checked blocks goes without a search, so that searches stay cheap on average.
+const BLOCKS_PER_SKIPPED_SEARCH: usize = 256;
 
 /// All blocks of a process.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ struct PoolState {
     extras: Vec<Arc<Segment>>,
     /// How many searches for a free block there were.
     searches: u64,
-    /// How many requests may fail before the next search for segments to withdraw.
-    pause: usize,
+    /// How many requests go without a search for segments to withdraw.
+    searches_to_skip: usize,
 }
 
 /// The blocks of one size that hold no message of the process.
@@ -104,6 +104,14 @@ struct SizeClass {
     bytes: usize,
     /// Whether a thread is making a segment.
     growing: bool,
+}
+
+/// Where a request gets its block.
+#[derive(Debug)]
+enum BlockSource {
+    Free(Box<Block>),
+    /// The first block of a segment that is to be made.
+    Planned(SegmentPlan),
 }
 
 /// A planned segment.
@@ -184,36 +192,13 @@ impl Pool {
         let mut withdrawn = WithdrawnSegments::default();
         let mut state = self.lock();
         withdrawn.0 = state.withdraw_extras(size);
-        loop {
-            state.searches += 1;
-            let PoolState {
-                sizes, searches, ..
-            } = &mut *state;
-            let class = sizes.entry(size).or_default();
-            if let Some(block) = class.take(size, *searches) {
-                return Ok(block);
-            }
-            if !class.growing {
-                break;
-            }
-            state = self.grown.wait(state).expect(POISONED);
+        let (block, mut state) = self.take_or_wait(size, state);
+        if let Some(block) = block {
+            return Ok(block);
         }
-        let plan = match state.plan(size, ceiling) {
-            Ok(plan) => plan,
-            Err(_) => {
-                if let Some(block) = state
-                    .take_larger(size, ROOMY)
-                    .or_else(|| state.take_returned(size))
-                {
-                    return Ok(block);
-                }
-                withdrawn.0.extend(state.withdraw(size, ceiling));
-                match (state.plan(size, ceiling), free_memory) {
-                    (Ok(plan), _) => plan,
-                    (Err(why), Some(free)) => state.plan_extra(size, free).ok_or(why)?,
-                    (Err(why), None) => return state.take_larger(size, usize::MAX).ok_or(why),
-                }
-            }
+        let plan = match state.plan_or_withdraw(size, ceiling, free_memory, &mut withdrawn)? {
+            BlockSource::Free(block) => return Ok(block),
+            BlockSource::Planned(plan) => plan,
         };
         // The system takes some time for the pages. A thread that needs a block of another size
         // does not wait meanwhile.
@@ -224,6 +209,23 @@ impl Pool {
         let block = state.add(plan, made, &self.this);
         self.grown.notify_all();
         block.or_else(|why| state.take_larger(size, usize::MAX).ok_or(why))
+    }
+
+    /// A free block of `size` bytes, as soon as no other thread makes blocks of that size.
+    fn take_or_wait<'a>(
+        &self,
+        size: usize,
+        state: MutexGuard<'a, PoolState>,
+    ) -> (Option<Box<Block>>, MutexGuard<'a, PoolState>) {
+        let mut block = None;
+        let must_wait = |state: &mut PoolState| {
+            state.searches += 1;
+            let class = state.sizes.entry(size).or_default();
+            block = class.take(size, state.searches);
+            block.is_none() && class.growing
+        };
+        let state = self.grown.wait_while(state, must_wait).expect(POISONED);
+        (block, state)
     }
 
     fn give_back(&self, mut block: Box<Block>) {
@@ -272,11 +274,46 @@ impl PoolState {
 
     /// A block of `size` bytes that the peers have returned, anywhere among the given blocks.
     fn take_returned(&mut self, size: usize) -> Option<Box<Block>> {
-        let out = &mut self.sizes.get_mut(&size).filter(|_| self.pause == 0)?.out;
+        let out = &mut self
+            .sizes
+            .get_mut(&size)
+            .filter(|_| self.searches_to_skip == 0)?
+            .out;
         let index = out
             .iter_mut()
             .position(|block| block.is_free(self.searches))?;
         out.remove(index)
+    }
+
+    /// Reserves room for another segment of blocks of `size` bytes. If there is no room, takes a
+    /// larger or a returned block, or withdraws segments, or goes beyond the ceiling into
+    /// `free_memory`.
+    fn plan_or_withdraw(
+        &mut self,
+        size: usize,
+        ceiling: usize,
+        free_memory: Option<u64>,
+        withdrawn: &mut WithdrawnSegments,
+    ) -> Result<BlockSource, Shortage> {
+        if let Ok(plan) = self.plan(size, ceiling) {
+            return Ok(BlockSource::Planned(plan));
+        }
+        if let Some(block) = self
+            .take_larger(size, LARGEST_MISFIT)
+            .or_else(|| self.take_returned(size))
+        {
+            return Ok(BlockSource::Free(block));
+        }
+        withdrawn.0.extend(self.withdraw(size, ceiling));
+        let why = match self.plan(size, ceiling) {
+            Ok(plan) => return Ok(BlockSource::Planned(plan)),
+            Err(why) => why,
+        };
+        let source = match free_memory {
+            Some(free) => self.plan_extra(size, free).map(BlockSource::Planned),
+            None => self.take_larger(size, usize::MAX).map(BlockSource::Free),
+        };
+        source.ok_or(why)
     }
 
     /// Reserves room for another segment of blocks of `size` bytes, if there is enough.
@@ -388,8 +425,8 @@ impl PoolState {
     /// Withdraws segments whose blocks are all free, the smallest first, until there is room for a
     /// block of `size` bytes. Withdraws none if there are not enough.
     fn withdraw(&mut self, size: usize, ceiling: usize) -> Vec<Arc<Segment>> {
-        if self.pause > 0 {
-            self.pause -= 1;
+        if self.searches_to_skip > 0 {
+            self.searches_to_skip -= 1;
             return Vec::new();
         }
         let checked = self
@@ -411,7 +448,7 @@ impl PoolState {
             chosen.insert(segment.serial, segment);
         }
         if room < size || indices == 0 {
-            self.pause = checked / SEARCHED;
+            self.searches_to_skip = checked / BLOCKS_PER_SKIPPED_SEARCH;
             return Vec::new();
         }
         self.remove(chosen)
@@ -482,11 +519,13 @@ impl PoolState {
 }
 
 impl SizeClass {
-    /// A free block: a block used lately, whose memory is in the caches, or a block given longest
-    /// ago.
+    /// A free block: one of the blocks given last, whose memory is in the caches; else a block that
+    /// no peer was given; else one of the blocks given longest ago.
     fn take(&mut self, size: usize, search: u64) -> Option<Box<Block>> {
-        // A peer returns the blocks of several messages under way in the order of the messages.
-        let checks = if size < WARM { 1 } else { CHECKS };
+        // A peer returns the blocks of several messages under way in the order of the messages, so
+        // the block given last comes back last. For a small block, more checks cost more than the
+        // caches bring.
+        let checks = if size < CACHE_MATTERS_FROM { 1 } else { CHECKS };
         let late = self.out.len().saturating_sub(checks)..self.out.len();
         if let Some(index) = late.rev().find(|index| self.out[*index].is_free(search)) {
             return self.out.remove(index);
@@ -789,7 +828,7 @@ mod tests {
             large.len()
         );
         drop((held, large));
-        let whole = (0..BLOCKS / SEARCHED).find_map(|_| pool.take(8 << 20));
+        let whole = (0..BLOCKS / BLOCKS_PER_SKIPPED_SEARCH).find_map(|_| pool.take(8 << 20));
         assert!(whole.is_some(), "all was free");
         assert_eq!(pool.lock().bytes, 8 << 20);
         assert!(pool.take(4 << 20).is_none());
@@ -823,7 +862,7 @@ mod tests {
             .count();
         assert_eq!(
             missing,
-            BLOCKS / SEARCHED,
+            BLOCKS / BLOCKS_PER_SKIPPED_SEARCH,
             "it is not looked for every time"
         );
         let block = pool.take(20_000).unwrap();

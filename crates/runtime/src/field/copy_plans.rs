@@ -1,4 +1,4 @@
-//! The copies between the arrays of this rank and small pieces. The copies are worked out with the
+//! The plans of the copies between the arrays of this rank and small pieces. A plan is made at the
 //! first exchange, and again when an array has another layout than before.
 
 use titin_array::{Error as Unfit, PreparedMessage, Schedule, SourceArray, TargetArray};
@@ -6,21 +6,21 @@ use titin_transport::copy;
 
 use super::link::{FieldLink, SHORT};
 
-/// The copies of longer pieces are worked out with each exchange, which takes little time beside
-/// the copies themselves.
+/// The copies of longer pieces are planned at each exchange, which takes little time beside the
+/// copies themselves.
 const LONGEST: u64 = 64 << 10;
 
-/// The copies of all pieces of a link.
+/// The plans of the copies of all pieces of a link.
 #[derive(Default)]
-pub(super) struct LinkCopies {
+pub(super) struct LinkCopyPlans {
     /// By partner.
-    pieces: Vec<PieceCopies>,
+    pieces: Vec<PieceCopyPlan>,
     /// Memory for a short piece, from one exchange to the next.
     packed: Vec<u8>,
 }
 
-/// The copies of a partner's piece.
-enum PieceCopies {
+/// The plan of the copies of a partner's piece.
+enum PieceCopyPlan {
     /// There was no exchange yet.
     Unknown,
     Known(PreparedMessage),
@@ -28,21 +28,21 @@ enum PieceCopies {
     NotKept,
 }
 
-impl LinkCopies {
+impl LinkCopyPlans {
     pub(super) fn of(link: Option<&FieldLink>) -> Self {
         let lengths = link.iter().flat_map(|link| &*link.lengths);
-        let copies = |length: &u64| match *length {
-            length if length > LONGEST => PieceCopies::NotKept,
-            _ => PieceCopies::Unknown,
+        let plan = |length: &u64| match *length {
+            length if length > LONGEST => PieceCopyPlan::NotKept,
+            _ => PieceCopyPlan::Unknown,
         };
-        LinkCopies {
-            pieces: lengths.map(copies).collect(),
+        LinkCopyPlans {
+            pieces: lengths.map(plan).collect(),
             packed: Vec::new(),
         }
     }
 
     /// The bytes of a short piece: in the array, if the bytes are contiguous there, or else packed.
-    /// `None` for a longer piece, or if the copies are not kept.
+    /// `None` for a longer piece, or if the plan is not kept.
     pub(super) fn packed<'s>(
         &'s mut self,
         link: &FieldLink,
@@ -65,12 +65,12 @@ impl LinkCopies {
         Ok(Some(&self.packed))
     }
 
-    /// Whether the copies of a piece are kept, or may be kept from the next exchange on.
+    /// Whether the plan of a piece is kept, or may be kept from the next exchange on.
     pub(super) fn may_be_kept(&self, partner: usize) -> bool {
-        !matches!(self.pieces[partner], PieceCopies::NotKept)
+        !matches!(self.pieces[partner], PieceCopyPlan::NotKept)
     }
 
-    /// Packs a whole piece. False if the copies are not kept.
+    /// Packs a whole piece. False if the plan is not kept.
     pub(super) fn pack(
         &mut self,
         link: &FieldLink,
@@ -83,7 +83,7 @@ impl LinkCopies {
         Ok(known.is_some())
     }
 
-    /// Unpacks a whole piece. False if the copies are not kept.
+    /// Unpacks a whole piece. False if the plan is not kept.
     pub(super) fn unpack(
         &mut self,
         link: &FieldLink,
@@ -97,8 +97,8 @@ impl LinkCopies {
     }
 }
 
-impl PieceCopies {
-    /// The copies from arrays like these.
+impl PieceCopyPlan {
+    /// The plan of the copies from arrays like these.
     fn of_sources(
         &mut self,
         schedule: &Schedule,
@@ -111,7 +111,7 @@ impl PieceCopies {
         )
     }
 
-    /// The copies to arrays like these.
+    /// The plan of the copies to arrays like these.
     fn of_targets(
         &mut self,
         schedule: &Schedule,
@@ -131,15 +131,15 @@ impl PieceCopies {
         prepare: impl FnOnce() -> Result<Option<PreparedMessage>, Unfit>,
     ) -> Result<Option<&PreparedMessage>, Unfit> {
         let is_known = match self {
-            PieceCopies::Unknown => false,
-            PieceCopies::Known(known) => fits(known),
-            PieceCopies::NotKept => true,
+            PieceCopyPlan::Unknown => false,
+            PieceCopyPlan::Known(known) => fits(known),
+            PieceCopyPlan::NotKept => true,
         };
         if !is_known {
-            *self = prepare()?.map_or(PieceCopies::NotKept, PieceCopies::Known);
+            *self = prepare()?.map_or(PieceCopyPlan::NotKept, PieceCopyPlan::Known);
         }
         Ok(match self {
-            PieceCopies::Known(known) => Some(known),
+            PieceCopyPlan::Known(known) => Some(known),
             _ => None,
         })
     }
