@@ -709,6 +709,56 @@ mod tests {
         );
     }
 
+    /// Plays calls of all kinds, drawn by a seed. A loop that takes the short way where it may is in the
+    /// same state as a loop that never does.
+    #[test]
+    fn a_call_by_the_short_way_is_noted_as_any_other() {
+        let mut seed = 1_u64;
+        let mut draw = |bound: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % bound
+        };
+        let (mut short, mut long) = (begun(), begun());
+        let (mut time, mut taken) = (0.0, 0);
+        for _ in 0..20_000 {
+            if draw(50) == 0 {
+                for execution in [&mut short, &mut long] {
+                    execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
+                    execution.call(&call(Operator::FInit, 0.0)).unwrap();
+                }
+                time = 0.0;
+            }
+            let operator = match draw(100) {
+                0 => Operator::FInit,
+                1 => Operator::OF,
+                number if number % 2 == 0 => Operator::OI,
+                _ => Operator::S,
+            };
+            time += [0.0, 0.5, 1.0, -0.25, f64::NAN]
+                .get(draw(30) as usize)
+                .unwrap_or(&1.0);
+            let call = PortCall {
+                end: (operator as usize, draw(2) as u32),
+                timeline: draw(2) as usize,
+                next: [None, Some(time + 1.0), Some(time + 1.0 + 1e-14)][draw(3) as usize],
+                ..call(operator, time)
+            };
+            let is_noted = short.call_again(&call);
+            taken += u32::from(is_noted);
+            let wanted = long.call(&call).map_err(|why| why.to_string());
+            match is_noted {
+                true => assert_eq!(wanted, Ok(())),
+                false => assert_eq!(short.call(&call).map_err(|why| why.to_string()), wanted),
+            }
+            assert_eq!(format!("{short:?}"), format!("{long:?}"));
+            assert_eq!(short.take_misannounced(), long.take_misannounced());
+            if time.is_nan() {
+                time = long.now().unwrap_or_default();
+            }
+        }
+        assert!((2_000..18_000).contains(&taken), "{taken} by the short way");
+    }
+
     #[test]
     fn steps_are_counted_in_each_timeline() {
         let mut execution = ExecutionLoop::new(true);

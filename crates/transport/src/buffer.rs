@@ -549,6 +549,31 @@ mod tests {
     }
 
     #[test]
+    fn small_memory_serves_again_unless_another_message_shares_it() {
+        let payload = |length: usize| {
+            let bytes = vec![1; length];
+            SharedBuffer::from(Buffer::gather(&[IoSlice::new(&bytes)]).unwrap())
+        };
+        let mut small = payload(100);
+        let before = small.as_ptr();
+        small.reuse(90).unwrap().fill(2);
+        assert_eq!((&small[..], small.as_ptr()), (&[2; 90][..], before));
+        assert_eq!(small.reuse(100).map(|bytes| bytes.len()), Some(100));
+        assert!(small.reuse(200).is_none(), "the memory is too small");
+        let shared = small.clone();
+        assert!(small.reuse(10).is_none(), "another message has the memory");
+        small.keep_if_small();
+        assert!(small.is_empty() && shared.len() == 100);
+        let (mut small, mut large) = (shared, payload(SMALL + 1));
+        assert!(large.reuse(10).is_none());
+        small.keep_if_small();
+        large.keep_if_small();
+        assert!(small.len() == 100 && large.is_empty());
+        assert_eq!(small.reuse(0), Some(&mut [][..]));
+        assert!(small.is_empty() && small.reuse(1).is_none());
+    }
+
+    #[test]
     fn memory_that_the_system_lacks_is_an_error() {
         for length in [u64::MAX, u64::MAX - 64, u64::MAX - 100, 1 << 63] {
             assert_eq!(

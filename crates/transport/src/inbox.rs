@@ -238,7 +238,8 @@ impl Inbox {
         }
         state.has_asked_again = state.asked == Some(sequence);
         state.asked = Some(sequence);
-        let answer = state.answer(false);
+        let is_behind = state.acknowledged.consumed < state.ack.consumed;
+        let answer = state.answer(is_behind);
         drop(state);
         self.tell(answer);
     }
@@ -522,6 +523,74 @@ mod tests {
         assert_eq!(arrivals.pop(), Some(7));
         assert!(matches!(inbox.take_arrival(), Arrival::End));
         assert_eq!(arrivals.pop(), None);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod acknowledgement_tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Keeps the counts of consumed messages that were acknowledged.
+    #[derive(Default)]
+    struct Acknowledged(Mutex<Vec<u64>>);
+
+    impl Acknowledge for Acknowledged {
+        fn acknowledge(&self, _: ConduitId, ack: Ack) {
+            self.0.lock().unwrap().push(ack.consumed);
+        }
+    }
+
+    /// An inbox with `count` messages and a buffer of 40, and the acknowledgements.
+    fn inbox_of(count: u64) -> (Inbox, Arc<Acknowledged>) {
+        let (inbox, sender) = (Inbox::new(ConduitId(1)), Arc::new(Acknowledged::default()));
+        let options = InboxOptions {
+            messages: 40,
+            bytes: 1 << 30,
+        };
+        inbox.attach(Arc::default(), sender.clone(), options);
+        for number in 0..count {
+            let head = Head::new(ConduitId(1), number, 0.0, None);
+            let (meta, body) = (Arc::default(), SharedBuffer::default());
+            inbox.deliver(IncomingMessage { head, meta, body }).unwrap();
+        }
+        (inbox, sender)
+    }
+
+    fn take(inbox: &Inbox, count: u64) {
+        (0..count).for_each(|_| assert!(inbox.take().is_some()));
+    }
+
+    #[test]
+    fn a_sender_that_asks_gets_room_for_several_messages_at_a_time() {
+        let (inbox, sender) = inbox_of(40);
+        take(&inbox, 3);
+        inbox.ask(40);
+        take(&inbox, 37);
+        // What was consumed at the question, then each quarter, and at last when nothing is left.
+        assert_eq!(*sender.0.lock().unwrap(), [3, 13, 23, 33, 40]);
+    }
+
+    #[test]
+    fn a_sender_that_asks_again_gets_room_for_each_message() {
+        let (inbox, sender) = inbox_of(40);
+        take(&inbox, 1);
+        inbox.ask(40);
+        take(&inbox, 2);
+        inbox.ask(40);
+        take(&inbox, 2);
+        assert_eq!(*sender.0.lock().unwrap(), [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_message_past_the_queue_ends_the_wait_of_its_sender() {
+        let (inbox, sender) = inbox_of(0);
+        inbox.ask(1);
+        assert!(!inbox.count_as_taken(0, 0), "the sender still waits");
+        inbox.ask(0);
+        assert!(inbox.count_as_taken(0, 0) && inbox.count_as_taken(1, 0));
+        assert!(!inbox.count_as_taken(3, 0), "number 2 is missing");
+        assert_eq!(*sender.0.lock().unwrap(), [0; 0]);
     }
 }
 
