@@ -109,7 +109,9 @@ int main(int argc, char **argv) {
         fill(data, own, side, step);
         if (step % 97 == 50) {
             CHECK(send_step(out, own, data, step - 10) == TITIN_ERROR_CALL_ORDER && strstr(titin_error(), "runs backwards"));
-            CHECK(send_step(out, own, data, NAN) == TITIN_ERROR_CALL_ORDER && strstr(titin_error(), "not a number"));
+            CHECK(titin_send(out, TITIN_NO_SLOT, own->dtype, own->rank, own->extents, data, NAN, TITIN_NO_NEXT) ==
+                      TITIN_ERROR_CALL_ORDER &&
+                  strstr(titin_error(), "not a number"));
             CHECK(titin_send(out, 3, own->dtype, own->rank, own->extents, data, step, TITIN_NO_NEXT) == TITIN_ERROR_USAGE);
             const int64_t negative[] = {-1, 2};
             CHECK(titin_send(out, TITIN_NO_SLOT, own->dtype, 1, negative, data, step, TITIN_NO_NEXT) == TITIN_ERROR_USAGE);
