@@ -309,7 +309,9 @@ impl Inbox {
     pub(crate) fn count_as_taken(&self, number: u64, bytes: u64) -> bool {
         let mut state = self.lock();
         let next = number == state.ack.received && number < u64::MAX && !state.ack.ended;
-        state.note_arrival(number);
+        if next {
+            state.note_arrival(number);
+        }
         let may_pass = !state.discards && state.asked.is_none() && state.queue.is_empty();
         if !(next && may_pass) {
             return false;

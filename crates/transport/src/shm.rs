@@ -57,7 +57,8 @@ use crate::shared_memory::SharedRegion;
 use crate::spin::{WaitPolicy, spin_until};
 use crate::spin_lock::SpinLock;
 
-/// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers.
+/// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers. After a
+/// jump to the beginning ([`ring::HOME`]) the ring has less room until the peer has read on.
 const RING: usize = 256 << 10;
 
 /// The largest payload in an entry. Larger payloads go into blocks.
@@ -287,7 +288,12 @@ impl SideCarrier for ShmCarrier {
 
     /// The peer holds its viewed blocks until the peer lets go of them, or ends.
     fn leave(&self) {
-        self.take_in(&mut self.input.lock());
+        // A spinning caller lets go of the lock, since the reactor waits.
+        self.reactor_waits.store(true, Ordering::Relaxed);
+        let mut input = self.input.lock();
+        self.reactor_waits.store(false, Ordering::Relaxed);
+        self.take_in(&mut input);
+        drop(input);
         self.gone.store(true, Ordering::Release);
         self.returned.leave();
     }

@@ -135,8 +135,9 @@ impl Doorbell {
     /// Waits until the bell has rung since `seen`, for at most `limit`. May, seldom, return
     /// [`Wake::Rung`] without a ring. Takes in messages from `carriers` before the thread sleeps.
     pub fn wait(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
-        self.spin(seen, limit, carriers)
-            .unwrap_or_else(|| self.sleep(seen, limit, carriers))
+        let mut policy = self.wait_policy(seen, limit);
+        self.spin(&mut policy, carriers)
+            .unwrap_or_else(|| self.sleep(policy, carriers))
     }
 
     /// As [`Doorbell::wait`], for the next message of an empty inbox, which comes by `carrier`. May
@@ -149,16 +150,16 @@ impl Doorbell {
         inbox: &Inbox,
     ) -> Result<IncomingMessage, Wake> {
         let mut wake = (self.rings() != seen).then_some(Wake::Rung);
+        let mut policy = self.wait_policy(seen, limit);
         if limit.is_none_or(|limit| limit >= SPIN_TIME) {
-            let mut policy = self.wait_policy(seen, limit);
             let mut message = IncomingMessage::default();
             if carrier.attend_one(inbox, &mut policy, &mut message) {
                 return Ok(message);
             }
             carrier.attend(&mut policy);
-            wake = self.finish_spin(policy, &[carrier]);
+            wake = self.finish_spin(&mut policy, &[carrier]);
         }
-        Err(wake.unwrap_or_else(|| self.sleep(seen, limit, &[carrier])))
+        Err(wake.unwrap_or_else(|| self.sleep(policy, &[carrier])))
     }
 
     /// Spins briefly for the next message of an empty inbox, which comes by `carrier`: about as long
@@ -176,24 +177,27 @@ impl Doorbell {
         carrier.attend_one(inbox, &mut policy, message)
     }
 
-    fn spin(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Option<Wake> {
-        if limit.is_some_and(|limit| limit < SPIN_TIME) {
+    fn spin(&self, policy: &mut DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
+        if policy.limit.is_some_and(|limit| limit < SPIN_TIME) {
             carriers.iter().for_each(|carrier| carrier.look());
-            return (self.rings() != seen).then_some(Wake::Rung);
+            return (self.rings() != policy.seen).then_some(Wake::Rung);
         }
-        let mut policy = self.wait_policy(seen, limit);
         if let [carrier] = carriers {
-            carrier.attend(&mut policy);
+            carrier.attend(policy);
         }
         self.finish_spin(policy, carriers)
     }
 
     /// Looks for rings until the spin is over. Returns how the wait has ended, if so.
-    fn finish_spin(&self, mut policy: DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
+    fn finish_spin(
+        &self,
+        policy: &mut DoorbellWait<'_>,
+        carriers: &[&dyn Carrier],
+    ) -> Option<Wake> {
         let seen = policy.seen;
         while !policy.is_over(0) {
             carriers.iter().for_each(|carrier| carrier.look());
-            if spin_until(&policy, || self.rings() != seen) {
+            if spin_until(policy, || self.rings() != seen) {
                 return Some(Wake::Rung);
             }
         }
@@ -214,8 +218,12 @@ impl Doorbell {
         }
     }
 
-    fn sleep(&self, seen: u32, limit: Option<Duration>, carriers: &[&dyn Carrier]) -> Wake {
-        self.sleep_if(seen, limit, || {
+    /// Sleeps for the rest of the time of a wait whose spin is over.
+    fn sleep(&self, mut policy: DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Wake {
+        let left = policy
+            .limit
+            .map(|limit| limit.saturating_sub(policy.elapsed()));
+        self.sleep_if(policy.seen, left, || {
             carriers.iter().all(|carrier| carrier.arm(self))
         })
     }
@@ -391,7 +399,7 @@ mod loom_tests {
             if thing.load(Ordering::SeqCst) {
                 return;
             }
-            bell.sleep(seen, None, &[]);
+            bell.sleep(bell.wait_policy(seen, None), &[]);
         }
     }
 

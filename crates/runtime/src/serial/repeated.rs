@@ -95,12 +95,13 @@ impl Serial {
     ) -> Option<Result<ReceivedAtOnce>> {
         let number = port.0;
         let port = self.enter_port(port)?;
-        if self.any.lists.load(Ordering::Relaxed) {
-            return None;
-        }
         let mut state = port.try_enter()?;
         let slot = state.last_slot.filter(|last| last.given == given)?;
         let inlet = port.inlets.get(slot.index)?.as_ref()?;
+        // Behind the lock of the port: a call on several ports sets the flag before it takes its ports.
+        if self.any.lists.load(Ordering::Relaxed) && inlet.inbox.is_waited_for() {
+            return None;
+        }
         let is_stashed = state.inlets.get(slot.index)?.has_stash();
         let carrier = inlet.end.carrier.get()?;
         let is_timed = inlet.end.meter.sample().is_some();
