@@ -112,7 +112,7 @@ impl Message {
     }
 
     #[inline(always)]
-    pub(crate) fn received(message: titin_runtime::Message, origin: Origin) -> Self {
+    fn received(message: titin_runtime::Message, origin: Origin) -> Self {
         let times = (message.timestamp, message.next_timestamp);
         Message::new(times, message.into_parts(), origin)
     }
@@ -160,8 +160,8 @@ impl Message {
         self.shares.load(Ordering::Acquire) == 1 || self.shares.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Receives a message by the short way of a message like the last on its port; `None` if the call
-    /// needs more.
+    /// Receives a message by the short way of a message like the last on its port. Gives the memory
+    /// back, as the outer error, if the call needs more.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         mut self: Box<Self>,
@@ -172,15 +172,24 @@ impl Message {
         match instance.receive_repeated(port.id, slot, &mut self.arrived) {
             None => Err(self),
             Some(Err(error)) => Ok(Err(error)),
-            Some(Ok(received)) => {
-                let origin = Origin::received(port, slot);
-                match received {
-                    ReceivedAtOnce::InPlace => self.origin = origin,
-                    ReceivedAtOnce::Other(message) => *self = Message::received(message, origin),
-                }
+            Some(Ok(ReceivedAtOnce::InPlace)) => {
+                self.origin = Origin::received(port, slot);
                 Ok(Ok(self))
             }
+            Some(Ok(ReceivedAtOnce::Other(message))) => Ok(Ok(self.holding(message, port, slot))),
         }
+    }
+
+    /// A message received by a port and slot, in this memory.
+    #[inline(always)]
+    pub(crate) fn holding(
+        mut self: Box<Self>,
+        message: titin_runtime::Message,
+        port: &Port,
+        slot: Option<u32>,
+    ) -> Box<Self> {
+        *self = Message::received(message, Origin::received(port, slot));
+        self
     }
 
     /// Memory for a message: that of the thread's last freed message, or new memory.

@@ -9,7 +9,7 @@ use crate::array::ArrayArguments;
 use crate::error::{keep, usage};
 use crate::handle::{Port, on_port, port};
 use crate::input;
-use crate::message::{Message, Origin};
+use crate::message::Message;
 use crate::port_set::PortSet;
 
 /// Runs a call that receives, and writes the message. Without a message, writes NULL.
@@ -54,10 +54,9 @@ unsafe extern "C" fn titin_receive(
             let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
             match Message::spare().receive_repeated(port, slot) {
                 Ok(received) => received.map(Some),
-                Err(mut message) => {
+                Err(memory) => {
                     let received = port.shared.instance.receive(port.id, slot, patience)?;
-                    *message = Message::received(received, Origin::received(port, slot));
-                    Ok(Some(message))
+                    Ok(Some(memory.holding(received, port, slot)))
                 }
             }
         })
@@ -77,7 +76,7 @@ unsafe extern "C" fn titin_try_receive(
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
             let message = port.shared.instance.try_receive(port.id, slot)?;
-            Ok(message.map(|message| boxed(message, port, slot)))
+            Ok(message.map(|message| Message::spare().holding(message, port, slot)))
         })
     }
 }
@@ -126,7 +125,7 @@ unsafe extern "C" fn titin_receive_any(
             *index = at as c_int;
             let number = vector.then_some(number);
             *slot = input::slot_number(number);
-            Ok(Some(boxed(message, port, number)))
+            Ok(Some(Message::spare().holding(message, port, number)))
         })
     }
 }
@@ -206,14 +205,7 @@ unsafe extern "C" fn titin_receive_into(
         }
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
-            Ok(Some(boxed(fill(port)?, port, slot)))
+            Ok(Some(Message::spare().holding(fill(port)?, port, slot)))
         })
     }
-}
-
-/// A received message, in memory of its own.
-fn boxed(message: titin_runtime::Message, port: &Port, slot: Option<u32>) -> Box<Message> {
-    let mut memory = Message::spare();
-    *memory = Message::received(message, Origin::received(port, slot));
-    memory
 }

@@ -476,7 +476,7 @@ impl Port {
 
     /// Takes the port for a call. Fails if another call uses the port.
     pub(crate) fn enter(&self) -> Result<SpinLockGuard<'_, PortState>> {
-        self.state.try_lock().ok_or_else(|| two_at_once(&self.name))
+        self.try_enter().ok_or_else(|| two_at_once(&self.name))
     }
 
     /// Adds a sending end at a place.

@@ -55,7 +55,7 @@ use crate::link::{Link, Received, Receivers, SideCarrier};
 use crate::shared_bells::PeerBells;
 use crate::shared_memory::SharedRegion;
 use crate::spin::{WaitPolicy, spin_until};
-use crate::spin_lock::SpinLock;
+use crate::spin_lock::{SpinLock, SpinLockGuard};
 
 /// Bytes of a ring: a window of the usual 64 messages of [`INLINE`] bytes, and their headers. After a
 /// jump to the beginning ([`ring::HOME`]) the ring has less room until the peer has read on.
@@ -229,6 +229,15 @@ impl ShmCarrier {
         taken.is_some()
     }
 
+    /// Locks the input for the reactor. A spinning caller lets go of the lock: otherwise the caller
+    /// would hold it for long, and all other links wait for the reactor.
+    fn lock_for_reactor(&self) -> SpinLockGuard<'_, RingInput> {
+        self.reactor_waits.store(true, Ordering::Relaxed);
+        let input = self.input.lock();
+        self.reactor_waits.store(false, Ordering::Relaxed);
+        input
+    }
+
     /// Has the peer's reactor look at its ring.
     fn tell_to_look(&self) {
         if let Some(link) = self.link.upgrade() {
@@ -265,10 +274,7 @@ impl SideCarrier for ShmCarrier {
             }
             _ => None,
         };
-        // A spinning caller would hold the lock for long, and all other links wait for the reactor.
-        self.reactor_waits.store(true, Ordering::Relaxed);
-        let mut input = self.input.lock();
-        self.reactor_waits.store(false, Ordering::Relaxed);
+        let mut input = self.lock_for_reactor();
         let mut unmapped = mapped.map(|segment| input.add(segment)).unwrap_or_default();
         match received {
             Received::Message(message) => input.add_from_socket(message),
@@ -288,12 +294,7 @@ impl SideCarrier for ShmCarrier {
 
     /// The peer holds its viewed blocks until the peer lets go of them, or ends.
     fn leave(&self) {
-        // A spinning caller lets go of the lock, since the reactor waits.
-        self.reactor_waits.store(true, Ordering::Relaxed);
-        let mut input = self.input.lock();
-        self.reactor_waits.store(false, Ordering::Relaxed);
-        self.take_in(&mut input);
-        drop(input);
+        self.take_in(&mut self.lock_for_reactor());
         self.gone.store(true, Ordering::Release);
         self.returned.leave();
     }
