@@ -131,13 +131,13 @@ impl ArrayArguments {
     }
 
     /// The layout of an array whose elements follow each other, have no names and need no check, as
-    /// the caller gives it; `None` for any other array, and for an array without data.
+    /// the caller gives it; `None` for any other array. The data may be missing.
     ///
     /// # Safety
     /// As [`ArrayArguments::read`].
     #[inline(always)]
     pub(crate) unsafe fn caller_layout<'a>(&self) -> Option<CallerLayout<'a>> {
-        let is_plain = self.strides.is_null() && self.names.is_null() && !self.data.is_null();
+        let is_plain = self.strides.is_null() && self.names.is_null();
         let rank = usize::try_from(self.rank).ok()?;
         let has_extents = rank <= MAX_RANK as usize && (rank == 0 || !self.extents.is_null());
         if !is_plain || !has_extents || self.dtype == Dtype::Bool as c_int {

@@ -160,8 +160,8 @@ impl Message {
         self.shares.load(Ordering::Acquire) == 1 || self.shares.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Receives a message by the short way of a message like the last on its port. Gives the memory
-    /// back, as the outer error, if the call needs more.
+    /// Receives a message by the short way, if the message needs no more. Gives the memory back, as the
+    /// outer error, if the call needs more.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         mut self: Box<Self>,
@@ -171,13 +171,34 @@ impl Message {
         let instance = &port.shared.instance;
         match instance.receive_repeated(port.id, slot, &mut self.arrived) {
             None => Err(self),
-            Some(Err(error)) => Ok(Err(error)),
-            Some(Ok(ReceivedAtOnce::InPlace)) => {
-                self.origin = Origin::received(port, slot);
-                Ok(Ok(self))
+            Some(received) => {
+                Ok(received.map(|received| self.received_at_once(received, port, slot)))
             }
-            Some(Ok(ReceivedAtOnce::Other(message))) => Ok(Ok(self.holding(message, port, slot))),
         }
+    }
+
+    /// The message that a call by the short way with the memory of [`Message::arrived_mut`] has
+    /// received.
+    #[inline(always)]
+    pub(crate) fn received_at_once(
+        mut self: Box<Self>,
+        received: ReceivedAtOnce,
+        port: &Port,
+        slot: Option<u32>,
+    ) -> Box<Self> {
+        match received {
+            ReceivedAtOnce::InPlace => {
+                self.origin = Origin::received(port, slot);
+                self
+            }
+            ReceivedAtOnce::Other(message) => self.holding(message, port, slot),
+        }
+    }
+
+    /// The memory that a call by the short way writes a message to.
+    #[inline(always)]
+    pub(crate) fn arrived_mut(&mut self) -> &mut IncomingMessage {
+        &mut self.arrived
     }
 
     /// A message received by a port and slot, in this memory.
@@ -210,7 +231,7 @@ impl Message {
     /// Keeps the memory of a message that nothing uses any more, for the thread's next message: to
     /// get and to free memory would take a tenth of the time of a small message.
     #[inline(always)]
-    fn keep_memory(mut self: Box<Self>) {
+    pub(crate) fn keep_memory(mut self: Box<Self>) {
         if self.for_c.get().is_none() && self.overlay.is_none() {
             self.arrived.body.keep_if_small();
             *self.shares.get_mut() = 1;

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, Result};
+use titin_runtime::{Error, IncomingMessage, Result};
 
 use crate::array::ArrayArguments;
 use crate::error::{keep, usage};
@@ -75,8 +75,16 @@ unsafe extern "C" fn titin_try_receive(
     unsafe {
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
-            let message = port.shared.instance.try_receive(port.id, slot)?;
-            Ok(message.map(|message| Message::spare().holding(message, port, slot)))
+            match Message::spare().receive_repeated(port, slot) {
+                Ok(received) => received.map(Some),
+                Err(memory) => match port.shared.instance.try_receive(port.id, slot)? {
+                    Some(received) => Ok(Some(memory.holding(received, port, slot))),
+                    None => {
+                        memory.keep_memory();
+                        Ok(None)
+                    }
+                },
+            }
         })
     }
 }
@@ -115,17 +123,31 @@ unsafe extern "C" fn titin_receive_any(
         receive(first.cast_mut(), out, |first| {
             let index = input::out(index, "the port's place")?;
             let slot = input::out(slot, "the slot")?;
+            let patience = input::patience(timeout)?;
             let set = port_set(first, ports)?;
             let instance = &first.shared.instance;
-            let (id, number, message) =
-                instance.receive_from(&set.choice, input::patience(timeout)?)?;
+            let mut memory = Message::spare();
+            if let Some(received) =
+                instance.receive_from_repeated(&set.choice, memory.arrived_mut())
+            {
+                let received = received?;
+                // `port_set` has looked at all these ports.
+                let port = port(ports[received.index])?;
+                *index = received.index as c_int;
+                *slot = input::slot_number(received.slot);
+                return Ok(Some(memory.received_at_once(
+                    received.message,
+                    port,
+                    received.slot,
+                )));
+            }
+            let (id, number, message) = instance.receive_from(&set.choice, patience)?;
             let (at, vector) = set.ports[&id];
-            // `port_set` has looked at all these ports.
             let port = port(ports[at])?;
             *index = at as c_int;
             let number = vector.then_some(number);
             *slot = input::slot_number(number);
-            Ok(Some(Message::spare().holding(message, port, number)))
+            Ok(Some(memory.holding(message, port, number)))
         })
     }
 }
@@ -185,27 +207,69 @@ unsafe extern "C" fn titin_receive_into(
         names: std::ptr::null(),
         data,
     };
-    let fill = |port: &Port| {
-        // SAFETY: as the caller promises.
-        let described = unsafe { arguments.read() }?;
-        described.check_distinct()?;
-        let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
-        port.shared
-            .instance
-            .receive_that(port.id, slot, patience, |message| {
-                // SAFETY: as the caller promises.
-                let filled = unsafe { described.fill(message) };
-                filled.map_err(|error| port.recipient.located(slot, error))
-            })
-    };
     // SAFETY: as the caller promises.
     unsafe {
         if out.is_null() {
-            return on_port(handle, |port| fill(port).map(|_| ()));
+            return on_port(handle, |port| {
+                let message = receive_array(port, slot, timeout, arguments)?;
+                message.keep_memory();
+                Ok(())
+            });
         }
         receive(handle, out, |port| {
-            let slot = input::slot(slot, port.name())?;
-            Ok(Some(Message::spare().holding(fill(port)?, port, slot)))
+            receive_array(port, slot, timeout, arguments).map(Some)
         })
+    }
+}
+
+/// Receives a message into the memory of an array.
+///
+/// # Safety
+/// As [`titin_receive_into`].
+unsafe fn receive_array(
+    port: &Port,
+    slot: c_int,
+    timeout: f64,
+    arguments: ArrayArguments,
+) -> Result<Box<Message>> {
+    // SAFETY: as the caller promises.
+    let described = unsafe { arguments.read() }?;
+    described.check_distinct()?;
+    let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
+    let fill = |message: &titin_runtime::Message| {
+        // SAFETY: as the caller promises.
+        let filled = unsafe { described.fill(message) };
+        filled.map_err(|error| port.recipient.located(slot, error))
+    };
+    let instance = &port.shared.instance;
+    let mut memory = Message::spare();
+    // SAFETY: as the caller promises.
+    if let Some(layout) = unsafe { arguments.caller_layout() } {
+        let takes = |message: &IncomingMessage| {
+            let is_alike = layout.is_of(&message.meta);
+            if is_alike {
+                // SAFETY: the memory is of an array with the layout of the message.
+                unsafe { copy_elements(&message.body, arguments.data.cast_mut()) };
+            }
+            is_alike
+        };
+        let arrived = memory.arrived_mut();
+        if let Some(received) = instance.receive_repeated_that(port.id, slot, arrived, takes, fill)
+        {
+            return Ok(memory.received_at_once(received?, port, slot));
+        }
+    }
+    let received = instance.receive_that(port.id, slot, patience, fill)?;
+    Ok(memory.holding(received, port, slot))
+}
+
+/// Copies the elements of an array.
+///
+/// # Safety
+/// `to` may be written, as many bytes as `from` has.
+unsafe fn copy_elements(from: &[u8], to: *mut c_void) {
+    if !from.is_empty() {
+        // SAFETY: as the caller promises. Received memory is not the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), from.len()) }
     }
 }

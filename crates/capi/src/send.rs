@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use titin_runtime::{Error, Kind, Payload, Result};
+use titin_runtime::{CallerLayout, Error, Kind, Payload, Result};
 
 use crate::array::ArrayArguments;
 use crate::error::null;
@@ -39,7 +39,7 @@ pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArgumen
     sent.inspect_err(|error| hold_if_closed(port, error))
 }
 
-/// Sends an array by the short way of a message like the last on its port; `None` if the call needs
+/// Sends an array by the short way of a message like the last on its slot; `None` if the call needs
 /// more.
 ///
 /// # Safety
@@ -50,17 +50,33 @@ unsafe fn send_repeated(
     arguments: &ArrayArguments,
     with: &SendArguments,
 ) -> Option<Result<()>> {
-    if with.slot != input::NO_SLOT || !with.settings.is_null() {
-        return None;
-    }
     // SAFETY: as the caller promises.
     let layout = unsafe { arguments.caller_layout() }?;
-    // SAFETY: the array has the layout of an array that was sent before, so its bytes are as many, and
-    // may be read, as the caller promises.
-    let elements = |bytes| unsafe { std::slice::from_raw_parts(arguments.data.cast(), bytes) };
+    let elements = |bytes| match bytes {
+        0 => Some(&[][..]),
+        _ if arguments.data.is_null() => None,
+        // SAFETY: the array has the layout of an array that was sent before, so its bytes are as many,
+        // and may be read, as the caller promises.
+        bytes => Some(unsafe { std::slice::from_raw_parts(arguments.data.cast(), bytes) }),
+    };
+    send_short(port, Some(&layout), elements, with)
+}
+
+/// As [`send_repeated`], for an array or, without a layout, for no data.
+#[inline(always)]
+fn send_short<'a>(
+    port: &Port,
+    layout: Option<&CallerLayout<'_>>,
+    elements: impl FnOnce(usize) -> Option<&'a [u8]>,
+    with: &SendArguments,
+) -> Option<Result<()>> {
+    if !with.settings.is_null() {
+        return None;
+    }
+    let slot = input::slot(with.slot, port.name()).ok()?;
     let times = (with.timestamp, input::next(with.next));
     let instance = &port.shared.instance;
-    let sent = instance.send_repeated(port.id, None, &layout, elements, times)?;
+    let sent = instance.send_repeated(port.id, slot, layout, elements, times)?;
     Some(sent.inspect_err(|error| hold_if_closed(port, error)))
 }
 
@@ -195,16 +211,14 @@ unsafe extern "C" fn titin_send_nil(
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
-            send(
-                port,
-                &Payload::nil(),
-                &SendArguments {
-                    slot,
-                    timestamp,
-                    next,
-                    settings,
-                },
-            )
+            let with = SendArguments {
+                slot,
+                timestamp,
+                next,
+                settings,
+            };
+            let sent = send_short(port, None, |_| Some(&[]), &with);
+            sent.unwrap_or_else(|| send(port, &Payload::nil(), &with))
         })
     }
 }

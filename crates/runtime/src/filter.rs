@@ -161,6 +161,11 @@ impl Chain {
         self.steps.is_empty()
     }
 
+    /// Whether the chain has neither filters nor step filters.
+    pub(crate) fn passes_all(&self) -> bool {
+        self.is_empty() && !self.chooses()
+    }
+
     /// Runs the filters. Compression is the last filter before the wire; the codings are returned.
     pub(crate) fn apply(&self, mut mapped: Mapped) -> Result<(Mapped, Vec<(Codec, u64)>)> {
         let mut codings = Vec::new();

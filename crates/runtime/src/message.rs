@@ -49,6 +49,15 @@ pub struct CallerLayout<'a> {
 }
 
 impl CallerLayout<'_> {
+    /// Whether a message is an array with this layout, and no index names.
+    #[inline(always)]
+    pub fn is_of(&self, meta: &Meta) -> bool {
+        match &meta.content {
+            Content::Array(layout) => !meta.field && self.is(layout),
+            _ => false,
+        }
+    }
+
     /// Whether the array has this layout, and no index names.
     #[inline(always)]
     pub(crate) fn is(&self, layout: &Layout) -> bool {

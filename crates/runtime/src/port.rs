@@ -11,7 +11,7 @@ use titin_transport::{
 };
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
-use titin_wire::meta::{Codec, Content, Meta};
+use titin_wire::meta::{Codec, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
@@ -68,8 +68,6 @@ pub(crate) struct Port {
 /// The state that a port keeps from one call to the next. One call at a time may use the state.
 #[derive(Default)]
 pub(crate) struct PortState {
-    /// The slot of the last message, if the next message on the slot may go the short way.
-    pub(crate) last_slot: Option<LastSlot>,
     /// Sends to be made again, each on a slot of its own: pending sends of a non-blocking instance,
     /// and interrupted sends.
     pub(crate) sending: Vec<SendState>,
@@ -77,16 +75,6 @@ pub(crate) struct PortState {
     pub(crate) outlets: Vec<OutletState>,
     /// By the places of the inlets.
     pub(crate) inlets: Vec<InletState>,
-}
-
-/// The slot of a call on a port, and where the ends of the slot's conduits are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LastSlot {
-    /// The slot that the program gave; none for a port without slots.
-    pub(crate) given: Option<u32>,
-    pub(crate) number: u32,
-    /// The index of the slot's ends at the port.
-    pub(crate) index: usize,
 }
 
 /// The purpose of a conduit.
@@ -120,6 +108,8 @@ pub(crate) struct PortEnd {
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
     pub(crate) meter: Meter,
     pub(crate) chain: Chain,
+    /// Whether messages between ports pass this end as they are: no filter, and no pulled field.
+    pub(crate) is_plain: bool,
 }
 
 /// The sending end of a conduit.
@@ -162,21 +152,15 @@ impl OutletState {
     #[inline(always)]
     pub(crate) fn last_array(&self, array: &CallerLayout<'_>) -> Option<(&Arc<Meta>, u64)> {
         let meta = self.plain.as_ref()?;
-        let is_alike = match &meta.content {
-            Content::Array(layout) => !meta.field && array.is(layout),
-            _ => false,
-        };
-        is_alike.then_some((meta, self.length))
+        array.is_of(meta).then_some((meta, self.length))
     }
 
     /// The metadata of a message that needs its content alone: the metadata of the last such
     /// message, if the contents are alike.
     #[inline(always)]
     pub(crate) fn plain(&mut self, payload: &Payload<'_>) -> &Arc<Meta> {
-        // A hundred thousand conduits may carry empty messages alone.
-        static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
         if payload.is_nil() {
-            return &NIL;
+            return nil_meta();
         }
         self.length = payload.length();
         if !self.plain.as_ref().is_some_and(|plain| payload.is(plain)) {
@@ -184,6 +168,14 @@ impl OutletState {
         }
         self.plain.as_ref().expect("it was there, or was made")
     }
+}
+
+/// The metadata of all messages without data: a hundred thousand conduits may carry such messages
+/// alone.
+#[inline(always)]
+pub(crate) fn nil_meta() -> &'static Arc<Meta> {
+    static NIL: LazyLock<Arc<Meta>> = LazyLock::new(Arc::default);
+    &NIL
 }
 
 /// The notes of a sending end with step filters about its messages to the receiver.
@@ -558,9 +550,11 @@ impl PortEnd {
             slot.map_or_else(|| name(port), |slot| name(&format!("{port}[{slot}]")))
         };
         let pattern = wire.pattern.as_deref();
+        let pulled = pattern.is_some_and(|pattern| pattern.cache().is_some());
+        let is_plain = conduit_use == ConduitUse::Ports && !pulled && chain.passes_all();
         PortEnd {
             conduit_use,
-            pulled: pattern.is_some_and(|pattern| pattern.cache().is_some()),
+            pulled,
             withdrawn: AtomicBool::new(false),
             conduit: wire.conduit,
             label: written(&wire.port, wire.slot),
@@ -572,6 +566,7 @@ impl PortEnd {
             carrier: OnceLock::new(),
             meter: Meter::default(),
             chain,
+            is_plain,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) use open::{Opened, RemoteConduit};
 pub use receive::Patience;
 pub(crate) use receive::{NextUse, Received};
 pub use receive_any::PortChoice;
-pub use repeated::ReceivedAtOnce;
+pub use repeated::{ReceivedAtOnce, ReceivedFrom};
 pub(crate) use report::shortened;
 pub(crate) use send::message_header;
 pub(crate) use wait::{SLICE, Wait};

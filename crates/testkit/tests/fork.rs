@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::fd::FromRawFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,10 +60,11 @@ fn beside_a_child(check: impl FnOnce(u32)) {
     match unsafe { nix::unistd::fork() }.unwrap() {
         nix::unistd::ForkResult::Child => {
             drop(live);
-            // SAFETY: the descriptors were taken out of the table, so no other code of this process
-            // closes them.
-            descriptors::take_all()
-                .for_each(|raw| drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) }));
+            for raw in descriptors::take_all() {
+                // SAFETY: the descriptor was taken out of the table, so no other code of this process
+                // closes it.
+                unsafe { nix::libc::close(raw) };
+            }
             let _ = tell.write_all(b"1");
             let _ = lives.read(&mut [0]);
             // SAFETY: ends the process without running anything of the parent's.

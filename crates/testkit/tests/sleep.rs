@@ -1,7 +1,7 @@
 //! A caller that waits for a message by tcp sleeps at the sockets of the link, and wakes for rings of its doorbell, too.
 
 use std::io::IoSlice;
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
@@ -242,8 +242,10 @@ fn a_ring_in_a_forked_child_touches_no_descriptor_of_the_child() {
         // only and leaves by one.
         match unsafe { fork() }.unwrap() {
             ForkResult::Child => {
-                // SAFETY: taken out of the table, they are the child's to close, once.
-                descriptors::take_all().for_each(|raw| drop(unsafe { OwnedFd::from_raw_fd(raw) }));
+                for raw in descriptors::take_all() {
+                    // SAFETY: taken out of the table, it is the child's to close, once.
+                    unsafe { nix::libc::close(raw) };
+                }
                 // The child opens files with the numbers of the closed ones.
                 let flags = EventfdFlags::NONBLOCK;
                 let own = [(); 256].map(|()| eventfd(0, flags).ok());

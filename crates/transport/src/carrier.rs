@@ -166,6 +166,11 @@ pub trait Carrier: Acknowledge {
     /// Takes in available messages, if no system call is needed.
     fn look(&self) {}
 
+    /// Whether [`Carrier::look`] would take something in, as far as a glance without a lock tells.
+    fn has_news(&self) -> bool {
+        false
+    }
+
     /// Announces that the caller sleeps at `bell` until a message comes in. False if a message has
     /// come in already.
     fn arm(&self, bell: &Doorbell) -> bool {

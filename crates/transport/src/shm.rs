@@ -364,6 +364,10 @@ impl Carrier for ShmCarrier {
         self.take_in_if_free();
     }
 
+    fn has_news(&self) -> bool {
+        self.has_entry()
+    }
+
     fn arm(&self, bell: &Doorbell) -> bool {
         // The process's own reactor rings a bell that no other process can ring.
         let number = bell.number().unwrap_or(REACTOR);

@@ -177,6 +177,19 @@ impl Doorbell {
         carrier.attend_one(inbox, &mut policy, message)
     }
 
+    /// As [`Doorbell::glance`], for a caller that looks itself: what `look` has found.
+    #[inline(always)]
+    pub fn glance_by<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
+        let found = look();
+        if found.is_some() || self.is_crowded() {
+            return found;
+        }
+        (0..LOOKS).find_map(|_| {
+            std::hint::spin_loop();
+            look()
+        })
+    }
+
     fn spin(&self, policy: &mut DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {
         if policy.limit.is_some_and(|limit| limit < SPIN_TIME) {
             carriers.iter().for_each(|carrier| carrier.look());

@@ -11,7 +11,7 @@ use crate::field_mark::ordinary;
 use crate::message::CallerLayout;
 use crate::port::PortId;
 use crate::ranks::unexpected;
-use crate::serial::{Patience, PortChoice, ReceivedAtOnce};
+use crate::serial::{Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
 use crate::{IncomingMessage, Loan, Message, Payload, Result};
 
 impl Instance {
@@ -65,26 +65,26 @@ impl Instance {
     }
 
     /// As [`Instance::send`], for an array with the layout of the last array that was sent on the
-    /// port, without a settings overlay: the short way of most messages. `elements` gives the bytes
-    /// of the array; their number is that of the last array. `None` if the message needs more; nothing
-    /// has happened then, and the caller calls [`Instance::send`].
+    /// slot, or for no data, without a settings overlay: the short way of most messages. `elements`
+    /// gives the bytes of the array, whose number is that of the last array; `None` if they are not
+    /// there. The call returns `None` if the message needs more; nothing has happened then, and the
+    /// caller calls [`Instance::send`].
     #[inline(always)]
     pub fn send_repeated<'a>(
         &self,
         port: PortId,
         slot: Option<u32>,
-        array: &CallerLayout<'_>,
-        elements: impl FnOnce(usize) -> &'a [u8],
+        array: Option<&CallerLayout<'_>>,
+        elements: impl FnOnce(usize) -> Option<&'a [u8]>,
         times: (f64, Option<f64>),
     ) -> Option<Result<()>> {
         self.serial
             .send_repeated(port, slot, array, elements, times)
     }
 
-    /// As [`Instance::receive`], for a message like the last message received on the port, if the
-    /// message is there or comes within a moment: the short way of most messages. `message` is an
-    /// earlier message, whose memory is used again. `None` if the call needs more; nothing has
-    /// happened then, and the caller calls [`Instance::receive`].
+    /// As [`Instance::receive`], if the message is there or comes within a moment: the short way of
+    /// most messages. `message` is an earlier message, whose memory is used again. `None` if the call
+    /// needs more; nothing has happened then, and the caller calls [`Instance::receive`].
     #[inline(always)]
     pub fn receive_repeated(
         &self,
@@ -92,7 +92,36 @@ impl Instance {
         slot: Option<u32>,
         message: &mut IncomingMessage,
     ) -> Option<Result<ReceivedAtOnce>> {
-        self.serial.receive_repeated(port, slot, message)
+        let fits =
+            |message: &Message| ordinary(|| self.serial.table.ports[port.0].label(slot), message);
+        self.receive_repeated_that(port, slot, message, |_| true, fits)
+    }
+
+    /// As [`Instance::receive_repeated`], for a caller that takes some messages alone: `takes` says
+    /// whether it takes a message of an array or nothing as it is, and may use the message. All other
+    /// messages are checked by `fits`, as by [`Instance::receive_that`].
+    #[inline(always)]
+    pub fn receive_repeated_that(
+        &self,
+        port: PortId,
+        slot: Option<u32>,
+        message: &mut IncomingMessage,
+        takes: impl FnOnce(&IncomingMessage) -> bool,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Option<Result<ReceivedAtOnce>> {
+        self.serial
+            .receive_repeated(port, slot, message, takes, fits)
+    }
+
+    /// As [`Instance::receive_from`], if a message is there: the short way of most messages, as
+    /// [`Instance::receive_repeated`].
+    #[inline(always)]
+    pub fn receive_from_repeated(
+        &self,
+        choice: &PortChoice,
+        message: &mut IncomingMessage,
+    ) -> Option<Result<ReceivedFrom>> {
+        self.serial.receive_any_repeated(choice, message)
     }
 
     /// Memory for an array to be sent: peers on this host read the array in place. Does not wait.

@@ -154,7 +154,6 @@ impl Serial {
             Some(arrived) => self.take_arrived(&source, state, arrived, 0)?,
             None => self.await_for_long(&source, state, patience)?,
         };
-        self.note_slot(&source, given, &mut port);
         self.give(&source, &mut port, (slot, message), fits)
     }
 

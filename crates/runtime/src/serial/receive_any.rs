@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use titin_model::Operator;
-use titin_transport::{Arrival, Arrivals, Carrier, SpinLock};
+use titin_transport::{Arrival, Arrivals, Carrier, IncomingMessage, SpinLock, SpinLockGuard};
 
 use super::Serial;
 use super::receive::{Patience, Received};
@@ -19,7 +19,7 @@ use super::receiving_end::{HeldPorts, ReceivingEnd};
 use super::step_filters::UsePlace;
 use super::wait::Wait;
 use crate::field_mark::ordinary;
-use crate::port::{PortEnd, PortId, PortState, two_at_once};
+use crate::port::{Inlet, PortEnd, PortId, PortState, two_at_once};
 use crate::{Error, Kind, Message, Result};
 
 /// Ports of an instance to receive from, for [`Instance::receive_from`].
@@ -31,11 +31,29 @@ pub struct PortChoice {
     selection: Option<SpinLock<Selection>>,
 }
 
+/// A receiving end of the chosen ports.
+#[derive(Clone, Copy)]
+pub(super) struct ChosenEnd {
+    /// The number of the port.
+    pub(super) port: usize,
+    /// The place of the end at the port.
+    pub(super) place: usize,
+    /// The index of the port in the program's list.
+    pub(super) index: usize,
+    /// The number of the end among the chosen ends.
+    number: usize,
+}
+
+/// The most ends that a call by the short way looks at without a list. To look at many ends would
+/// take longer than to deliver a message to its inbox, which puts itself on the list.
+const LOOKS: usize = 16;
+
 /// Receiving ends, and the list of ends with news.
 struct Selection {
-    /// Port and place of each end.
-    ends: Vec<(usize, usize)>,
+    ends: Vec<ChosenEnd>,
     arrivals: Arc<Arrivals>,
+    /// The end at which the next look without a list begins, so that ports take turns.
+    turn: Cell<usize>,
     /// How many of the ends may bring messages yet.
     open: Cell<usize>,
     /// [`Process::loss_count`](crate::process::Process::loss_count) at the last check of the senders.
@@ -65,7 +83,7 @@ impl Serial {
     pub(crate) fn choose_ports(&self, ports: &[PortId]) -> Result<Arc<PortChoice>> {
         let (mut ends, mut seen, mut plain) =
             (Vec::new(), HashSet::new(), !self.execution.counts_steps);
-        for &id in ports {
+        for (index, &id) in ports.iter().enumerate() {
             let port = &self.table.ports[id.0];
             if !seen.insert(id) {
                 let text = format!(
@@ -90,7 +108,12 @@ impl Serial {
             for slot in 0..slots {
                 let source = self.source(id, port.vector.then_some(slot))?;
                 plain &= !source.inlet.end.chain.chooses();
-                ends.push((id.0, source.place));
+                ends.push(ChosenEnd {
+                    port: id.0,
+                    place: source.place,
+                    index,
+                    number: ends.len(),
+                });
             }
         }
         if ports.is_empty() || (ends.is_empty() && plain) {
@@ -102,6 +125,7 @@ impl Serial {
         let selection = Selection {
             ends,
             arrivals: Arc::default(),
+            turn: Cell::new(0),
             open: Cell::new(0),
             losses_seen: Cell::new(0),
             carriers: Carriers::Unknown,
@@ -113,6 +137,99 @@ impl Serial {
             ports: ports.to_vec(),
             selection,
         }))
+    }
+}
+
+/// The selection of a choice whose list the inboxes put themselves on, for calls by the short way
+/// (`repeated.rs`).
+pub(super) struct ListedEnds<'a> {
+    selection: SpinLockGuard<'a, Selection>,
+    /// How many ends the call may yet look at without the list.
+    looks: usize,
+}
+
+impl PortChoice {
+    /// The selection, if a call with this choice was the last call on several ports, and none of the
+    /// ports carries a field.
+    #[inline(always)]
+    pub(super) fn listed(&self, serial: &Serial) -> Option<ListedEnds<'_>> {
+        let selection = self.selection.as_ref()?.try_lock()?;
+        let has_field =
+            |port: &PortId| serial.table.ports[port.0].has_field.load(Ordering::Relaxed);
+        let is_last = *serial.any.chosen_by.lock().expect("never poisoned") == self.number;
+        if !is_last || self.ports.iter().any(has_field) {
+            return None;
+        }
+        let looks = selection.ends.len().min(LOOKS);
+        Some(ListedEnds { selection, looks })
+    }
+}
+
+impl ListedEnds<'_> {
+    /// The next end on the list. The inbox may be empty again.
+    #[inline(always)]
+    pub(super) fn next_arrival(&self) -> Option<ChosenEnd> {
+        let number = self.selection.arrivals.pop()?;
+        Some(self.selection.ends[number as usize])
+    }
+
+    /// The next end whose carrier has something to be taken in, or has something within a moment.
+    #[inline(always)]
+    pub(super) fn next_with_news(&mut self, serial: &Serial) -> Option<ChosenEnd> {
+        let Selection { ends, turn, .. } = &*self.selection;
+        let has_news = |end: &ChosenEnd| {
+            let inlet = serial.table.ports[end.port].inlets.get(end.place);
+            let carrier = inlet.and_then(|inlet| inlet.as_ref()?.end.carrier.get());
+            carrier.is_some_and(|carrier| carrier.has_news())
+        };
+        let first = turn.get();
+        let at = |number: usize| {
+            ends[if number < ends.len() {
+                number
+            } else {
+                number - ends.len()
+            }]
+        };
+        let look = || (first..first + self.looks).map(at).find(has_news);
+        let end = serial.core.bell.glance_by(look)?;
+        turn.set(end.number + 1);
+        self.looks -= 1;
+        Some(end)
+    }
+
+    /// Takes the next message of an end, if the message is there. The caller has taken the end's port.
+    #[inline(always)]
+    pub(super) fn take(
+        &self,
+        inlet: &Inlet,
+        is_listed: bool,
+        message: &mut IncomingMessage,
+    ) -> bool {
+        if !is_listed {
+            let carrier = inlet.end.carrier.get();
+            let mut look_once = |_| true;
+            return inlet.inbox.has_no_news()
+                && carrier.is_some_and(|carrier| {
+                    carrier.attend_one(&inlet.inbox, &mut look_once, message)
+                });
+        }
+        match inlet.inbox.take_arrival() {
+            Arrival::Message(arrived) => {
+                *message = arrived;
+                return true;
+            }
+            Arrival::Nothing => {}
+            Arrival::End => self.selection.open.update(|open| open - 1),
+        }
+        false
+    }
+
+    /// Puts an end back that the call has not looked at.
+    #[cold]
+    pub(super) fn put_back(&self, end: ChosenEnd, is_listed: bool) {
+        if is_listed {
+            self.selection.arrivals.push(end.number as u32);
+        }
     }
 }
 
@@ -164,7 +281,7 @@ impl Selection {
     /// The carrier of all ends, if all ends have the same carrier.
     fn carrier(&mut self, serial: &Serial) -> Option<Arc<dyn Carrier>> {
         if matches!(self.carriers, Carriers::Unknown) {
-            let carrier = |end: &(usize, usize)| serial.end_at(*end).inlet.end.carrier.get();
+            let carrier = |end: &ChosenEnd| serial.end_at(*end).inlet.end.carrier.get();
             let mut carriers = self.ends.iter().map(carrier);
             let first = carriers.next()??;
             let mut one = true;
@@ -216,8 +333,8 @@ impl Serial {
     }
 
     /// A chosen end.
-    fn end_at(&self, (number, place): (usize, usize)) -> ReceivingEnd<'_> {
-        self.end_of(number, place)
+    fn end_at(&self, end: ChosenEnd) -> ReceivingEnd<'_> {
+        self.end_of(end.port, end.place)
             .expect("chosen, so it is connected")
     }
 
@@ -305,7 +422,7 @@ impl Serial {
 
     /// A message of one of the given ends that a call out of order has put back.
     #[cold]
-    fn unstash(&self, ends: &[(usize, usize)]) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
+    fn unstash(&self, ends: &[ChosenEnd]) -> Result<Option<(ReceivingEnd<'_>, Message)>> {
         for source in ends.iter().map(|end| self.end_at(*end)) {
             if let Some((_, message)) =
                 source.port.enter()?.inlets[source.place].unstash(source.slot)

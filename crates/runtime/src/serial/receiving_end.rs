@@ -28,8 +28,7 @@ impl ReceivingEnd<'_> {
     /// The inbox, if the carrier may hand the next message to a waiting thread. The inbox of an end
     /// without choice, without filters and with no slots that the sender counts.
     pub(super) fn direct_inbox(&self) -> Option<&Inbox> {
-        let chain = &self.inlet.end.chain;
-        let is_plain = !self.port.resizable && chain.is_empty() && !chain.chooses();
+        let is_plain = !self.port.resizable && self.inlet.end.chain.passes_all();
         is_plain.then_some(&*self.inlet.inbox)
     }
 

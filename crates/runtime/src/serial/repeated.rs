@@ -1,9 +1,9 @@
 //! The short way of a message that is like the last message on its port.
 //!
-//! Most messages differ from the last message on their port in number, times and elements alone. A
-//! port remembers the slot of its last message ([`LastSlot`]), and by that all that was checked for
-//! it. A call by the short way compares its arguments with the last message, and does what differs
-//! from message to message: the order of calls, the window, the ring, the counters.
+//! Most messages differ from the last message on their slot in number, times and elements alone, and
+//! most slots have nothing special: one conduit without filters, of a serial instance. A call by the
+//! short way compares its arguments with the last message, and does what differs from message to
+//! message: the order of calls, the window, the ring, the counters.
 //!
 //! A call by the short way returns `None` where anything else is to be done, and nothing has happened
 //! then. The caller makes the call by the long way ([`Serial::send`], [`Serial::receive`]), which
@@ -17,12 +17,13 @@ use titin_transport::{IncomingMessage, Outgoing, Room};
 use titin_wire::meta::{Content, Meta};
 
 use super::Serial;
+use super::receive_any::{ChosenEnd, PortChoice};
 use super::receiving_end::ReceivingEnd;
 use super::send::message_header;
 use crate::execution_loop::PortCall;
 use crate::field_mark::ordinary;
 use crate::message::CallerLayout;
-use crate::port::{ConduitUse, LastSlot, Port, PortId, PortState};
+use crate::port::{Inlet, Outlet, Port, PortId, PortState, nil_meta};
 use crate::send_state::{SendState, Timestamps};
 use crate::{Message, Payload, Result};
 
@@ -34,38 +35,78 @@ pub enum ReceivedAtOnce {
     Other(Message),
 }
 
+/// A message received by the short way from any of several ports.
+pub struct ReceivedFrom {
+    /// The index of the port in the list of the ports.
+    pub index: usize,
+    /// The slot, if the port has slots.
+    pub slot: Option<u32>,
+    /// The message.
+    pub message: ReceivedAtOnce,
+}
+
+/// The slot of a call by the short way.
+#[derive(Clone, Copy)]
+struct RepeatedSlot<'a> {
+    /// The number of the port.
+    number: usize,
+    port: &'a Port,
+    /// The place of the slot's ends at the port.
+    place: usize,
+    slot: u32,
+}
+
+impl<'a> RepeatedSlot<'a> {
+    /// The sending end, if the slot has one, without filters.
+    #[inline(always)]
+    fn outlet(&self) -> Option<&'a Outlet> {
+        match self.port.outlets.get(self.place)?.as_slice() {
+            [outlet] if outlet.end.is_plain => Some(outlet),
+            _ => None,
+        }
+    }
+
+    /// The receiving end, if the slot has one, without filters.
+    #[inline(always)]
+    fn inlet(&self) -> Option<&'a Inlet> {
+        let inlet = self.port.inlets.get(self.place)?.as_ref()?;
+        inlet.end.is_plain.then_some(inlet)
+    }
+}
+
 impl Serial {
-    /// Sends an array with the layout of the last array on its port. `elements` gives the bytes of
-    /// the array, whose number is that of the last array.
+    /// Sends an array with the layout of the last array on its slot, or no data. `elements` gives the
+    /// bytes of the array, whose number is that of the last array; `None` if they are not there.
     #[inline(always)]
     pub(crate) fn send_repeated<'a>(
         &self,
         port: PortId,
         given: Option<u32>,
-        array: &CallerLayout<'_>,
-        elements: impl FnOnce(usize) -> &'a [u8],
+        array: Option<&CallerLayout<'_>>,
+        elements: impl FnOnce(usize) -> Option<&'a [u8]>,
         times: Timestamps,
     ) -> Option<Result<()>> {
-        let number = port.0;
-        let port = self.enter_port(port)?;
+        let slot = self.repeated_slot(port, given)?;
         if self.overlays.overlaid.load(Ordering::Acquire) {
             return None;
         }
-        let mut state = port.try_enter()?;
-        let slot = state.last_slot.filter(|last| last.given == given)?;
-        let outlet = port.outlets.get(slot.index)?.first()?;
-        let (meta, length) = state.outlets.get(outlet.number)?.last_array(array)?;
+        let mut state = slot.port.try_enter()?;
+        let outlet = slot.outlet()?;
+        let (meta, length) = match array {
+            Some(array) => state.outlets.get(outlet.number)?.last_array(array)?,
+            None => (nil_meta(), 0),
+        };
+        let elements = elements(length as usize)?;
         let carrier = outlet.end.carrier.get()?;
         let send_number = self.profile.sends.load(Ordering::Relaxed);
         let is_timed = self.profile.timed_sends(send_number).is_some();
         if is_timed || !state.sending.is_empty() || !is_later(times) {
             return None;
         }
-        self.note_repeated((number, slot), port, times)?;
-        let elements = elements(length as usize);
+        self.note_repeated(slot, times)?;
         let Room::Free(sequence) = outlet.window.claim(length) else {
             let array = (meta.clone(), elements);
-            return Some(self.send_with_room(port, slot, &mut state, array, times));
+            return Some(self.send_with_room(slot, &mut state, array, times));
         };
         self.count_send(send_number);
         let head = message_header(outlet, sequence, times);
@@ -84,68 +125,122 @@ impl Serial {
         }
     }
 
-    /// Receives the next message of a port's last slot, if the message is there or comes within a
-    /// moment. `message` is an earlier message, whose memory is used again.
+    /// Receives the next message of a slot, if the message is there or comes within a moment, and if
+    /// `takes` takes the message. `message` is an earlier message, whose memory is used again. A
+    /// message that needs more than the short way does is checked by `fits`, as [`Serial::receive`]
+    /// does.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         &self,
         port: PortId,
         given: Option<u32>,
         message: &mut IncomingMessage,
+        takes: impl FnOnce(&IncomingMessage) -> bool,
+        fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
-        let number = port.0;
-        let port = self.enter_port(port)?;
-        let mut state = port.try_enter()?;
-        let slot = state.last_slot.filter(|last| last.given == given)?;
-        let inlet = port.inlets.get(slot.index)?.as_ref()?;
+        let slot = self.repeated_slot(port, given)?;
+        let mut state = slot.port.try_enter()?;
+        let inlet = slot.inlet()?;
         // Behind the lock of the port: a call on several ports sets the flag before it takes its ports.
         if self.any.lists.load(Ordering::Relaxed) && inlet.inbox.is_waited_for() {
             return None;
         }
-        let is_stashed = state.inlets.get(slot.index)?.has_stash();
+        let is_stashed = state.inlets.get(slot.place)?.has_stash();
         let carrier = inlet.end.carrier.get()?;
-        let is_timed = inlet.end.meter.sample().is_some();
-        if is_stashed || is_timed || !inlet.inbox.has_no_news() {
+        if is_stashed || inlet.end.meter.sample().is_some() {
             return None;
         }
-        if !self.core.bell.glance(&**carrier, &inlet.inbox, message) {
+        if !inlet.inbox.has_no_news() {
+            *message = inlet.inbox.take()?;
+        } else if !self.core.bell.glance(&**carrier, &inlet.inbox, message) {
             return None;
         }
+        Some(self.give_repeated(slot, &mut state, message, takes, fits))
+    }
+
+    /// Receives a message of any of the chosen ends, if a message is there.
+    pub(crate) fn receive_any_repeated(
+        &self,
+        choice: &PortChoice,
+        message: &mut IncomingMessage,
+    ) -> Option<Result<ReceivedFrom>> {
+        if !self.is_plain || self.enter().is_err() || self.any.put_back.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut listed = choice.listed(self)?;
+        loop {
+            let (end, is_listed) = match listed.next_arrival() {
+                Some(end) => (end, true),
+                None => (listed.next_with_news(self)?, false),
+            };
+            let ChosenEnd {
+                port: number,
+                place,
+                ..
+            } = end;
+            let slot = RepeatedSlot {
+                number,
+                port: &self.table.ports[number],
+                place,
+                slot: place as u32,
+            };
+            let Some((mut state, inlet)) = slot.port.try_enter().zip(slot.inlet()) else {
+                listed.put_back(end, is_listed);
+                return None;
+            };
+            if !listed.take(inlet, is_listed, message) {
+                continue;
+            }
+            let given = slot.port.vector.then_some(slot.slot);
+            let fits = |message: &Message| ordinary(|| slot.port.label(None), message);
+            let received = self.give_repeated(slot, &mut state, message, |_| true, fits);
+            return Some(received.map(|message| ReceivedFrom {
+                index: end.index,
+                slot: given,
+                message,
+            }));
+        }
+    }
+
+    /// Gives the program a message of which the inbox has counted that it was taken.
+    #[inline(always)]
+    fn give_repeated(
+        &self,
+        slot: RepeatedSlot<'_>,
+        state: &mut PortState,
+        message: &mut IncomingMessage,
+        takes: impl FnOnce(&IncomingMessage) -> bool,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Result<ReceivedAtOnce> {
         let (timestamp, length) = (message.head.timestamp, message.body.len());
         if !is_bare(&message.meta)
-            || self
-                .note_repeated((number, slot), port, (timestamp, None))
-                .is_none()
+            || !takes(message)
+            || self.note_repeated(slot, (timestamp, None)).is_none()
         {
-            return Some(self.give_arrived(number, slot, &mut state, std::mem::take(message)));
+            return self.give_arrived(slot, state, std::mem::take(message), fits);
         }
-        inlet.end.meter.count(length as u64, 0);
-        Some(Ok(ReceivedAtOnce::InPlace))
+        if let Some(Some(inlet)) = slot.port.inlets.get(slot.place) {
+            inlet.end.meter.count(length as u64, 0);
+        }
+        Ok(ReceivedAtOnce::InPlace)
     }
 
-    /// Notes the slot of a received message, if the next message on the slot may go the short way.
+    /// The slot of a call by the short way, if the instance and the port have nothing special.
     #[inline(always)]
-    pub(super) fn note_slot(
-        &self,
-        source: &ReceivingEnd<'_>,
-        given: Option<u32>,
-        state: &mut PortState,
-    ) {
-        let end = &source.inlet.end;
-        let is_plain = self.is_plain && !end.pulled && end.conduit_use == ConduitUse::Ports;
-        state.last_slot = (is_plain && source.direct_inbox().is_some()).then(|| LastSlot {
-            given,
-            number: source.slot.unwrap_or(0),
-            index: source.place,
-        });
-    }
-
-    /// The port of a call by the short way.
-    #[inline(always)]
-    fn enter_port(&self, port: PortId) -> Option<&Port> {
-        let port = &self.table.ports[port.0];
-        let may_go = self.is_plain && !port.has_field.load(Ordering::Relaxed);
-        (may_go && self.enter().is_ok()).then_some(port)
+    fn repeated_slot(&self, port: PortId, given: Option<u32>) -> Option<RepeatedSlot<'_>> {
+        let number = port.0;
+        let port = &self.table.ports[number];
+        let is_special = port.resizable || port.has_field.load(Ordering::Relaxed);
+        if !self.is_plain || is_special || self.enter().is_err() {
+            return None;
+        }
+        let (place, slot) = port.find(given).ok()?;
+        Some(RepeatedSlot {
+            number,
+            port,
+            place,
+            slot,
+        })
     }
 
     /// Notes a call in the execution loop, if the call is one more on an end within the steps of the
@@ -153,13 +248,14 @@ impl Serial {
     #[inline(always)]
     fn note_repeated(
         &self,
-        (port_number, slot): (usize, LastSlot),
-        port: &Port,
+        RepeatedSlot {
+            number, port, slot, ..
+        }: RepeatedSlot<'_>,
         (timestamp, next): Timestamps,
     ) -> Option<()> {
         let call = PortCall {
             port: &port.name,
-            end: (port_number, slot.number),
+            end: (number, slot),
             operator: port.operator,
             timeline: port.timeline,
             timestamp,
@@ -177,18 +273,17 @@ impl Serial {
     #[cold]
     fn send_with_room(
         &self,
-        port: &Port,
-        slot: LastSlot,
+        slot: RepeatedSlot<'_>,
         state: &mut PortState,
         (meta, elements): (Arc<Meta>, &[u8]),
         times: Timestamps,
     ) -> Result<()> {
         let payload = match &meta.content {
             Content::Array(layout) => Payload::array(layout, elements),
-            _ => unreachable!("the last message was an array"),
+            _ => Payload::nil(),
         };
-        let outlets = &port.outlets[slot.index];
-        self.send_noted(port, outlets, state, &payload, unfinished(slot, times))
+        let outlets = &slot.port.outlets[slot.place];
+        self.send_noted(slot.port, outlets, state, &payload, unfinished(slot, times))
     }
 
     /// Gives the program a message that needs more than the short way does. The inbox has counted
@@ -196,19 +291,18 @@ impl Serial {
     #[cold]
     fn give_arrived(
         &self,
-        port: usize,
-        slot: LastSlot,
+        slot: RepeatedSlot<'_>,
         state: &mut PortState,
         arrived: IncomingMessage,
+        fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<ReceivedAtOnce> {
         let source = ReceivingEnd {
-            slot: Some(slot.number),
+            slot: Some(slot.slot),
             ..self
-                .end_of(port, slot.index)
-                .expect("the slot of the last message is connected")
+                .end_of(slot.number, slot.place)
+                .expect("a message has come by the slot")
         };
-        let taken = self.take_arrived(&source, &mut state.inlets[slot.index], arrived, 0)?;
-        let fits = |message: &Message| ordinary(|| source.port.label(slot.given), message);
+        let taken = self.take_arrived(&source, &mut state.inlets[slot.place], arrived, 0)?;
         let (_, message) = self.give(&source, state, taken, fits)?;
         Ok(ReceivedAtOnce::Other(message))
     }
@@ -232,9 +326,9 @@ fn is_bare(meta: &Meta) -> bool {
 }
 
 /// A send on a slot that has reached no conduit yet.
-fn unfinished(slot: LastSlot, times: Timestamps) -> SendState {
+fn unfinished(slot: RepeatedSlot<'_>, times: Timestamps) -> SendState {
     SendState {
-        slot: slot.number,
+        slot: slot.slot,
         ..SendState::of(&Payload::nil(), times)
     }
 }

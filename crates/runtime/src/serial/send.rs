@@ -22,7 +22,7 @@ use crate::execution_loop::{LoopError, PortCall};
 use crate::filter::{Mapped, no_memory};
 use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
-use crate::port::{ConduitUse, LastSlot, Outlet, OutletState, Port, PortEnd, PortId, PortState};
+use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
 use crate::send_state::{PieceChunk, SendState, Timestamps};
 use crate::{Error, Kind, Loan, Payload, Result};
 
@@ -78,11 +78,6 @@ impl Serial {
             && let Some(sent) =
                 self.send_at_once(outlet, &mut state, (payload, is_known), slot, times)
         {
-            state.last_slot = Some(LastSlot {
-                given,
-                number: slot,
-                index: place,
-            });
             return sent;
         }
         let sending = SendState {
