@@ -118,22 +118,12 @@ def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -
     counting = folder / "counting"
     counting.write_text(f'#!/bin/sh\nexec {" ".join(map(str, callgrind(call, folder)))} {program} "$@"\n')
     counting.chmod(0o755)
-    ports = (
-        ", ".join(f"out{number}" for number in range(several)),
-        ", ".join(f"in{number}" for number in range(several)),
-    )
-    conduits = [
-        f"{sender}.out{number}: {receiver}.in{number}"
-        for sender, receiver in (("one", "other"), ("other", "one"))
-        for number in range(several)
-    ]
-    sides = f"o_i: [{ports[0]}], s: [{ports[1]}]"
-    words = [several, trips, folder / "count"]
-    native.titin_run(native.parallel_pair(counting, words, (count, count), (sides, sides), conduits), folder)
+    task = ["counted", several, trips, folder / "count"]
+    native.titin_run(native.field_pair(counting, task, count, several), folder)
 
 
 def typed(count: int, several: int, call: str, trips: int, folder: Path) -> None:
     """Runs one MPI job that exchanges the same fields by hand."""
     program = native.rival("counted_field_mpi", "mpich")
     launcher = [*native.MPICH, "-np", 2 * count, *callgrind(call, folder)]
-    run([*launcher, program, several, trips, folder / "count"], folder)
+    run([*launcher, program, "counted", several, trips, folder / "count"], folder)

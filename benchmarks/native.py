@@ -175,6 +175,19 @@ resources: {{pair.one: {{mpi_processes: {ranks[0]}}}, pair.other: {{mpi_processe
 """
 
 
+def field_pair(program: Path, words: Sequence[object], ranks: int, fields: int) -> str:
+    """The model of two instances of ``programs/counted_field_titin.c``, of ``ranks`` ranks each, which pass fields to and
+    fro."""
+    outs, ins = (", ".join(f"{port}{number}" for number in range(fields)) for port in ("out", "in"))
+    conduits = [
+        f"{sender}.out{number}: {receiver}.in{number}"
+        for sender, receiver in (("one", "other"), ("other", "one"))
+        for number in range(fields)
+    ]
+    sides = f"o_i: [{outs}], s: [{ins}]"
+    return parallel_pair(program, words, (ranks, ranks), (sides, sides), conduits)
+
+
 def crowded(ranks: int) -> bool:
     """Whether there are more ranks than cores. Ranks that wait in MPI are then told to yield."""
     return ranks > len(os.sched_getaffinity(0))

@@ -1,5 +1,5 @@
-/* Shared by the counted ping-pongs of fields: small arrays of doubles, in rows on the ranks of side 0 and in columns on the
- * ranks of side 1. One array after the other goes there and back. */
+/* Shared by the ping-pongs of small fields, counted or timed: small arrays of doubles, in rows on the ranks of side 0 and in
+ * columns on the ranks of side 1. One array after the other goes there and back. */
 #ifndef COUNTED_FIELD_H
 #define COUNTED_FIELD_H
 
@@ -10,16 +10,19 @@
 #define WIDTH 16 /* together 1 KiB */
 #define MOST_FIELDS 100
 
-/* The words of the command line: the number of fields, trips, and the file that all ranks map. */
+/* The words of the command line: counted or timed, the number of fields, trips, and the file that all ranks map or that gets
+ * the time. */
 struct task {
-    int fields;
+    int is_timed, fields;
     long trips;
     const char *file;
 };
 
-#define WORDS 3
+#define WORDS 4
 
-static inline struct task task_of(char **words) { return (struct task){atoi(words[0]), atol(words[1]), words[2]}; }
+static inline struct task task_of(char **words) {
+    return (struct task){strcmp(words[0], "timed") == 0, atoi(words[1]), atol(words[2]), words[3]};
+}
 
 /* The rows or columns of a rank: lower and upper row, lower and upper column. */
 static inline void box_of(struct counted_rank whose, int64_t box[4]) {
@@ -47,6 +50,29 @@ static inline void arrays_free(double **arrays, int count, struct counted_rank o
         each_in(arrays[field], box, box, WIDTH, field, 0);
         free(arrays[field]);
     }
+}
+
+/* One rank of the timed ping-pong. In each trip side 0 sends all fields one by one, and then receives them. The first rank
+ * of side 0 writes the time of one field, one way. */
+static inline void play_timed(const struct counted_medium *medium, struct counted_rank own, const struct task *task) {
+    const long warm = task->trips / 10 + 2;
+    double begin = 0;
+    for (long trip = -warm; trip < task->trips; trip++) {
+        if (trip == 0) begin = now();
+        for (int half = 0; half < 2; half++) {
+            for (int field = 0; field < task->fields; field++) {
+                if (half == own.side) medium->send();
+                else medium->receive();
+            }
+        }
+    }
+    const double seconds = (now() - begin) / (double)task->trips / 2 / task->fields;
+    if (own.side == 0 && own.rank == 0) add_time(task->file, task->fields, seconds);
+}
+
+static inline void play(const struct counted_medium *medium, struct counted_rank own, const struct task *task) {
+    if (task->is_timed) play_timed(medium, own, task);
+    else play_counted(medium, own, task->trips, task->file);
 }
 
 #endif

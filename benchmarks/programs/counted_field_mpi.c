@@ -1,4 +1,4 @@
-/* The counted ping-pong of fields by hand in one MPI job, by derived types. The ranks of side 0 come first. Arguments: the
+/* The ping-pong of small fields by hand in one MPI job, by derived types. The ranks of side 0 come first. Arguments: the
  * words of the task. */
 #include "by_hand.h"
 #include "counted_field.h"
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     count = task.fields;
     arrays_new(arrays, count, own);
     MPI_Barrier(MPI_COMM_WORLD);
-    play_counted(&medium, own, task.trips, task.file);
+    play(&medium, own, &task);
     arrays_free(arrays, count, own);
     shares_free(&shares);
     MPI_Finalize();

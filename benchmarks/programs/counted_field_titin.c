@@ -1,4 +1,4 @@
-/* One side of the counted ping-pong of fields, as an instance of one or more ranks. Arguments: side (0 or 1), and the words
+/* One side of the ping-pong of small fields, as an instance of one or more ranks. Arguments: side (0 or 1), and the words
  * of the task. */
 #include <titin_mpi.h>
 
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     }
     titin_decomposition_free(spread);
     arrays_new(arrays, count, own);
-    play_counted(&medium, own, task.trips, task.file);
+    play(&medium, own, &task);
     arrays_free(arrays, count, own);
     for (int field = 0; field < count; field++) titin_field_free(sent[field]), titin_field_free(received[field]);
     must(titin_close(instance));

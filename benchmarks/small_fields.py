@@ -1,0 +1,38 @@
+"""The time of a small field between two parallel programs, where the cost of each call decides."""
+
+from __future__ import annotations
+
+from benchmarks import native
+from benchmarks.harness import KIB, Record, beside_all, sweep
+
+QUESTION = "A field of 1 KiB between two parallel programs in C, rows to columns, one way; 2 cores"
+
+#: The number of ranks of each program.
+SIDES = [1, 2]
+
+#: The number of fields that go one by one before they come back.
+FIELDS = [1, 100]
+
+#: Titin's time is to be at most this multiple of the better rival's time.
+TARGET = 1.5
+
+
+def main(quick: bool) -> list[Record]:
+    """Runs each side once in every round."""
+    rounds, trips = (3, 2000) if quick else (13, 10000)
+    found = []
+    for ranks in SIDES:
+        for fields in FIELDS:
+            words = ["timed", fields, max(trips // fields, 10), native.RESULT]
+            pair = native.field_pair(native.parallel("counted_field_titin"), words, ranks, fields)
+            rivals = {
+                "Open MPI": [*native.open_mpi(2 * ranks), native.rival("counted_field_mpi", "openmpi")],
+                "MPICH": [*native.MPICH, "-np", 2 * ranks, native.rival("counted_field_mpi", "mpich")],
+            }
+            contenders = {f"{name}, MPI_Isend": native.alone(*start, *words) for name, start in rivals.items()}
+            figures = sweep(rounds, {"titin": native.coupled(pair)} | contenders)
+            what = "one field" if fields == 1 else f"one of {fields} fields"
+            times = {name: of_case[fields] for name, of_case in figures.items()}
+            case = f"{ranks} and {ranks} ranks, {what}"
+            found += beside_all(QUESTION, case, times, unit="µs", size=KIB, target=TARGET)
+    return found
