@@ -1,5 +1,6 @@
 /* Both sides of an exchange of messages that are mostly like the last: a message now and then differs in type, shape, storage
- * order, announced time, memory or the call that sends it. Some messages are held while later ones come.
+ * order, announced time, memory or the call that sends it, or has no data. Each way to receive takes its turns. Some messages
+ * are held while later ones come.
  *
  * Argument: the side, "left" or "right". */
 #include <math.h>
@@ -13,7 +14,7 @@ enum { STEPS = 5000, HELD = 5, MOST = 4096 };
 /* What the message of a step is. Both sides draw the same numbers, and each side has a stream of its own. */
 struct draw {
     uint64_t state;
-    int dtype, rank, order, size, announces, by_array, held;
+    int dtype, rank, order, size, announces, by_array, is_nil, held;
     int64_t extents[2];
 };
 
@@ -42,12 +43,13 @@ static void draw_step(struct draw *draw) {
     case 5: draw->order = !draw->order; break;
     case 6: draw->announces = !draw->announces; break;
     case 7: draw->by_array = !draw->by_array; break;
+    case 8: draw->is_nil = !draw->is_nil; break;
     }
     draw->held = next_random(draw) % 7 == 0;
 }
 
 static size_t bytes_of(const struct draw *draw) {
-    size_t bytes = (size_t)draw->size;
+    size_t bytes = draw->is_nil ? 0 : (size_t)draw->size;
     for (int at = 0; at < draw->rank; at++) bytes *= (size_t)draw->extents[at];
     return bytes;
 }
@@ -64,21 +66,64 @@ static void check_data(const titin_message *message, const struct draw *draw, in
     static unsigned char wanted[MOST];
     fill(wanted, draw, side, step);
     const size_t bytes = bytes_of(draw);
-    CHECK(titin_message_dtype(message) == draw->dtype && titin_message_rank(message) == draw->rank);
-    for (int at = 0; at < draw->rank; at++) CHECK(titin_message_extent(message, at) == draw->extents[at]);
-    CHECK(titin_message_nbytes(message) == (int64_t)bytes && titin_message_timestamp(message) == step);
-    CHECK(!bytes || !memcmp(titin_message_raw_data(message), wanted, bytes));
+    CHECK(titin_message_timestamp(message) == step);
+    if (!draw->is_nil) {
+        CHECK(titin_message_dtype(message) == draw->dtype && titin_message_rank(message) == draw->rank);
+        for (int at = 0; at < draw->rank; at++) CHECK(titin_message_extent(message, at) == draw->extents[at]);
+        CHECK(titin_message_nbytes(message) == (int64_t)bytes);
+        CHECK(!bytes || !memcmp(titin_message_raw_data(message), wanted, bytes));
+    }
     CHECK(!titin_message_has_next(message) == !draw->announces);
     CHECK(!draw->announces || titin_message_next_timestamp(message) == step + 1);
-    if (draw->by_array && draw->rank > 1) CHECK(titin_message_order(message) == draw->order);
+    if (draw->by_array && draw->rank > 1 && !draw->is_nil) CHECK(titin_message_order(message) == draw->order);
 }
 
 static int send_step(titin_port *out, const struct draw *draw, const void *data, double time) {
     const double next = draw->announces ? time + 1 : TITIN_NO_NEXT;
+    if (draw->is_nil) return titin_send_nil(out, TITIN_NO_SLOT, time, next, NULL);
     if (draw->by_array)
         return titin_send_array(out, TITIN_NO_SLOT, draw->dtype, draw->rank, draw->extents, NULL, draw->order, NULL, data, time,
                                 next, NULL);
     return titin_send(out, TITIN_NO_SLOT, draw->dtype, draw->rank, draw->extents, data, time, next);
+}
+
+/* Receives into memory, in the order of the message. Before that, memory of another shape takes no message and stays as it
+ * is. */
+static titin_message *receive_into(titin_port *in, const struct draw *draw, int side, int step) {
+    static unsigned char memory[2 * MOST], wanted[2 * MOST];
+    const int64_t more[] = {draw->rank ? draw->extents[0] + 1 : 1, draw->extents[1]};
+    const int order = draw->by_array ? draw->order : TITIN_ORDER_C;
+    titin_message *message;
+    memset(memory, 0xcc, sizeof memory), memset(wanted, 0xcc, sizeof wanted);
+    if (step % 5 == 0) {
+        CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, draw->dtype, draw->rank ? draw->rank : 1, more, NULL, order,
+                                 memory, &message) == TITIN_ERROR_TYPE_MISMATCH);
+        CHECK(!message && !memcmp(memory, wanted, sizeof memory));
+    }
+    fill(wanted, draw, side, step);
+    CHECK(titin_receive_into(in, TITIN_NO_SLOT, TITIN_WAIT, draw->dtype, draw->rank, draw->extents, NULL, order, memory,
+                             &message) == 0);
+    CHECK(!memcmp(memory, wanted, sizeof memory));
+    return message;
+}
+
+static titin_message *receive_step(titin_port *in, const struct draw *draw, int side, int step) {
+    titin_message *message;
+    int index, slot;
+    switch (step / 3 % 4) {
+    case 0: CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0); break;
+    case 1:
+        do CHECK(titin_try_receive(in, TITIN_NO_SLOT, &message) == 0);
+        while (!message);
+        break;
+    case 2:
+        CHECK(titin_receive_any(&in, 1, TITIN_WAIT, &index, &slot, &message) == 0 && index == 0 && slot == TITIN_NO_SLOT);
+        break;
+    default:
+        if (!draw->is_nil) return receive_into(in, draw, side, step);
+        CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
+    }
+    return message;
 }
 
 int main(int argc, char **argv) {
@@ -119,8 +164,7 @@ int main(int argc, char **argv) {
         CHECK(send_step(out, own, data, step) == 0);
         /* The memory is the program's again. */
         memset(data, 0xee, MOST);
-        titin_message *message;
-        CHECK(titin_receive(in, TITIN_NO_SLOT, TITIN_WAIT, &message) == 0);
+        titin_message *message = receive_step(in, other, !side, step);
         check_data(message, other, !side, step);
         CHECK(!strcmp(titin_message_port(message), "in"));
         if (other->held) {

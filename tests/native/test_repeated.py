@@ -22,3 +22,24 @@ WAYS = {
 def test_messages_like_the_last_and_others_alternate(build: Build, tmp_path: Path, way: str) -> None:
     program = build("repeated", "c")
     run(tmp_path, EXCHANGE.format(left=program, right=program, env="") + WAYS[way])
+
+
+STAR = """\
+ymmsl_version: v0.2
+models:
+  star:
+    components:
+      hub: {{ports: {{o_i: out, s: in}}, implementation: hub}}
+      spoke: {{ports: {{o_i: out, s: in}}, implementation: spoke, multiplicity: 3}}
+    conduits:
+      hub.out: spoke.in
+      spoke.out: hub.in
+programs:
+  hub: {{executable: {program}, args: [hub]}}
+  spoke: {{executable: {program}, args: [spoke]}}
+"""
+
+
+@pytest.mark.parametrize("settings", ["", "settings: {muscle_profile_level: none}\n", "titin: {medium: {hub.in: tcp}}\n"])
+def test_messages_on_slots_and_from_any_slot_keep_their_order(build: Build, tmp_path: Path, settings: str) -> None:
+    run(tmp_path, STAR.format(program=build("slots", "c")) + settings)
