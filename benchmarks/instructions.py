@@ -114,7 +114,7 @@ def ranks(launcher: Sequence[str], flavour: str, size: int, call: str, trips: in
 
 def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -> None:
     """Runs two instances of ``count`` ranks, which pass ``several`` fields to and fro in turn."""
-    program = native.parallel("counted_field_titin")
+    program = native.parallel("small_field_titin")
     counting = folder / "counting"
     counting.write_text(f'#!/bin/sh\nexec {" ".join(map(str, callgrind(call, folder)))} {program} "$@"\n')
     counting.chmod(0o755)
@@ -124,6 +124,6 @@ def titin_field(count: int, several: int, call: str, trips: int, folder: Path) -
 
 def typed(count: int, several: int, call: str, trips: int, folder: Path) -> None:
     """Runs one MPI job that exchanges the same fields by hand."""
-    program = native.rival("counted_field_mpi", "mpich")
+    program = native.rival("small_field_mpi", "mpich")
     launcher = [*native.MPICH, "-np", 2 * count, *callgrind(call, folder)]
     run([*launcher, program, "counted", several, trips, folder / "count"], folder)

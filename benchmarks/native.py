@@ -176,7 +176,7 @@ resources: {{pair.one: {{mpi_processes: {ranks[0]}}}, pair.other: {{mpi_processe
 
 
 def field_pair(program: Path, words: Sequence[object], ranks: int, fields: int) -> str:
-    """The model of two instances of ``programs/counted_field_titin.c``, of ``ranks`` ranks each, which pass fields to and
+    """The model of two instances of ``programs/small_field_titin.c``, of ``ranks`` ranks each, which pass fields to and
     fro."""
     outs, ins = (", ".join(f"{port}{number}" for number in range(fields)) for port in ("out", "in"))
     conduits = [

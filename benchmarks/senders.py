@@ -13,18 +13,17 @@ TARGET = 1.5
 
 
 def main(quick: bool) -> list[Record]:
-    """Runs each side once in every round."""
+    """Runs titin and each rival once in every round."""
     rounds, count = (5, 10000) if quick else (15, 20000)
     program, words = native.build("senders_titin"), [count, native.RESULT]
     numbers = range(1, SENDERS + 1)
     programs = [(program, [SENDERS, number, *words]) for number in [0, *numbers]]
     conduits = [f"c0.out: [{', '.join(f'c{number}.in' for number in numbers)}]"]
     conduits += [f"c{number}.out: c0.in{number - 1}" for number in numbers]
-    starts = {"Open MPI, yielding": [*native.OPEN_MPI_YIELD, "-np"], "MPICH": [*native.MPICH, "-np"]}
-    flavours = {"Open MPI, yielding": "openmpi", "MPICH": "mpich"}
+    launchers = {"Open MPI, yielding": (native.OPEN_MPI_YIELD, "openmpi"), "MPICH": (native.MPICH, "mpich")}
     rivals = {
-        name: native.alone(*start, SENDERS + 1, native.rival("senders_mpi", flavours[name]), *words, cores=2)
-        for name, start in starts.items()
+        name: native.alone(*launcher, "-np", SENDERS + 1, native.rival("senders_mpi", flavour), *words, cores=2)
+        for name, (launcher, flavour) in launchers.items()
     }
     figures = sweep(rounds, {"titin": native.coupled(stepping(programs, conduits), cores=2), **rivals})
     times = {name: found[SENDERS] for name, found in figures.items()}

@@ -14,16 +14,16 @@ int main(int argc, char **argv) {
     const long count = atol(argv[1]);
     for (int round = 0; round < 2; round++) {
         /* The first round has a tenth of the messages, and is not timed. */
-        const long now_many = round == 0 ? count / 10 : count;
+        const long messages = round == 0 ? count / 10 : count;
         const double begin = now();
         if (rank == 0) {
             for (int to = 1; to < ranks; to++) MPI_Send(NULL, 0, MPI_BYTE, to, 0, MPI_COMM_WORLD);
-            for (long i = 0; i < now_many * (ranks - 1); i++)
+            for (long i = 0; i < messages * (ranks - 1); i++)
                 MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            if (round == 1) add_time(argv[2], ranks - 1, (now() - begin) / (double)(now_many * (ranks - 1)));
+            if (round == 1) add_time(argv[2], ranks - 1, (now() - begin) / (double)(messages * (ranks - 1)));
         } else {
             MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            for (long i = 0; i < now_many; i++) MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+            for (long i = 0; i < messages; i++) MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         }
     }
     MPI_Finalize();

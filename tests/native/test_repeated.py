@@ -1,4 +1,4 @@
-"""Messages that are mostly like the last on their port go a shorter way; none is taken for another."""
+"""Messages that are mostly like the last on their slot go the short way; none is taken for another."""
 
 from __future__ import annotations
 
@@ -43,3 +43,27 @@ programs:
 @pytest.mark.parametrize("settings", ["", "settings: {muscle_profile_level: none}\n", "titin: {medium: {hub.in: tcp}}\n"])
 def test_messages_on_slots_and_from_any_slot_keep_their_order(build: Build, tmp_path: Path, settings: str) -> None:
     run(tmp_path, STAR.format(program=build("slots", "c")) + settings)
+
+
+TURNS = """\
+ymmsl_version: v0.2
+models:
+  turns:
+    components:
+      many: {{ports: {{o_i: out}}, implementation: many}}
+      one: {{ports: {{o_i: out}}, implementation: one}}
+      receiver: {{ports: {{s: many one}}, implementation: receiver}}
+    conduits:
+      many.out: receiver.many
+      one.out: receiver.one
+programs:
+  many: {{executable: {program}, args: [many]}}
+  one: {{executable: {program}, args: [one]}}
+  receiver: {{executable: {program}, args: [receiver]}}
+titin: {{{titin}}}
+"""
+
+
+@pytest.mark.parametrize("titin", ["", "medium: {receiver.many: tcp}"])
+def test_no_sender_keeps_the_message_of_another_from_a_slow_receiver(build: Build, tmp_path: Path, titin: str) -> None:
+    run(tmp_path, TURNS.format(program=build("turns", "c"), titin=titin))

@@ -160,16 +160,17 @@ impl Message {
         self.shares.load(Ordering::Acquire) == 1 || self.shares.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Receives a message by the short way, if the message needs no more. Gives the memory back, as the
-    /// outer error, if the call needs more.
+    /// Receives a message by the short way. With `waits`, waits a moment for the message. Gives the
+    /// memory back, as the outer error, if the call has to go the long way.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         mut self: Box<Self>,
         port: &Port,
         slot: Option<u32>,
+        waits: bool,
     ) -> std::result::Result<Result<Box<Self>>, Box<Self>> {
         let instance = &port.shared.instance;
-        match instance.receive_repeated(port.id, slot, &mut self.arrived) {
+        match instance.receive_repeated(port.id, slot, waits, &mut self.arrived) {
             None => Err(self),
             Some(received) => {
                 Ok(received.map(|received| self.received_at_once(received, port, slot)))
@@ -177,8 +178,7 @@ impl Message {
         }
     }
 
-    /// The message that a call by the short way with the memory of [`Message::arrived_mut`] has
-    /// received.
+    /// The message that a call by the short way has received into this memory.
     #[inline(always)]
     pub(crate) fn received_at_once(
         mut self: Box<Self>,

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, IncomingMessage, Result};
+use titin_runtime::{Error, IncomingMessage, ReceivedAtOnce, ReceivedFrom, Result};
 
 use crate::array::ArrayArguments;
 use crate::error::{keep, usage};
@@ -52,7 +52,7 @@ unsafe extern "C" fn titin_receive(
     unsafe {
         receive(handle, out, |port| {
             let (slot, patience) = (input::slot(slot, port.name())?, input::patience(timeout)?);
-            match Message::spare().receive_repeated(port, slot) {
+            match Message::spare().receive_repeated(port, slot, true) {
                 Ok(received) => received.map(Some),
                 Err(memory) => {
                     let received = port.shared.instance.receive(port.id, slot, patience)?;
@@ -75,7 +75,7 @@ unsafe extern "C" fn titin_try_receive(
     unsafe {
         receive(handle, out, |port| {
             let slot = input::slot(slot, port.name())?;
-            match Message::spare().receive_repeated(port, slot) {
+            match Message::spare().receive_repeated(port, slot, false) {
                 Ok(received) => received.map(Some),
                 Err(memory) => match port.shared.instance.try_receive(port.id, slot)? {
                     Some(received) => Ok(Some(memory.holding(received, port, slot))),
@@ -123,31 +123,31 @@ unsafe extern "C" fn titin_receive_any(
         receive(first.cast_mut(), out, |first| {
             let index = input::out(index, "the port's place")?;
             let slot = input::out(slot, "the slot")?;
-            let patience = input::patience(timeout)?;
             let set = port_set(first, ports)?;
+            let patience = input::patience(timeout)?;
             let instance = &first.shared.instance;
             let mut memory = Message::spare();
-            if let Some(received) =
-                instance.receive_from_repeated(&set.choice, memory.arrived_mut())
-            {
-                let received = received?;
-                // `port_set` has looked at all these ports.
-                let port = port(ports[received.index])?;
-                *index = received.index as c_int;
-                *slot = input::slot_number(received.slot);
-                return Ok(Some(memory.received_at_once(
-                    received.message,
-                    port,
-                    received.slot,
-                )));
-            }
-            let (id, number, message) = instance.receive_from(&set.choice, patience)?;
-            let (at, vector) = set.ports[&id];
+            let (message, at, number) =
+                match instance.receive_from_repeated(&set.choice, memory.arrived_mut()) {
+                    Some(received) => {
+                        let ReceivedFrom {
+                            index,
+                            slot,
+                            message,
+                        } = received?;
+                        (message, index, slot)
+                    }
+                    None => {
+                        let (id, slot, message) = instance.receive_from(&set.choice, patience)?;
+                        let (at, vector) = set.ports[&id];
+                        (ReceivedAtOnce::Other(message), at, vector.then_some(slot))
+                    }
+                };
+            // `port_set` has looked at all these ports.
             let port = port(ports[at])?;
             *index = at as c_int;
-            let number = vector.then_some(number);
             *slot = input::slot_number(number);
-            Ok(Some(memory.holding(message, port, number)))
+            Ok(Some(memory.received_at_once(message, port, number)))
         })
     }
 }
@@ -254,7 +254,8 @@ unsafe fn receive_array(
             is_alike
         };
         let arrived = memory.arrived_mut();
-        if let Some(received) = instance.receive_repeated_that(port.id, slot, arrived, takes, fill)
+        if let Some(received) =
+            instance.receive_repeated_that(port.id, slot, true, arrived, takes, fill)
         {
             return Ok(memory.received_at_once(received?, port, slot));
         }
@@ -269,7 +270,8 @@ unsafe fn receive_array(
 /// `to` may be written, as many bytes as `from` has.
 unsafe fn copy_elements(from: &[u8], to: *mut c_void) {
     if !from.is_empty() {
-        // SAFETY: as the caller promises. Received memory is not the caller's.
+        // SAFETY: as the caller promises. Received memory is titin's, so the two do not
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), from.len()) }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) unsafe fn send(port: &Port, payload: &Payload<'_>, with: &SendArgumen
 /// # Safety
 /// The arguments describe an array, as the header says.
 #[inline(always)]
-unsafe fn send_repeated(
+unsafe fn send_array_repeated(
     port: &Port,
     arguments: &ArrayArguments,
     with: &SendArguments,
@@ -59,12 +59,13 @@ unsafe fn send_repeated(
         // and may be read, as the caller promises.
         bytes => Some(unsafe { std::slice::from_raw_parts(arguments.data.cast(), bytes) }),
     };
-    send_short(port, Some(&layout), elements, with)
+    send_repeated(port, Some(&layout), elements, with)
 }
 
-/// As [`send_repeated`], for an array or, without a layout, for no data.
+/// Sends an array with this layout, or no data without a layout, by the short way; `None` if the call
+/// needs more.
 #[inline(always)]
-fn send_short<'a>(
+fn send_repeated<'a>(
     port: &Port,
     layout: Option<&CallerLayout<'_>>,
     elements: impl FnOnce(usize) -> Option<&'a [u8]>,
@@ -73,6 +74,7 @@ fn send_short<'a>(
     if !with.settings.is_null() {
         return None;
     }
+    // The long way reports a wrong slot.
     let slot = input::slot(with.slot, port.name()).ok()?;
     let times = (with.timestamp, input::next(with.next));
     let instance = &port.shared.instance;
@@ -99,7 +101,7 @@ unsafe fn send_described(
     // SAFETY: as the caller promises.
     unsafe {
         on_port(port, |port| {
-            if let Some(sent) = send_repeated(port, &arguments, with) {
+            if let Some(sent) = send_array_repeated(port, &arguments, with) {
                 return sent;
             }
             if port.shared.instance.rank() > 0 {
@@ -217,7 +219,7 @@ unsafe extern "C" fn titin_send_nil(
                 next,
                 settings,
             };
-            let sent = send_short(port, None, |_| Some(&[]), &with);
+            let sent = send_repeated(port, None, |_| Some(&[]), &with);
             sent.unwrap_or_else(|| send(port, &Payload::nil(), &with))
         })
     }

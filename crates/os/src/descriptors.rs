@@ -25,8 +25,9 @@ static SERIAL: AtomicU32 = AtomicU32::new(0);
 /// Takes every descriptor out of the table, for a forked child to close. Dropping a [`Descriptor`]
 /// afterwards does not close the number again.
 ///
-/// A number may not be open in the child: Linux copies the open files before the memory, and another
-/// thread of the parent may have listed a new descriptor in between. The child ignores `EBADF`.
+/// A number need not be open in the child: Linux copies the open files before the memory, and another
+/// thread of the parent may list a new descriptor in between. `close` then fails with `EBADF`, which
+/// the child ignores.
 pub fn take_all() -> impl Iterator<Item = RawFd> {
     FORKED.store(true, Ordering::Release);
     TABLE

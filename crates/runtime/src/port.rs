@@ -108,7 +108,8 @@ pub(crate) struct PortEnd {
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
     pub(crate) meter: Meter,
     pub(crate) chain: Chain,
-    /// Whether messages between ports pass this end as they are: no filter, and no pulled field.
+    /// Whether the end may go the short way: of a conduit between ports, without filters and without
+    /// a pulled field.
     pub(crate) is_plain: bool,
 }
 

@@ -252,6 +252,11 @@ impl Inbox {
         self.pop(self.lock())
     }
 
+    /// As [`Inbox::take`], in place of an earlier message; whether there was a message.
+    pub fn take_over(&self, message: &mut IncomingMessage) -> bool {
+        self.take().map(|taken| *message = taken).is_some()
+    }
+
     fn pop(&self, mut state: SpinLockGuard<'_, InboxState>) -> Option<IncomingMessage> {
         let message = state.queue.pop_front()?;
         self.has_news.store(

@@ -177,17 +177,20 @@ impl Doorbell {
         carrier.attend_one(inbox, &mut policy, message)
     }
 
-    /// As [`Doorbell::glance`], for a caller that looks itself: what `look` has found.
+    /// As [`Doorbell::glance`], with the caller's own look, after a look that has found nothing. Returns
+    /// what `look` finds; `None` if the bell rings first.
     #[inline(always)]
     pub fn glance_by<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
-        let found = look();
-        if found.is_some() || self.is_crowded() {
-            return found;
+        if self.is_crowded() {
+            return None;
         }
-        (0..LOOKS).find_map(|_| {
-            std::hint::spin_loop();
-            look()
-        })
+        let seen = self.rings();
+        (0..LOOKS)
+            .take_while(|_| self.rings() == seen)
+            .find_map(|_| {
+                std::hint::spin_loop();
+                look()
+            })
     }
 
     fn spin(&self, policy: &mut DoorbellWait<'_>, carriers: &[&dyn Carrier]) -> Option<Wake> {

@@ -66,8 +66,8 @@ impl Instance {
 
     /// As [`Instance::send`], for an array with the layout of the last array that was sent on the
     /// slot, or for no data, without a settings overlay: the short way of most messages. `elements`
-    /// gives the bytes of the array, whose number is that of the last array; `None` if they are not
-    /// there. The call returns `None` if the message needs more; nothing has happened then, and the
+    /// gets the number of bytes of the last array, and gives the array's bytes; `None` if the program
+    /// gave no memory. The call returns `None` if the message needs more; nothing has happened then, and the
     /// caller calls [`Instance::send`].
     #[inline(always)]
     pub fn send_repeated<'a>(
@@ -82,38 +82,40 @@ impl Instance {
             .send_repeated(port, slot, array, elements, times)
     }
 
-    /// As [`Instance::receive`], if the message is there or comes within a moment: the short way of
-    /// most messages. `message` is an earlier message, whose memory is used again. `None` if the call
+    /// As [`Instance::receive`], if the message is there or, with `waits`, comes within a moment: the
+    /// short way of most messages. `message` is an earlier message, whose memory is used again. `None` if the call
     /// needs more; nothing has happened then, and the caller calls [`Instance::receive`].
     #[inline(always)]
     pub fn receive_repeated(
         &self,
         port: PortId,
         slot: Option<u32>,
+        waits: bool,
         message: &mut IncomingMessage,
     ) -> Option<Result<ReceivedAtOnce>> {
         let fits =
             |message: &Message| ordinary(|| self.serial.table.ports[port.0].label(slot), message);
-        self.receive_repeated_that(port, slot, message, |_| true, fits)
+        self.receive_repeated_that(port, slot, waits, message, |_| true, fits)
     }
 
-    /// As [`Instance::receive_repeated`], for a caller that takes some messages alone: `takes` says
-    /// whether it takes a message of an array or nothing as it is, and may use the message. All other
-    /// messages are checked by `fits`, as by [`Instance::receive_that`].
+    /// As [`Instance::receive_repeated`], for a caller with demands on the message. `takes` looks at a
+    /// message of an array or without data, may copy the data, and returns whether the caller takes the
+    /// message. `fits` checks all other messages, as in [`Instance::receive_that`].
     #[inline(always)]
     pub fn receive_repeated_that(
         &self,
         port: PortId,
         slot: Option<u32>,
+        waits: bool,
         message: &mut IncomingMessage,
         takes: impl FnOnce(&IncomingMessage) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         self.serial
-            .receive_repeated(port, slot, message, takes, fits)
+            .receive_repeated(port, slot, waits, message, takes, fits)
     }
 
-    /// As [`Instance::receive_from`], if a message is there: the short way of most messages, as
+    /// As [`Instance::receive_from`], if a message is there or comes within a moment: the short way of most messages, as
     /// [`Instance::receive_repeated`].
     #[inline(always)]
     pub fn receive_from_repeated(
@@ -121,7 +123,7 @@ impl Instance {
         choice: &PortChoice,
         message: &mut IncomingMessage,
     ) -> Option<Result<ReceivedFrom>> {
-        self.serial.receive_any_repeated(choice, message)
+        self.serial.receive_chosen_repeated(choice, message)
     }
 
     /// Memory for an array to be sent: peers on this host read the array in place. Does not wait.

@@ -1,7 +1,8 @@
 //! Receiving from any of several ports.
 //!
 //! The inboxes of most ports put themselves on a list when a message or an end comes, and a call
-//! takes the next inbox of the list: the cost does not depend on the number of ports. Messages of
+//! takes the next inbox of the list. By the short way a call with an empty list looks at the carriers
+//! of some ends first. So the cost does not grow with the number of ports. Messages of
 //! F_INIT ports, behind step filters, and for slots counted by the sender, may wait elsewhere. With
 //! such ports a call looks at one port after the other.
 
@@ -9,6 +10,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use titin_model::Operator;
 use titin_transport::{Arrival, Arrivals, Carrier, IncomingMessage, SpinLock, SpinLockGuard};
@@ -34,8 +36,7 @@ pub struct PortChoice {
 /// A receiving end of the chosen ports.
 #[derive(Clone, Copy)]
 pub(super) struct ChosenEnd {
-    /// The number of the port.
-    pub(super) port: usize,
+    pub(super) port_number: usize,
     /// The place of the end at the port.
     pub(super) place: usize,
     /// The index of the port in the program's list.
@@ -44,9 +45,12 @@ pub(super) struct ChosenEnd {
     number: usize,
 }
 
-/// The most ends that a call by the short way looks at without a list. To look at many ends would
-/// take longer than to deliver a message to its inbox, which puts itself on the list.
-const LOOKS: usize = 16;
+/// The most ends in one look without the list. For more ends the long way is cheaper: one look takes
+/// all messages in, and the inboxes put themselves on the list.
+const MOST_ENDS: usize = 16;
+
+/// The most messages in a row from the list, before a call by the short way looks at the carriers.
+const MOST_LISTED_IN_ROW: u32 = 64;
 
 /// Receiving ends, and the list of ends with news.
 struct Selection {
@@ -54,6 +58,8 @@ struct Selection {
     arrivals: Arc<Arrivals>,
     /// The end at which the next look without a list begins, so that ports take turns.
     turn: Cell<usize>,
+    /// How many messages in a row calls by the short way have taken from the list.
+    listed_in_row: Cell<u32>,
     /// How many of the ends may bring messages yet.
     open: Cell<usize>,
     /// [`Process::loss_count`](crate::process::Process::loss_count) at the last check of the senders.
@@ -109,7 +115,7 @@ impl Serial {
                 let source = self.source(id, port.vector.then_some(slot))?;
                 plain &= !source.inlet.end.chain.chooses();
                 ends.push(ChosenEnd {
-                    port: id.0,
+                    port_number: id.0,
                     place: source.place,
                     index,
                     number: ends.len(),
@@ -126,6 +132,7 @@ impl Serial {
             ends,
             arrivals: Arc::default(),
             turn: Cell::new(0),
+            listed_in_row: Cell::new(0),
             open: Cell::new(0),
             losses_seen: Cell::new(0),
             carriers: Carriers::Unknown,
@@ -140,82 +147,89 @@ impl Serial {
     }
 }
 
-/// The selection of a choice whose list the inboxes put themselves on, for calls by the short way
-/// (`repeated.rs`).
-pub(super) struct ListedEnds<'a> {
+/// The selection of a choice, for a call by the short way (`repeated.rs`). Marks the list as in use.
+pub(super) struct LockedSelection<'a> {
     selection: SpinLockGuard<'a, Selection>,
-    /// How many ends the call may yet look at without the list.
-    looks: usize,
+    /// The number of ends in the next look. Falls with each end found, so that the call ends.
+    ends_in_look: usize,
+}
+
+/// The next end for a call by the short way to look at.
+pub(super) struct NextEnd {
+    pub(super) end: ChosenEnd,
+    /// Whether the end was on the list.
+    pub(super) is_listed: bool,
 }
 
 impl PortChoice {
     /// The selection, if a call with this choice was the last call on several ports, and none of the
     /// ports carries a field.
     #[inline(always)]
-    pub(super) fn listed(&self, serial: &Serial) -> Option<ListedEnds<'_>> {
+    pub(super) fn lock_selection(&self, serial: &Serial) -> Option<LockedSelection<'_>> {
         let selection = self.selection.as_ref()?.try_lock()?;
-        let has_field =
-            |port: &PortId| serial.table.ports[port.0].has_field.load(Ordering::Relaxed);
-        let is_last = *serial.any.chosen_by.lock().expect("never poisoned") == self.number;
-        if !is_last || self.ports.iter().any(has_field) {
+        let has_field = |port: &PortId| {
+            let port = &serial.table.ports[port.0];
+            port.has_field.load(Ordering::Relaxed)
+        };
+        // Locked until the list is marked: a call with another choice looks for the mark.
+        let chosen_by = serial.any.chosen_by.lock().expect("never poisoned");
+        if *chosen_by != self.number || self.ports.iter().any(has_field) {
             return None;
         }
-        let looks = selection.ends.len().min(LOOKS);
-        Some(ListedEnds { selection, looks })
+        selection.arrivals.set_in_use(true);
+        let ends_in_look = selection.ends.len().min(MOST_ENDS);
+        Some(LockedSelection {
+            selection,
+            ends_in_look,
+        })
     }
 }
 
-impl ListedEnds<'_> {
-    /// The next end on the list. The inbox may be empty again.
-    #[inline(always)]
-    pub(super) fn next_arrival(&self) -> Option<ChosenEnd> {
-        let number = self.selection.arrivals.pop()?;
-        Some(self.selection.ends[number as usize])
+impl Drop for LockedSelection<'_> {
+    fn drop(&mut self) {
+        self.selection.arrivals.set_in_use(false);
     }
+}
 
-    /// The next end whose carrier has something to be taken in, or has something within a moment.
+impl LockedSelection<'_> {
+    /// The first end for a call to look at. Now and then the carriers come before the list: a list that
+    /// fills as fast as the program receives would hide the messages in the carriers.
     #[inline(always)]
-    pub(super) fn next_with_news(&mut self, serial: &Serial) -> Option<ChosenEnd> {
-        let Selection { ends, turn, .. } = &*self.selection;
-        let has_news = |end: &ChosenEnd| {
-            let inlet = serial.table.ports[end.port].inlets.get(end.place);
-            let carrier = inlet.and_then(|inlet| inlet.as_ref()?.end.carrier.get());
-            carrier.is_some_and(|carrier| carrier.has_news())
-        };
-        let first = turn.get();
-        let at = |number: usize| {
-            ends[if number < ends.len() {
-                number
-            } else {
-                number - ends.len()
-            }]
-        };
-        let look = || (first..first + self.looks).map(at).find(has_news);
-        let end = serial.core.bell.glance_by(look)?;
-        turn.set(end.number + 1);
-        self.looks -= 1;
-        Some(end)
-    }
-
-    /// Takes the next message of an end, if the message is there. The caller has taken the end's port.
-    #[inline(always)]
-    pub(super) fn take(
-        &self,
-        inlet: &Inlet,
-        is_listed: bool,
-        message: &mut IncomingMessage,
-    ) -> bool {
-        if !is_listed {
-            let carrier = inlet.end.carrier.get();
-            let mut look_once = |_| true;
-            return inlet.inbox.has_no_news()
-                && carrier.is_some_and(|carrier| {
-                    carrier.attend_one(&inlet.inbox, &mut look_once, message)
-                });
+    pub(super) fn first(&mut self, serial: &Serial) -> Option<NextEnd> {
+        let is_turn_of_carriers = self.selection.listed_in_row.get() >= MOST_LISTED_IN_ROW;
+        if is_turn_of_carriers && let Some(end) = self.with_news(serial, false) {
+            return Some(end);
         }
+        self.next(serial)
+    }
+
+    /// The next end to look at: of the list, or with something to be taken in from its carrier. The
+    /// inbox of an end of the list may be empty again.
+    #[inline(always)]
+    pub(super) fn next(&mut self, serial: &Serial) -> Option<NextEnd> {
+        match self.selection.arrivals.pop() {
+            Some(number) => Some(NextEnd {
+                end: self.selection.ends[number as usize],
+                is_listed: true,
+            }),
+            None => self.with_news(serial, true),
+        }
+    }
+
+    /// Puts an end back on the list.
+    #[cold]
+    pub(super) fn put_back(&self, end: ChosenEnd) {
+        self.selection.arrivals.push(end.number as u32);
+    }
+
+    /// Takes the next message of an end of the list; false if the inbox has no message. The caller has
+    /// taken the end's port.
+    #[inline(always)]
+    pub(super) fn take_listed(&self, inlet: &Inlet, message: &mut IncomingMessage) -> bool {
         match inlet.inbox.take_arrival() {
             Arrival::Message(arrived) => {
                 *message = arrived;
+                self.selection.listed_in_row.update(|count| count + 1);
                 return true;
             }
             Arrival::Nothing => {}
@@ -224,13 +238,59 @@ impl ListedEnds<'_> {
         false
     }
 
-    /// Puts an end back that the call has not looked at.
-    #[cold]
-    pub(super) fn put_back(&self, end: ChosenEnd, is_listed: bool) {
-        if is_listed {
-            self.selection.arrivals.push(end.number as u32);
+    /// The next end whose carrier has something to be taken in or, with `waits`, has something within
+    /// a moment. Some waits are timed, as a sample.
+    #[inline(always)]
+    fn with_news(&mut self, serial: &Serial, waits: bool) -> Option<NextEnd> {
+        if self.ends_in_look == 0 {
+            return None;
         }
+        let Selection { ends, turn, .. } = &*self.selection;
+        let inlet =
+            |end: &ChosenEnd| serial.table.ports[end.port_number].inlets[end.place].as_ref();
+        let has_news = |end: &&ChosenEnd| {
+            let carrier = inlet(end).and_then(|inlet| inlet.end.carrier.get());
+            carrier.is_some_and(|carrier| carrier.has_news())
+        };
+        let first = turn.get() % ends.len();
+        let (before, rest) = ends.split_at(first);
+        let look = || {
+            rest.iter()
+                .chain(before)
+                .take(self.ends_in_look)
+                .find(has_news)
+        };
+        let sampled = || inlet(&ends[first])?.end.meter.sample();
+        let found = match look() {
+            None if waits => {
+                let start = sampled().map(|times| (Instant::now(), times));
+                let found = serial.core.bell.glance_by(look);
+                let meter = found.and_then(inlet).map(|inlet| &inlet.end.meter);
+                let waited = start.map(|(start, times)| start.elapsed() * times);
+                meter
+                    .zip(waited)
+                    .inspect(|(meter, waited)| meter.waited(*waited));
+                found
+            }
+            found => found,
+        };
+        self.selection.listed_in_row.set(0);
+        turn.set(found.map_or(first + self.ends_in_look, |end| end.number + 1));
+        self.ends_in_look -= 1;
+        Some(NextEnd {
+            end: *found?,
+            is_listed: false,
+        })
     }
+}
+
+/// Takes the next message of an end from its carrier, if the message is there. The caller has taken
+/// the end's port.
+#[inline(always)]
+pub(super) fn take_from_carrier(inlet: &Inlet, message: &mut IncomingMessage) -> bool {
+    let mut look_once = |_| true;
+    let carrier = inlet.end.carrier.get();
+    carrier.is_some_and(|carrier| carrier.attend_one(&inlet.inbox, &mut look_once, message))
 }
 
 /// A list in use by a call.
@@ -334,7 +394,7 @@ impl Serial {
 
     /// A chosen end.
     fn end_at(&self, end: ChosenEnd) -> ReceivingEnd<'_> {
-        self.end_of(end.port, end.place)
+        self.end_of(end.port_number, end.place)
             .expect("chosen, so it is connected")
     }
 

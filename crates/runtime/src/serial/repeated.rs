@@ -1,9 +1,9 @@
-//! The short way of a message that is like the last message on its port.
+//! The short way of most messages.
 //!
 //! Most messages differ from the last message on their slot in number, times and elements alone, and
-//! most slots have nothing special: one conduit without filters, of a serial instance. A call by the
-//! short way compares its arguments with the last message, and does what differs from message to
-//! message: the order of calls, the window, the ring, the counters.
+//! most slots have one conduit without filters, of a serial instance. A send by the short way compares
+//! its array with the last array. A receive takes any message that is its data alone. Both do what
+//! differs from message to message: the order of calls, the window, the ring, the counters.
 //!
 //! A call by the short way returns `None` where anything else is to be done, and nothing has happened
 //! then. The caller makes the call by the long way ([`Serial::send`], [`Serial::receive`]), which
@@ -17,7 +17,7 @@ use titin_transport::{IncomingMessage, Outgoing, Room};
 use titin_wire::meta::{Content, Meta};
 
 use super::Serial;
-use super::receive_any::{ChosenEnd, PortChoice};
+use super::receive_any::{NextEnd, PortChoice, take_from_carrier};
 use super::receiving_end::ReceivingEnd;
 use super::send::message_header;
 use crate::execution_loop::PortCall;
@@ -45,19 +45,19 @@ pub struct ReceivedFrom {
     pub message: ReceivedAtOnce,
 }
 
-/// The slot of a call by the short way.
+/// A slot of a port, and where its ends are.
 #[derive(Clone, Copy)]
-struct RepeatedSlot<'a> {
-    /// The number of the port.
-    number: usize,
+struct PortSlot<'a> {
+    port_number: usize,
     port: &'a Port,
     /// The place of the slot's ends at the port.
     place: usize,
-    slot: u32,
+    /// The number of the slot.
+    number: u32,
 }
 
-impl<'a> RepeatedSlot<'a> {
-    /// The sending end, if the slot has one, without filters.
+impl<'a> PortSlot<'a> {
+    /// The only sending end of the slot, if the end is plain.
     #[inline(always)]
     fn outlet(&self) -> Option<&'a Outlet> {
         match self.port.outlets.get(self.place)?.as_slice() {
@@ -66,7 +66,7 @@ impl<'a> RepeatedSlot<'a> {
         }
     }
 
-    /// The receiving end, if the slot has one, without filters.
+    /// The receiving end of the slot, if the end is plain.
     #[inline(always)]
     fn inlet(&self) -> Option<&'a Inlet> {
         let inlet = self.port.inlets.get(self.place)?.as_ref()?;
@@ -75,8 +75,9 @@ impl<'a> RepeatedSlot<'a> {
 }
 
 impl Serial {
-    /// Sends an array with the layout of the last array on its slot, or no data. `elements` gives the
-    /// bytes of the array, whose number is that of the last array; `None` if they are not there.
+    /// Sends an array with the layout of the last array on its slot, or no data. `elements` gets
+    /// the number of bytes of the last array, and gives the array's bytes; `None` if the program gave
+    /// no memory.
     #[inline(always)]
     pub(crate) fn send_repeated<'a>(
         &self,
@@ -125,15 +126,17 @@ impl Serial {
         }
     }
 
-    /// Receives the next message of a slot, if the message is there or comes within a moment, and if
-    /// `takes` takes the message. `message` is an earlier message, whose memory is used again. A
-    /// message that needs more than the short way does is checked by `fits`, as [`Serial::receive`]
-    /// does.
+    /// Receives the next message of a slot, if the message is there or, with `waits`, comes within a
+    /// moment. `takes`
+    /// looks at a message that is its data alone, and may copy the data. If `takes` refuses the message,
+    /// or the message needs more, `fits` checks it as in [`Serial::receive`]. `message` is an earlier
+    /// message, whose memory is used again.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         &self,
         port: PortId,
         given: Option<u32>,
+        waits: bool,
         message: &mut IncomingMessage,
         takes: impl FnOnce(&IncomingMessage) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
@@ -150,16 +153,22 @@ impl Serial {
         if is_stashed || inlet.end.meter.sample().is_some() {
             return None;
         }
-        if !inlet.inbox.has_no_news() {
-            *message = inlet.inbox.take()?;
-        } else if !self.core.bell.glance(&**carrier, &inlet.inbox, message) {
+        let is_there = if !inlet.inbox.has_no_news() {
+            inlet.inbox.take_over(message)
+        } else if waits {
+            let bell = &self.core.bell;
+            bell.glance(&**carrier, &inlet.inbox, message)
+        } else {
+            take_from_carrier(inlet, message)
+        };
+        if !is_there {
             return None;
         }
         Some(self.give_repeated(slot, &mut state, message, takes, fits))
     }
 
-    /// Receives a message of any of the chosen ends, if a message is there.
-    pub(crate) fn receive_any_repeated(
+    /// Receives a message of any of the chosen ends, if a message is there or comes within a moment.
+    pub(crate) fn receive_chosen_repeated(
         &self,
         choice: &PortChoice,
         message: &mut IncomingMessage,
@@ -167,31 +176,31 @@ impl Serial {
         if !self.is_plain || self.enter().is_err() || self.any.put_back.load(Ordering::Relaxed) {
             return None;
         }
-        let mut listed = choice.listed(self)?;
+        let mut selection = choice.lock_selection(self)?;
+        let mut next = selection.first(self)?;
         loop {
-            let (end, is_listed) = match listed.next_arrival() {
-                Some(end) => (end, true),
-                None => (listed.next_with_news(self)?, false),
-            };
-            let ChosenEnd {
-                port: number,
-                place,
-                ..
-            } = end;
-            let slot = RepeatedSlot {
-                number,
-                port: &self.table.ports[number],
-                place,
-                slot: place as u32,
+            let NextEnd { end, is_listed } = next;
+            let slot = PortSlot {
+                port_number: end.port_number,
+                port: &self.table.ports[end.port_number],
+                place: end.place,
+                number: end.place as u32,
             };
             let Some((mut state, inlet)) = slot.port.try_enter().zip(slot.inlet()) else {
-                listed.put_back(end, is_listed);
+                if is_listed {
+                    selection.put_back(end);
+                }
                 return None;
             };
-            if !listed.take(inlet, is_listed, message) {
+            let is_there = match is_listed {
+                true => selection.take_listed(inlet, message),
+                false => take_from_carrier(inlet, message),
+            };
+            if !is_there {
+                next = selection.next(self)?;
                 continue;
             }
-            let given = slot.port.vector.then_some(slot.slot);
+            let given = slot.port.vector.then_some(slot.number);
             let fits = |message: &Message| ordinary(|| slot.port.label(None), message);
             let received = self.give_repeated(slot, &mut state, message, |_| true, fits);
             return Some(received.map(|message| ReceivedFrom {
@@ -202,11 +211,11 @@ impl Serial {
         }
     }
 
-    /// Gives the program a message of which the inbox has counted that it was taken.
+    /// Gives the program a message that the inbox has counted as taken.
     #[inline(always)]
     fn give_repeated(
         &self,
-        slot: RepeatedSlot<'_>,
+        slot: PortSlot<'_>,
         state: &mut PortState,
         message: &mut IncomingMessage,
         takes: impl FnOnce(&IncomingMessage) -> bool,
@@ -219,7 +228,7 @@ impl Serial {
         {
             return self.give_arrived(slot, state, std::mem::take(message), fits);
         }
-        if let Some(Some(inlet)) = slot.port.inlets.get(slot.place) {
+        if let Some(inlet) = slot.inlet() {
             inlet.end.meter.count(length as u64, 0);
         }
         Ok(ReceivedAtOnce::InPlace)
@@ -227,35 +236,30 @@ impl Serial {
 
     /// The slot of a call by the short way, if the instance and the port have nothing special.
     #[inline(always)]
-    fn repeated_slot(&self, port: PortId, given: Option<u32>) -> Option<RepeatedSlot<'_>> {
-        let number = port.0;
-        let port = &self.table.ports[number];
+    fn repeated_slot(&self, port: PortId, given: Option<u32>) -> Option<PortSlot<'_>> {
+        let port_number = port.0;
+        let port = &self.table.ports[port_number];
         let is_special = port.resizable || port.has_field.load(Ordering::Relaxed);
         if !self.is_plain || is_special || self.enter().is_err() {
             return None;
         }
-        let (place, slot) = port.find(given).ok()?;
-        Some(RepeatedSlot {
-            number,
+        let (place, number) = port.find(given).ok()?;
+        Some(PortSlot {
+            port_number,
             port,
             place,
-            slot,
+            number,
         })
     }
 
     /// Notes a call in the execution loop, if the call is one more on an end within the steps of the
     /// loop.
     #[inline(always)]
-    fn note_repeated(
-        &self,
-        RepeatedSlot {
-            number, port, slot, ..
-        }: RepeatedSlot<'_>,
-        (timestamp, next): Timestamps,
-    ) -> Option<()> {
+    fn note_repeated(&self, slot: PortSlot<'_>, (timestamp, next): Timestamps) -> Option<()> {
+        let port = slot.port;
         let call = PortCall {
             port: &port.name,
-            end: (number, slot),
+            end: (slot.port_number, slot.number),
             operator: port.operator,
             timeline: port.timeline,
             timestamp,
@@ -273,7 +277,7 @@ impl Serial {
     #[cold]
     fn send_with_room(
         &self,
-        slot: RepeatedSlot<'_>,
+        slot: PortSlot<'_>,
         state: &mut PortState,
         (meta, elements): (Arc<Meta>, &[u8]),
         times: Timestamps,
@@ -291,15 +295,15 @@ impl Serial {
     #[cold]
     fn give_arrived(
         &self,
-        slot: RepeatedSlot<'_>,
+        slot: PortSlot<'_>,
         state: &mut PortState,
         arrived: IncomingMessage,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<ReceivedAtOnce> {
         let source = ReceivingEnd {
-            slot: Some(slot.slot),
+            slot: Some(slot.number),
             ..self
-                .end_of(slot.number, slot.place)
+                .end_of(slot.port_number, slot.place)
                 .expect("a message has come by the slot")
         };
         let taken = self.take_arrived(&source, &mut state.inlets[slot.place], arrived, 0)?;
@@ -326,9 +330,9 @@ fn is_bare(meta: &Meta) -> bool {
 }
 
 /// A send on a slot that has reached no conduit yet.
-fn unfinished(slot: RepeatedSlot<'_>, times: Timestamps) -> SendState {
+fn unfinished(slot: PortSlot<'_>, times: Timestamps) -> SendState {
     SendState {
-        slot: slot.slot,
+        slot: slot.number,
         ..SendState::of(&Payload::nil(), times)
     }
 }

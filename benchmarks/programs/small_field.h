@@ -1,7 +1,7 @@
 /* Shared by the ping-pongs of small fields, counted or timed: small arrays of doubles, in rows on the ranks of side 0 and in
  * columns on the ranks of side 1. One array after the other goes there and back. */
-#ifndef COUNTED_FIELD_H
-#define COUNTED_FIELD_H
+#ifndef SMALL_FIELD_H
+#define SMALL_FIELD_H
 
 #include "arrays.h"
 #include "counted.h"
@@ -10,8 +10,8 @@
 #define WIDTH 16 /* together 1 KiB */
 #define MOST_FIELDS 100
 
-/* The words of the command line: counted or timed, the number of fields, trips, and the file that all ranks map or that gets
- * the time. */
+/* The words of the command line: `counted` or `timed`, the number of fields, the number of trips, and a file: all ranks map
+ * it (counted), or it gets the time (timed). */
 struct task {
     int is_timed, fields;
     long trips;

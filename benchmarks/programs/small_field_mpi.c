@@ -1,7 +1,7 @@
 /* The ping-pong of small fields by hand in one MPI job, by derived types. The ranks of side 0 come first. Arguments: the
  * words of the task. */
 #include "by_hand.h"
-#include "counted_field.h"
+#include "small_field.h"
 
 static struct shares shares;
 static double *arrays[MOST_FIELDS];

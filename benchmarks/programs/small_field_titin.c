@@ -2,7 +2,7 @@
  * of the task. */
 #include <titin_mpi.h>
 
-#include "counted_field.h"
+#include "small_field.h"
 #include "over_titin.h"
 
 static titin_field *sent[MOST_FIELDS], *received[MOST_FIELDS];
