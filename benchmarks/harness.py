@@ -143,11 +143,11 @@ def beside_all(
     times: Mapping[str, Sequence[float]],
     *,
     unit: str,
-    target: float,
+    target: float | None,
     size: int | None = None,
 ) -> list[Record]:
     """A record for each rival; ``times`` has all figures, round by round. The record of the best rival has the
-    target."""
+    target, if there is one."""
     rivals = [name for name in times if name != "titin"]
     best = min(rivals, key=lambda name: statistics.median(times[name]))
     return [

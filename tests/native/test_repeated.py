@@ -40,7 +40,9 @@ programs:
 """
 
 
-@pytest.mark.parametrize("settings", ["", "settings: {muscle_profile_level: none}\n", "titin: {medium: {hub.in: tcp}}\n"])
+@pytest.mark.parametrize(
+    "settings", ["", "settings: {muscle_profile_level: none}\n", "titin: {medium: {hub.in: tcp}}\n"]
+)
 def test_messages_on_slots_and_from_any_slot_keep_their_order(build: Build, tmp_path: Path, settings: str) -> None:
     run(tmp_path, STAR.format(program=build("slots", "c")) + settings)
 
