@@ -57,8 +57,7 @@ impl Carrier for Inproc {
         message: &mut IncomingMessage,
     ) -> bool {
         loop {
-            if let Some(taken) = inbox.take() {
-                *message = taken;
+            if inbox.take_over(message) {
                 return true;
             }
             if policy.is_over(0) {

@@ -147,10 +147,11 @@ impl Serial {
     }
 }
 
-/// The selection of a choice, for a call by the short way (`repeated.rs`). Marks the list as in use.
+/// The selection of a choice during a call, which marks the list as in use.
 pub(super) struct LockedSelection<'a> {
     selection: SpinLockGuard<'a, Selection>,
-    /// The number of ends in the next look. Falls with each end found, so that the call ends.
+    /// The number of ends in the next look of a call by the short way (`repeated.rs`). Falls with each
+    /// end found, so that the call ends.
     ends_in_look: usize,
 }
 
@@ -176,12 +177,7 @@ impl PortChoice {
         if *chosen_by != self.number || self.ports.iter().any(has_field) {
             return None;
         }
-        selection.arrivals.set_in_use(true);
-        let ends_in_look = selection.ends.len().min(MOST_ENDS);
-        Some(LockedSelection {
-            selection,
-            ends_in_look,
-        })
+        Some(LockedSelection::marked(selection))
     }
 }
 
@@ -191,7 +187,18 @@ impl Drop for LockedSelection<'_> {
     }
 }
 
-impl LockedSelection<'_> {
+impl<'a> LockedSelection<'a> {
+    /// Marks the list as in use.
+    #[inline(always)]
+    fn marked(selection: SpinLockGuard<'a, Selection>) -> Self {
+        selection.arrivals.set_in_use(true);
+        let ends_in_look = selection.ends.len().min(MOST_ENDS);
+        LockedSelection {
+            selection,
+            ends_in_look,
+        }
+    }
+
     /// The first end for a call to look at. Now and then the carriers come before the list: a list that
     /// fills as fast as the program receives would hide the messages in the carriers.
     #[inline(always)]
@@ -293,22 +300,6 @@ pub(super) fn take_from_carrier(inlet: &Inlet, message: &mut IncomingMessage) ->
     carrier.is_some_and(|carrier| carrier.attend_one(&inlet.inbox, &mut look_once, message))
 }
 
-/// A list in use by a call.
-struct ListInUse(Arc<Arrivals>);
-
-impl ListInUse {
-    fn of(arrivals: &Arc<Arrivals>) -> Self {
-        arrivals.set_in_use(true);
-        ListInUse(arrivals.clone())
-    }
-}
-
-impl Drop for ListInUse {
-    fn drop(&mut self) {
-        self.0.set_in_use(false);
-    }
-}
-
 impl Selection {
     /// Has the inboxes put themselves on a new list. Fails if another call waits for one of the
     /// inboxes. A later call with the same ports reuses the list without this check: such a call
@@ -386,10 +377,10 @@ impl Serial {
             selection.begin(self, ports)?
         };
         *begun = *number;
-        let _in_use = ListInUse::of(&selection.arrivals);
+        let mut locked = LockedSelection::marked(selection);
         // From here on a call on one of the ports finds that this call waits for the port.
         drop((begun, held));
-        self.receive_listed(&mut selection, patience)
+        self.receive_listed(&mut locked.selection, patience)
     }
 
     /// A chosen end.

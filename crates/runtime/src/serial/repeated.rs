@@ -127,10 +127,9 @@ impl Serial {
     }
 
     /// Receives the next message of a slot, if the message is there or, with `waits`, comes within a
-    /// moment. `takes`
-    /// looks at a message that is its data alone, and may copy the data. If `takes` refuses the message,
-    /// or the message needs more, `fits` checks it as in [`Serial::receive`]. `message` is an earlier
-    /// message, whose memory is used again.
+    /// moment. `takes` looks at a message that is its data alone, and may copy the data. If `takes`
+    /// refuses the message, or the message needs more, `fits` checks it as in [`Serial::receive`].
+    /// `message` is an earlier message, whose memory is used again.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         &self,
