@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
 use titin_runtime::array::{Dims, Footprint, Halo, LocalLayout, SourceArray, TargetArray};
 use titin_runtime::{Dtype, FieldId, Result};
 
@@ -171,7 +172,7 @@ impl Field {
         arrays: *const *mut c_void,
         layouts: &'a [ArrayLayout],
         make: impl Fn((*mut u8, usize), &'a LocalLayout, usize) -> T,
-    ) -> Result<Vec<T>> {
+    ) -> Result<SmallVec<[T; 1]>> {
         // SAFETY: as the caller promises.
         let pointers = unsafe { input::list(arrays, self.dtypes.len() as c_int, "arrays")? };
         let each = pointers.iter().zip(layouts).zip(&self.dtypes).enumerate();

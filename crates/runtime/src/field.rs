@@ -4,7 +4,7 @@
 //! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the header
 //! (`field_mark`). The header announces the field and has the field's time. So the order of calls,
 //! `reuse`, closing and the search for deadlocks are as for any message. The pieces go from rank to
-//! rank (`pieces`) along further conduits, and each rank opens such conduits to its partners
+//! rank (`send_pieces`, `receive_pieces`) along further conduits, and each rank opens such conduits to its partners
 //! (`link`). The messages of the pieces are tagged with the number of the header. A serial program
 //! is the case of one rank.
 //!
@@ -17,12 +17,13 @@ mod declare;
 mod kept_versions;
 mod link;
 mod ordinary_calls;
-mod pieces;
 mod pull;
 mod rank_messages;
 mod receive;
+mod receive_pieces;
 mod rendezvous;
 mod send;
+mod send_pieces;
 mod setup;
 mod versions;
 
@@ -33,8 +34,10 @@ use std::time::Instant;
 
 use titin_array::{Error as Unfit, LocalLayout, Region, Role, Side, TargetArray};
 use titin_model::{Pattern, PatternSide};
+use titin_transport::IncomingMessage;
 use titin_wire::ConduitId;
 use titin_wire::control::WaitOn;
+use titin_wire::frame::Head;
 use titin_wire::meta::Dtype;
 
 use crate::field_mark::announces_field;
@@ -47,8 +50,8 @@ use crate::{Error, Kind, Message, Result};
 use copy_plans::LinkCopyPlans;
 use kept_versions::KeptVersions;
 use link::FieldLink;
-use pieces::PiecesReceived;
 use pull::{Asking, VersionAnswer};
+use receive_pieces::PiecesReceived;
 use rendezvous::{AgreedField, Coupling};
 use send::PiecesSent;
 
@@ -112,6 +115,8 @@ struct FieldState {
     sending: Option<(f64, PiecesSent)>,
     /// The header of an interrupted receive.
     receiving: Option<Message>,
+    /// The last field that came by the short way. Its memory stays for the next receive.
+    joined: IncomingMessage,
     /// How far the receive has come.
     received: PiecesReceived,
     /// The places of the arrays, if an interrupted receive has filled some of the elements.
@@ -161,6 +166,13 @@ pub(crate) fn coupled(side: &Side, share: &PatternSide) -> std::result::Result<S
 }
 
 impl Stamps {
+    fn of_head(head: &Head) -> Self {
+        Stamps {
+            timestamp: head.timestamp,
+            next_timestamp: head.next_timestamp,
+        }
+    }
+
     fn of(message: &Message) -> Self {
         Stamps {
             timestamp: message.timestamp,

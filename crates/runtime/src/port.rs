@@ -11,7 +11,7 @@ use titin_transport::{
 };
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
-use titin_wire::meta::{Codec, Meta};
+use titin_wire::meta::{Codec, Content, Meta};
 use titin_wire::settings::Overlay;
 
 use crate::filter::{Chain, Mapped};
@@ -154,6 +154,15 @@ impl OutletState {
     pub(crate) fn last_array(&self, array: &CallerLayout<'_>) -> Option<(&Arc<Meta>, u64)> {
         let meta = self.plain.as_ref()?;
         array.is_of(meta).then_some((meta, self.length))
+    }
+
+    /// The metadata of the last such message, and its length, if the message was a piece of a field of
+    /// the given length, with the header of the field or without.
+    #[inline(always)]
+    pub(crate) fn last_piece(&self, length: u64, with_header: bool) -> Option<(&Arc<Meta>, u64)> {
+        let meta = self.plain.as_ref()?;
+        let is_piece = meta.field == with_header && matches!(meta.content, Content::Array(_));
+        (is_piece && self.length == length).then_some((meta, length))
     }
 
     /// The metadata of a message that needs its content alone: the metadata of the last such

@@ -7,6 +7,7 @@
 //! calls on ordinary ports together, and rank 0 tells the ranks below the result of a call
 //! (`collective`).
 
+mod announcements;
 mod bootstrap;
 mod collective;
 mod field_counts;
@@ -15,7 +16,7 @@ mod outcome;
 use std::sync::{Arc, Mutex};
 
 use titin_model::Operator;
-use titin_transport::{ConduitTable, Doorbell, SharedBuffer};
+use titin_transport::{ConduitTable, Doorbell};
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitEnd, Welcome};
 use titin_wire::ranks::{FieldSteps, children, conduits, parent};
@@ -26,6 +27,8 @@ use crate::port::{CarrierRoute, ConduitUse, Inlet, Outlet, Port, PortEnd, PortId
 use crate::process::Process;
 use crate::serial::{RemoteConduit, Serial};
 use crate::{Error, Kind, Result};
+
+use announcements::LastAnnouncements;
 
 pub(crate) use bootstrap::{Bootstrapped, bootstrap};
 pub(crate) use collective::{call_on, unexpected};
@@ -83,8 +86,7 @@ pub(crate) struct RankGroup {
     leading: Mutex<String>,
     /// Memory for the encoded report of rank 0.
     encoded: Mutex<Vec<u8>>,
-    /// The data of the last announcement of a field that this rank has heard from rank 0.
-    announced: Mutex<SharedBuffer>,
+    announcements: LastAnnouncements,
 }
 
 /// The end of a conduit between ranks. No description names such a conduit.
@@ -269,7 +271,7 @@ impl RankGroup {
             counts_below: Mutex::default(),
             leading: Mutex::default(),
             encoded: Mutex::default(),
-            announced: Mutex::default(),
+            announcements: LastAnnouncements::default(),
         }
     }
 

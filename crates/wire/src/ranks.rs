@@ -103,6 +103,65 @@ pub enum CollectiveResult {
     },
 }
 
+/// In place of a [`CollectiveReport`]: the announcement of a field that is like the last announcement
+/// of its port, in a report with data, but for what stands here. The message has the mark and the
+/// timestamps of the announcement.
+///
+/// All numbers are little-endian: a byte that begins no report, the port, the number, the time, and a
+/// pair of numbers for each changed count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepeatedAnnouncement {
+    /// Number of the port.
+    pub port: u32,
+    /// The number of the message on the conduit.
+    pub number: u64,
+    /// The simulated time of the receive.
+    pub time: f64,
+    /// As in a report.
+    pub changed: Vec<(u32, u64)>,
+}
+
+/// The first byte of a repeated announcement. MessagePack never uses it, so no report begins with it.
+const REPEATED: u8 = 0xc1;
+
+impl RepeatedAnnouncement {
+    /// Appends the bytes of the announcement.
+    pub fn encode_into(&self, bytes: &mut Vec<u8>) {
+        bytes.push(REPEATED);
+        bytes.extend(self.port.to_le_bytes());
+        bytes.extend(self.number.to_le_bytes());
+        bytes.extend(self.time.to_le_bytes());
+        for (field, steps) in &self.changed {
+            bytes.extend(field.to_le_bytes());
+            bytes.extend(steps.to_le_bytes());
+        }
+    }
+
+    /// Reads the announcement; `None` if the bytes are something else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&REPEATED, rest) = bytes.split_first()? else {
+            return None;
+        };
+        let (port, rest) = rest.split_first_chunk()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (time, rest) = rest.split_first_chunk()?;
+        let (pairs, []) = rest.as_chunks::<12>() else {
+            return None;
+        };
+        let pair = |pair: &[u8; 12]| {
+            let (field, steps) = pair.split_first_chunk()?;
+            let steps = steps.first_chunk()?;
+            Some((u32::from_le_bytes(*field), u64::from_le_bytes(*steps)))
+        };
+        Some(RepeatedAnnouncement {
+            port: u32::from_le_bytes(*port),
+            number: u64::from_le_bytes(*number),
+            time: f64::from_le_bytes(*time),
+            changed: pairs.iter().filter_map(pair).collect(),
+        })
+    }
+}
+
 /// How often a rank has sent or received each field of the instance, in the order of declaration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FieldSteps(pub Vec<u64>);
@@ -173,6 +232,34 @@ pub fn pair_count(senders: u32, receivers: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repeated_announcement_is_read_as_written_and_is_no_report() {
+        for changed in [vec![], vec![(7, 1)], vec![(0, u64::MAX), (u32::MAX, 300)]] {
+            let (port, number, time) = (258, 1 << 40, -0.5);
+            let announcement = RepeatedAnnouncement {
+                port,
+                number,
+                time,
+                changed,
+            };
+            let mut bytes = Vec::new();
+            announcement.encode_into(&mut bytes);
+            assert_eq!(bytes[..6], [0xc1, 2, 1, 0, 0, 0]);
+            assert_eq!(RepeatedAnnouncement::decode(&bytes), Some(announcement));
+            assert!(crate::control::decode::<CollectiveReport>(&bytes).is_err());
+            for end in 0..bytes.len() {
+                let whole = end >= 21 && (end - 21).is_multiple_of(12);
+                assert_eq!(
+                    RepeatedAnnouncement::decode(&bytes[..end]).is_some(),
+                    whole,
+                    "{end}"
+                );
+            }
+            bytes[0] = 0x84;
+            assert_eq!(RepeatedAnnouncement::decode(&bytes), None);
+        }
+    }
 
     #[test]
     fn ranks_hang_together_as_a_tree() {

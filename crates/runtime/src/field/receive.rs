@@ -1,9 +1,10 @@
 //! A field is received: the header first, then the pieces for this rank.
 
 use titin_array::{Role, TargetArray};
+use titin_transport::IncomingMessage;
 
 use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
-use crate::serial::Patience;
+use crate::serial::{Patience, ReceivedAtOnce};
 use crate::{Error, Kind, Message, Result};
 
 impl InstanceFields {
@@ -57,17 +58,47 @@ impl InstanceFields {
         patience: Patience,
     ) -> Result<Stamps> {
         let deadline = patience.deadline();
+        let begin = || Ok(Patience::until(deadline));
+        let fits = |message: &Message| field.is_header(message);
         let header = match state.receiving.take() {
             Some(interrupted) => interrupted,
-            None => {
-                let fits = |message: &Message| field.is_header(message);
-                let begin = || Ok(Patience::until(deadline));
-                self.receive_header(field, None, begin, fits)?
-            }
+            None => match self.receive_joined(field, state, arrays, patience) {
+                None => self.receive_header(field, None, begin, fits)?,
+                Some(received) => match received.map_err(|error| self.closed(field, error))? {
+                    ReceivedAtOnce::InPlace => return Ok(Stamps::of_head(&state.joined.head)),
+                    ReceivedAtOnce::Other(header) => header,
+                },
+            },
         };
         let announced = (&header, header.number);
         self.receive_pieces(field, state, announced, Some(arrays), deadline)?;
         Ok(Stamps::of(&header))
+    }
+
+    /// Receives a field whose only piece comes in the header's message, by the short way.
+    #[inline(always)]
+    fn receive_joined(
+        &self,
+        field: &Field,
+        state: &mut FieldState,
+        arrays: &mut [TargetArray<'_>],
+        patience: Patience,
+    ) -> Option<Result<ReceivedAtOnce>> {
+        let [Some(link)] = &**state.links.as_ref()? else {
+            return None;
+        };
+        let ([length], Patience::Forever) = (&*link.lengths, patience) else {
+            return None;
+        };
+        let plans = &mut state.copy_plans[0];
+        let takes = |message: &IncomingMessage| {
+            let bytes = &message.body;
+            // The long way says what does not fit.
+            bytes.len() as u64 == *length && plans.unpack(link, 0, bytes, arrays) == Ok(true)
+        };
+        let fits = |message: &Message| field.is_header(message);
+        self.serial
+            .receive_repeated_piece(field.port, &mut state.joined, takes, fits)
     }
 
     /// Receives the header of a field on all ranks. Rank 0 first calls `begin`, for the patience of

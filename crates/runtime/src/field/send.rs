@@ -109,6 +109,17 @@ impl InstanceFields {
         let mut pieces = 0;
         let content = match self.joined_piece(send, state)? {
             Some(piece) => {
+                if let Some(sent) = self
+                    .serial
+                    .send_repeated_piece(field.port, piece, send.times)
+                {
+                    sent?;
+                    self.note_steps(field, field.count.steps() + 1);
+                    return Ok(PiecesSent {
+                        pieces: 1,
+                        bytes: 0,
+                    });
+                }
                 (shape, pieces) = ([piece.len() as u64], 1);
                 Payload::array(flat(&shape), piece)
             }

@@ -13,7 +13,9 @@ use std::sync::{Arc, MutexGuard};
 use titin_transport::{Buffer, SpinLockGuard};
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::meta::Content;
-use titin_wire::ranks::{CollectiveReport, CollectiveResult, FieldSteps, children};
+use titin_wire::ranks::{
+    CollectiveReport, CollectiveResult, FieldSteps, RepeatedAnnouncement, children,
+};
 
 use super::RankGroup;
 use super::outcome::{outcome, result};
@@ -343,28 +345,53 @@ impl RankGroup {
         };
         let mut port = self.take_turn(to_children)?;
         let announced = data.filter(|data| is_announcement(data));
-        let report = CollectiveReport {
-            call: call.to_owned(),
-            outcome: outcome(common),
-            steps: FieldSteps::default(),
-            changed: self.counts.news(),
-            data: announced.map(|data| data.bytes().to_vec()),
-        };
+        let news = self.counts.news();
         let mut encoded = self.encoded.lock().expect("never poisoned");
         encoded.clear();
-        control::encode_into(&report, &mut encoded);
+        self.encode_report(call, common, announced, news.clone(), &mut encoded)?;
         let mut payload = Payload::encoded(&encoded);
         let mut stamps = (0.0, None);
         if let Some(announced) = announced {
             payload = payload.of_field();
             stamps = (announced.timestamp, announced.next_timestamp);
         }
-        self.send_between(to_children, &mut port, &payload, stamps)?;
-        self.counts.told(&report.changed);
+        self.send_between(to_children, &mut port, &payload, stamps)
+            .inspect_err(|_| self.announcements.clear())?;
+        self.counts.told(&news);
         match data {
             Some(data) if announced.is_none() => self.pass_down(to_children, &mut port, data),
             _ => Ok(()),
         }
+    }
+
+    /// Encodes the report of a call, or what has changed in a repeated announcement of a field.
+    fn encode_report(
+        &self,
+        call: &str,
+        common: Result<CollectiveResult>,
+        announced: Option<&Message>,
+        mut changed: Vec<(u32, u64)>,
+        encoded: &mut Vec<u8>,
+    ) -> Result<()> {
+        if let (Ok(result), Some(data)) = (&common, announced) {
+            let repeated = self
+                .announcements
+                .repeated(call, result, data, &mut changed);
+            if let Some(repeated) = repeated {
+                repeated.encode_into(encoded);
+                return Ok(());
+            }
+            self.announcements.keep(call, result, data.bytes())?;
+        }
+        let report = CollectiveReport {
+            call: call.to_owned(),
+            outcome: outcome(common),
+            steps: FieldSteps::default(),
+            changed,
+            data: announced.map(|data| data.bytes().to_vec()),
+        };
+        control::encode_into(&report, encoded);
+        Ok(())
     }
 
     /// The report of rank 0 on a call, and the data of a received message. Until the report
@@ -397,15 +424,23 @@ impl RankGroup {
         };
         loop {
             let told = next()?;
-            let report: CollectiveReport = control::decode(told.bytes()).map_err(|error| {
-                let name = &self.serial.core.name;
-                let text = format!("{name}: what rank 0 tells cannot be read: {error}");
-                Error::new(Kind::Internal, text)
-            })?;
+            if let Some(repeated) = RepeatedAnnouncement::decode(told.bytes()) {
+                return self.hear_repeated(call, told, repeated);
+            }
+            let report: CollectiveReport = control::decode(told.bytes())
+                .map_err(|error| self.unreadable(&error.to_string()))?;
             let outcome = result(report.outcome);
-            let data = match (&outcome, report.data) {
-                (Ok(CollectiveResult::Message { .. }), Some(data)) => {
-                    Some(self.announcement(told, &data)?)
+            let data = match (&outcome, &report.data) {
+                (Ok(found @ CollectiveResult::Message { port, .. }), Some(data)) => {
+                    if *port as usize >= self.serial.table.ports.len() {
+                        return Err(unexpected(call));
+                    }
+                    self.announcements.keep(&report.call, found, data)?;
+                    let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
+                    Some(Message {
+                        body: body.into(),
+                        ..told
+                    })
                 }
                 (Ok(CollectiveResult::Message { .. }), None) => Some(next()?),
                 _ => None,
@@ -419,16 +454,41 @@ impl RankGroup {
         }
     }
 
-    /// The message that announces a field, from the report of rank 0 and the data in the report.
-    /// As a rule the data are those of the last announcement, and share their memory.
-    fn announcement(&self, report: Message, data: &[u8]) -> Result<Message> {
-        let mut last = self.announced.lock().expect("never poisoned");
-        if last[..] != *data {
-            let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
-            *last = body.into();
-        }
-        let body = last.clone();
-        Ok(Message { body, ..report })
+    /// The report of rank 0 on a field that is like the last field of its port.
+    fn hear_repeated(
+        &self,
+        call: &str,
+        told: Message,
+        repeated: RepeatedAnnouncement,
+    ) -> Result<(CollectiveResult, Option<Message>)> {
+        let RepeatedAnnouncement {
+            port,
+            number,
+            time,
+            changed,
+        } = repeated;
+        let last = self.announcements.of(port);
+        let last =
+            last.ok_or_else(|| self.unreadable("a repeated announcement without a first"))?;
+        self.counts.hear(&changed, &FieldSteps::default());
+        self.compare_calls(call, &last.call)?;
+        let result = self.own_outcome(Ok(CollectiveResult::Message {
+            port,
+            slot: last.slot,
+            slots: None,
+            number,
+            settings: None,
+            steps: Vec::new(),
+            time,
+        }))?;
+        let body = last.data.clone();
+        Ok((result, Some(Message { body, ..told })))
+    }
+
+    fn unreadable(&self, why: &str) -> Error {
+        let name = &self.serial.core.name;
+        let text = format!("{name}: what rank 0 tells cannot be read: {why}");
+        Error::new(Kind::Internal, text)
     }
 
     /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or

@@ -315,7 +315,7 @@ impl Serial {
     }
 
     /// The end at a place of a port between ranks.
-    fn inner_source<'a>(&self, port: &'a Port, place: usize) -> ReceivingEnd<'a> {
+    pub(super) fn inner_source<'a>(&self, port: &'a Port, place: usize) -> ReceivingEnd<'a> {
         let inlet = port.inlets[place]
             .as_ref()
             .expect("such a port has an end at each place");

@@ -23,7 +23,7 @@ use super::send::message_header;
 use crate::execution_loop::PortCall;
 use crate::field_mark::ordinary;
 use crate::message::CallerLayout;
-use crate::port::{Inlet, Outlet, Port, PortId, PortState, nil_meta};
+use crate::port::{Inlet, InletState, Outlet, OutletState, Port, PortId, PortState, nil_meta};
 use crate::send_state::{SendState, Timestamps};
 use crate::{Message, Payload, Result};
 
@@ -87,16 +87,52 @@ impl Serial {
         elements: impl FnOnce(usize) -> Option<&'a [u8]>,
         times: Timestamps,
     ) -> Option<Result<()>> {
-        let slot = self.repeated_slot(port, given)?;
+        let slot = self.repeated_slot(port, given, false)?;
+        self.send_alike(
+            slot,
+            |outlet| match array {
+                Some(array) => outlet.last_array(array),
+                None => Some((nil_meta(), 0)),
+            },
+            elements,
+            times,
+        )
+    }
+
+    /// Sends the only piece of a field in the header's message, if the last message of the port was such a
+    /// message of the same length.
+    #[inline(always)]
+    pub(crate) fn send_repeated_piece(
+        &self,
+        port: PortId,
+        piece: &[u8],
+        times: Timestamps,
+    ) -> Option<Result<()>> {
+        let slot = self.repeated_slot(port, None, true)?;
+        self.send_alike(
+            slot,
+            |outlet| outlet.last_piece(piece.len() as u64, true),
+            |_| Some(piece),
+            times,
+        )
+    }
+
+    /// Sends a message with the metadata and the length of the last message on its slot, which `last`
+    /// finds. `elements` gets the length, and gives the data.
+    #[inline(always)]
+    fn send_alike<'a>(
+        &self,
+        slot: PortSlot<'_>,
+        last: impl FnOnce(&OutletState) -> Option<(&Arc<Meta>, u64)>,
+        elements: impl FnOnce(usize) -> Option<&'a [u8]>,
+        times: Timestamps,
+    ) -> Option<Result<()>> {
         if self.overlays.overlaid.load(Ordering::Acquire) {
             return None;
         }
         let mut state = slot.port.try_enter()?;
         let outlet = slot.outlet()?;
-        let (meta, length) = match array {
-            Some(array) => state.outlets.get(outlet.number)?.last_array(array)?,
-            None => (nil_meta(), 0),
-        };
+        let (meta, length) = last(state.outlets.get(outlet.number)?)?;
         let elements = elements(length as usize)?;
         let carrier = outlet.end.carrier.get()?;
         let send_number = self.profile.sends.load(Ordering::Relaxed);
@@ -140,7 +176,36 @@ impl Serial {
         takes: impl FnOnce(&IncomingMessage) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
-        let slot = self.repeated_slot(port, given)?;
+        let slot = self.repeated_slot(port, given, false)?;
+        let takes = |message: &IncomingMessage| is_bare(&message.meta) && takes(message);
+        self.receive_in_place(slot, waits, message, takes, fits)
+    }
+
+    /// As [`Serial::receive_repeated`], for a field whose only piece comes in the header's message.
+    #[inline(always)]
+    pub(crate) fn receive_repeated_piece(
+        &self,
+        port: PortId,
+        message: &mut IncomingMessage,
+        takes: impl FnOnce(&IncomingMessage) -> bool,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Option<Result<ReceivedAtOnce>> {
+        let slot = self.repeated_slot(port, None, true)?;
+        let takes = |message: &IncomingMessage| is_bare_piece(&message.meta) && takes(message);
+        self.receive_in_place(slot, true, message, takes, fits)
+    }
+
+    /// Receives the next message of a slot, if the message is there or, with `waits`, comes within a
+    /// moment.
+    #[inline(always)]
+    fn receive_in_place(
+        &self,
+        slot: PortSlot<'_>,
+        waits: bool,
+        message: &mut IncomingMessage,
+        takes: impl FnOnce(&IncomingMessage) -> bool,
+        fits: impl FnOnce(&Message) -> Result<()>,
+    ) -> Option<Result<ReceivedAtOnce>> {
         let mut state = slot.port.try_enter()?;
         let inlet = slot.inlet()?;
         // Behind the lock of the port: a call on several ports sets the flag before it takes its ports.
@@ -148,22 +213,30 @@ impl Serial {
             return None;
         }
         let is_stashed = state.inlets.get(slot.place)?.has_stash();
-        let carrier = inlet.end.carrier.get()?;
-        if is_stashed || inlet.end.meter.sample().is_some() {
+        if is_stashed || !self.take_next(inlet, waits, message) {
             return None;
         }
-        let is_there = if !inlet.inbox.has_no_news() {
+        Some(self.give_repeated(slot, &mut state, message, takes, fits))
+    }
+
+    /// Takes the next message of an end, if the message is not timed and is there or, with `waits`, comes
+    /// within a moment.
+    #[inline(always)]
+    fn take_next(&self, inlet: &Inlet, waits: bool, message: &mut IncomingMessage) -> bool {
+        let Some(carrier) = inlet.end.carrier.get() else {
+            return false;
+        };
+        if inlet.end.meter.sample().is_some() {
+            return false;
+        }
+        if !inlet.inbox.has_no_news() {
             inlet.inbox.take_over(message)
         } else if waits {
             let bell = &self.core.bell;
             bell.glance(&**carrier, &inlet.inbox, message)
         } else {
             take_from_carrier(inlet, message)
-        };
-        if !is_there {
-            return None;
         }
-        Some(self.give_repeated(slot, &mut state, message, takes, fits))
     }
 
     /// Receives a message of any of the chosen ends, if a message is there or comes within a moment.
@@ -201,13 +274,83 @@ impl Serial {
             }
             let given = slot.port.vector.then_some(slot.number);
             let fits = |message: &Message| ordinary(|| slot.port.label(None), message);
-            let received = self.give_repeated(slot, &mut state, message, |_| true, fits);
+            let received = self.give_repeated(
+                slot,
+                &mut state,
+                message,
+                |message| is_bare(&message.meta),
+                fits,
+            );
             return Some(received.map(|message| ReceivedFrom {
                 index: end.index,
                 slot: given,
                 message,
             }));
         }
+    }
+
+    /// Sends a piece of a field to a partner, if the last piece for the partner was as long, and its
+    /// conduit has room. `exchange` is the number of the exchange.
+    #[inline(always)]
+    pub(crate) fn send_piece_repeated(
+        &self,
+        outlet: &Outlet,
+        state: &mut OutletState,
+        piece: &[u8],
+        exchange: u32,
+        times: Timestamps,
+    ) -> Option<Result<()>> {
+        let length = piece.len() as u64;
+        let (meta, _) = state.last_piece(length, false)?;
+        let carrier = outlet.end.carrier.get()?;
+        let send_number = self.profile.sends.load(Ordering::Relaxed);
+        let is_timed = self.profile.timed_sends(send_number).is_some();
+        if is_timed || self.reporter.pending.is_some() {
+            return None;
+        }
+        let Room::Free(sequence) = outlet.window.claim(length) else {
+            return None;
+        };
+        self.count_send(send_number);
+        let mut head = message_header(outlet, sequence, times);
+        head.tag = exchange;
+        let parts = [IoSlice::new(piece)];
+        let outgoing = Outgoing::of_length(head, meta, &parts, length);
+        match carrier.send(&outgoing) {
+            Ok(sent) => {
+                self.note_sent(outlet, length, sent);
+                Some(Ok(()))
+            }
+            Err(why) => {
+                let mut sending = SendState::of(&Payload::nil(), times);
+                Some(self.undelivered(outlet, why, &mut sending).map(drop))
+            }
+        }
+    }
+
+    /// Takes the next message of a partner from a port between ranks, if the message is there or, with
+    /// `waits`, comes within a moment.
+    #[inline(always)]
+    pub(crate) fn take_piece(
+        &self,
+        port: &Port,
+        place: usize,
+        state: &mut InletState,
+        waits: bool,
+        message: &mut IncomingMessage,
+    ) -> Option<Result<ReceivedAtOnce>> {
+        let inlet = port.inlets[place].as_ref()?;
+        let is_special = self.reporter.pending.is_some() || self.profile.trace.on;
+        if is_special || state.has_stash() || !self.take_next(inlet, waits, message) {
+            return None;
+        }
+        if is_bare(&message.meta) && inlet.end.chain.is_empty() {
+            inlet.end.meter.count(message.body.len() as u64, 0);
+            return Some(Ok(ReceivedAtOnce::InPlace));
+        }
+        let source = self.inner_source(port, place);
+        let taken = self.take_arrived(&source, state, std::mem::take(message), 0);
+        Some(taken.map(|(_, message)| ReceivedAtOnce::Other(message)))
     }
 
     /// Gives the program a message that the inbox has counted as taken.
@@ -221,10 +364,7 @@ impl Serial {
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<ReceivedAtOnce> {
         let (timestamp, length) = (message.head.timestamp, message.body.len());
-        if !is_bare(&message.meta)
-            || !takes(message)
-            || self.note_repeated(slot, (timestamp, None)).is_none()
-        {
+        if !takes(message) || self.note_repeated(slot, (timestamp, None)).is_none() {
             return self.give_arrived(slot, state, std::mem::take(message), fits);
         }
         if let Some(inlet) = slot.inlet() {
@@ -235,10 +375,15 @@ impl Serial {
 
     /// The slot of a call by the short way, if the instance and the port have nothing special.
     #[inline(always)]
-    fn repeated_slot(&self, port: PortId, given: Option<u32>) -> Option<PortSlot<'_>> {
+    fn repeated_slot(
+        &self,
+        port: PortId,
+        given: Option<u32>,
+        is_of_field: bool,
+    ) -> Option<PortSlot<'_>> {
         let port_number = port.0;
         let port = &self.table.ports[port_number];
-        let is_special = port.resizable || port.has_field.load(Ordering::Relaxed);
+        let is_special = port.resizable || port.has_field.load(Ordering::Relaxed) != is_of_field;
         if !self.is_plain || is_special || self.enter().is_err() {
             return None;
         }
@@ -285,6 +430,11 @@ impl Serial {
             Content::Array(layout) => Payload::array(layout, elements),
             _ => Payload::nil(),
         };
+        let payload = if meta.field {
+            payload.of_field()
+        } else {
+            payload
+        };
         let outlets = &slot.port.outlets[slot.place];
         self.send_noted(slot.port, outlets, state, &payload, unfinished(slot, times))
     }
@@ -320,12 +470,18 @@ fn is_later((timestamp, next): Timestamps) -> bool {
 /// Whether a received message is its data alone, and the data need no decoding.
 #[inline(always)]
 fn is_bare(meta: &Meta) -> bool {
-    meta.overlay == 0
-        && meta.slot.is_none()
-        && meta.codings.is_empty()
-        && meta.iteration.is_none()
-        && !meta.field
-        && meta.content != Content::Structure
+    has_content_alone(meta) && !meta.field && meta.content != Content::Structure
+}
+
+/// Whether a received message is the header of a field and its only piece, and nothing else.
+#[inline(always)]
+fn is_bare_piece(meta: &Meta) -> bool {
+    has_content_alone(meta) && meta.field && matches!(meta.content, Content::Array(_))
+}
+
+#[inline(always)]
+fn has_content_alone(meta: &Meta) -> bool {
+    meta.overlay == 0 && meta.slot.is_none() && meta.codings.is_empty() && meta.iteration.is_none()
 }
 
 /// A send on a slot that has reached no conduit yet.

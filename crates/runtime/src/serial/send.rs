@@ -603,7 +603,7 @@ impl Serial {
 
     /// The outcome of a send of a message that the carrier has not taken.
     #[cold]
-    fn undelivered(
+    pub(super) fn undelivered(
         &self,
         outlet: &Outlet,
         why: LinkError,

@@ -60,6 +60,15 @@ pub(super) enum PeerWants {
     Look,
 }
 
+/// A message with the metadata and the length of the last message of its conduit.
+struct AlikeMessage<'a> {
+    head: Head,
+    meta: &'a Arc<Meta>,
+    length: u64,
+    /// The header, if the last message in the ring was of another conduit.
+    header: Option<Header>,
+}
+
 /// The content of an entry.
 enum RingItem {
     Whole(Received),
@@ -135,36 +144,84 @@ impl RingInput {
         self.segments.remove(&first)
     }
 
-    /// Takes the next message of an empty inbox, if the next entry differs from the last message in
-    /// number, times and payload alone: nothing else is to be looked at then. The inbox counts the
-    /// message as taken. The message is written over an earlier message, whose memory is used again.
+    /// Takes the next message of an empty inbox, if the next entry differs from the last message of the
+    /// inbox's conduit in number, times and payload alone. The inbox counts the message as taken. The
+    /// message is written over an earlier message, whose memory is used again.
     #[inline(always)]
     pub(super) fn take_alike(
         &mut self,
         inbox: &Inbox,
         message: &mut IncomingMessage,
     ) -> Option<PeerWants> {
-        let last = self.last.known()?;
         let entry = self.ring.peek()?;
-        if last.header.conduit() != inbox.conduit() || self.arrived || !self.aside.is_empty() {
+        if self.arrived || !self.aside.is_empty() {
             return None;
         }
-        let head = last.header.head_of(&entry.header)?;
-        let length = last.length as usize;
+        let AlikeMessage {
+            head,
+            meta,
+            length,
+            header,
+        } = self.alike(&entry, inbox.conduit())?;
         // If the payload extends past the ring, the next `take_in` reports the fault.
-        copy_payload(&self.ring, &entry, length, &mut message.body)?;
-        if !inbox.count_as_taken(head.sequence, last.length) {
+        copy_payload(&self.ring, &entry, length as usize, &mut message.body)?;
+        if !inbox.count_as_taken(head.sequence, length) {
             return None;
         }
         message.head = head;
-        if !Arc::ptr_eq(&message.meta, &last.meta) {
-            message.meta = last.meta.clone();
+        if !Arc::ptr_eq(&message.meta, meta) {
+            message.meta = meta.clone();
+        }
+        if let Some(header) = header {
+            self.last
+                .note(&header, inbox.conduit(), &message.meta, length);
         }
         // The payload was within the ring, so the entry is.
-        match self.ring.pop(ring::size(0, length)) {
+        match self.ring.pop(ring::size(0, length as usize)) {
             Ok(true) => Some(PeerWants::Look),
             _ => Some(PeerWants::Nothing),
         }
+    }
+
+    /// The message in an entry, if the message is of the given conduit, and differs from the last message of
+    /// the conduit in number, times and payload alone.
+    #[inline(always)]
+    fn alike(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
+        match self.last.known() {
+            Some(last) if last.header.conduit() == conduit => Some(AlikeMessage {
+                head: last.header.head_of(&entry.header)?,
+                meta: &last.meta,
+                length: last.length,
+                header: None,
+            }),
+            _ => self.alike_of_conduit(entry, conduit),
+        }
+    }
+
+    /// As [`RingInput::alike`], where the last message in the ring was of another conduit.
+    fn alike_of_conduit(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
+        let header = Header::decode(&entry.header).ok()?;
+        let (meta, length) = match header.has_same_meta() {
+            true => self.metas.get(&conduit)?,
+            false => return None,
+        };
+        let Frame::Data {
+            head,
+            meta: 0,
+            body,
+            total,
+        } = header.frame().ok()?
+        else {
+            return None;
+        };
+        let is_alike = head.conduit == conduit && total == *length && body == total;
+        let is_bare = body <= INLINE as u64 && meta.supersedes.is_none();
+        (is_alike && is_bare).then_some(AlikeMessage {
+            head,
+            meta,
+            length: total,
+            header: Some(header),
+        })
     }
 
     /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
