@@ -19,7 +19,8 @@ FIELDS = [(1, 1), (1, 100), (2, 1), (2, 100)]
 TARGET = 1.5
 #: The numbers of trips of two runs. The difference of the runs is the steady state.
 TRIPS = (200, 600)
-#: The same, where 100 fields take turns. Titin times the first 61 messages of each conduit for its profile, and later one of 61.
+#: The same, where 100 fields take turns. Titin times the first 61 messages of each conduit for its profile, and later one
+#: of 61.
 LATER_TRIPS = (7000, 7400)
 CALLS = ("send", "receive")
 

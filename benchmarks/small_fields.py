@@ -13,8 +13,8 @@ RANKS = [1, 2]
 #: The number of fields that go one by one before they come back.
 FIELDS = [1, 100]
 
-#: How often the fields go there and back. Titin times the first 61 messages of each conduit for its profile, and later one of
-#: 61.
+#: How often the fields go there and back. Titin times the first 61 messages of each conduit for its profile, and later one
+#: of 61.
 TRIPS = {1: 10000, 100: 1000}
 
 #: Titin's time is to be at most this multiple of the better rival's time.

@@ -13,7 +13,7 @@ import titin
 
 from cases import End, expected, fill, pairs
 
-STEPS, TURNS, USES = 3, 50, 10
+STEPS, TURNS, USES = 3, 130, 10
 
 name, senders, receivers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 cases = pairs(senders, receivers)
@@ -31,20 +31,31 @@ def ball(end: End, rank: int, turn: int) -> np.ndarray:
     return local
 
 
+def laid_out(local: np.ndarray, turn: int) -> np.ndarray:
+    """The array with another layout in memory now and then."""
+    if turn % 40 < 30:
+        return local
+    spread = np.zeros(tuple(2 * extent for extent in local.shape), local.dtype)[::2, ::2]
+    spread[...] = local
+    return spread
+
+
 def play(instance: titin.Instance, mine: End, starts: bool) -> None:
     """A field goes there and back: one side adds 1, the other side checks the result."""
     out, back = mine.declare(instance, "there"), mine.declare(instance, "back")
     for turn in range(TURNS):
         if starts:
-            out.send(ball(mine, instance.rank, turn), timestamp=float(turn))
+            out.send(laid_out(ball(mine, instance.rank, turn), turn), timestamp=float(turn))
         local, inside = mine.memory(instance.rank, "f8")
-        stamps = back.receive(local)
+        received = laid_out(local, turn + 20)
+        stamps = back.receive(received)
         assert stamps == (float(turn), None), stamps
+        local[...] = received
         if starts:
             assert np.array_equal(local, ball(mine, instance.rank, turn + 1)), (turn, local)
         else:
             inside += 1
-            out.send(local, timestamp=float(turn))
+            out.send(laid_out(local, turn), timestamp=float(turn))
 
 
 def use(instance: titin.Instance, mine: End) -> None:

@@ -169,18 +169,24 @@ def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], way: s
     assert done.returncode == 0, done.stdout
 
 
+#: How many exchanges come before the call in question: none, or so many that no message is timed any more, and
+#: each is like the last.
+BEFORE = [0, 100]
+
 PASSED_OVER = """\
 import sys
 import numpy as np
 import titin
 
-sends = sys.argv[1] == "a"
+sends, before = sys.argv[1] == "a", int(sys.argv[2])
 with titin.Instance(**{"o_i" if sends else "s": ["x"]}) as instance:
     instance.reuse()
     field = instance.field("x", (8,), float)
     mine = np.arange(8.0) if sends else np.zeros(8)
+    for turn in range(before):
+        field.send(mine + turn, timestamp=turn) if sends else field.receive(mine)
     if sends:
-        field.send(mine, timestamp=0.0)
+        field.send(mine, timestamp=before)
     else:
         told = 0
         for call in instance.receive_any, instance.try_receive, instance.receive:
@@ -193,9 +199,10 @@ with titin.Instance(**{"o_i" if sends else "s": ["x"]}) as instance:
 """
 
 
-def test_an_ordinary_call_leaves_a_field_to_the_next_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", BEFORE)
+def test_an_ordinary_call_leaves_a_field_to_the_next_one(tmp_path: Path, before: int) -> None:
     (tmp_path / "passed.py").write_text(PASSED_OVER)
-    programs = [(sys.executable, tmp_path / "passed.py", side) for side in "ab"]
+    programs = [(sys.executable, tmp_path / "passed.py", side, before) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs))
     assert done.returncode == 0, done.stdout
 
@@ -286,7 +293,7 @@ import sys
 import numpy as np
 import titin
 
-role, what, both = sys.argv[1], sys.argv[2], sys.argv[3] == "both ways"
+role, what, both, before = sys.argv[1], sys.argv[2], sys.argv[3] == "both ways", int(sys.argv[4])
 comm = None
 if "OMPI_COMM_WORLD_SIZE" in os.environ:
     from mpi4py import MPI
@@ -299,8 +306,8 @@ with titin.Instance(o_i=[o_i], s=[s], comm=comm) as instance:
     ranks, rank = (comm.size, comm.rank) if comm else (1, 0)
     there, back = (instance.field(name, (8,), float, owned=titin.Grid((ranks,))) for name in "xy")
     mine = np.zeros(8 // ranks)
-    for step in range(6):
-        if sends and what == "withdraws":
+    for step in range(-before, 6):
+        if sends and what == "withdraws" and step == 0:
             there.withdraw()
             break
         if sends and what == "closes" and rank == 0 and step == 3:
@@ -320,20 +327,21 @@ with titin.Instance(o_i=[o_i], s=[s], comm=comm) as instance:
 """
 
 
-def first_without(tmp_path: Path, what: str, way: str, ranks: int) -> str:
+def first_without(tmp_path: Path, what: str, way: str, ranks: int, before: int) -> str:
     """The first failure in the report."""
     (tmp_path / "without.py").write_text(WITHOUT)
-    programs = [(sys.executable, tmp_path / "without.py", side, what, way) for side in "ab"]
+    programs = [(sys.executable, tmp_path / "without.py", side, what, way, before) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x, s: y", "o_i: y, s: x"), "a.x: b.x, b.y: a.y", programs, (ranks, ranks)))
     assert done.returncode == 1, done.stdout
     return " ".join(done.stdout[done.stdout.index("First:") :].split())
 
 
 @pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_who_withdraws_a_field_that_is_still_wanted_is_named(tmp_path: Path, ranks: int) -> None:
-    first = first_without(tmp_path, "withdraws", "one way", ranks)
-    told = "field on port 'x': the program has withdrawn it after 0 sends"
+def test_who_withdraws_a_field_that_is_still_wanted_is_named(tmp_path: Path, ranks: int, before: int) -> None:
+    first = first_without(tmp_path, "withdraws", "one way", ranks, before)
+    told = f"field on port 'x': the program has withdrawn it after {before} sends"
     assert re.match(f"First: a left its peers waiting: (rank 0: )?{told}", first), first
     assert "Affected: b: " in first, first
 
@@ -341,9 +349,10 @@ def test_who_withdraws_a_field_that_is_still_wanted_is_named(tmp_path: Path, ran
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("way", ["both ways", "one way"])
 @pytest.mark.parametrize("what", ["closes", "leaves out"])
-def test_rank_0_that_sends_less_than_the_others_is_named(tmp_path: Path, what: str, way: str) -> None:
-    first = first_without(tmp_path, what, way, 2)
-    texts = [r"rank 1 has sent it \d times, and rank 0 \d times", "rank 0 of a has closed the instance"]
+@pytest.mark.parametrize("before", BEFORE)
+def test_rank_0_that_sends_less_than_the_others_is_named(tmp_path: Path, what: str, way: str, before: int) -> None:
+    first = first_without(tmp_path, what, way, 2, before)
+    texts = [r"rank 1 has sent it \d+ times, and rank 0 \d+ times", "rank 0 of a has closed the instance"]
     assert re.match(rf"First: a reported an error: rank \d: .*({'|'.join(texts)})", first), first
 
 

@@ -18,7 +18,9 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::Meta;
-use titin_wire::ranks::{self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess};
+use titin_wire::ranks::{
+    self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess, RepeatedAnnouncement,
+};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Malformed, Secret};
@@ -113,6 +115,13 @@ pub fn control(bytes: &[u8]) -> Outcome {
         assert_eq!(control::encode(&again), encoded);
         Ok(())
     }
+    fn repeated_announcement(bytes: &[u8]) -> Outcome {
+        let announcement = RepeatedAnnouncement::decode(bytes).ok_or("something else")?;
+        let mut encoded = Vec::new();
+        announcement.encode_into(&mut encoded);
+        assert_eq!(encoded, bytes);
+        Ok(())
+    }
     let outcomes = [
         accepts::<ToManager>(bytes),
         accepts::<ToProgram>(bytes),
@@ -120,6 +129,7 @@ pub fn control(bytes: &[u8]) -> Outcome {
         accepts::<Invitation>(bytes),
         accepts::<ranks::Outcome<RankProcess>>(bytes),
         accepts::<CollectiveReport>(bytes),
+        repeated_announcement(bytes),
         accepts::<RankMessage>(bytes),
         accepts::<FieldSteps>(bytes),
         decode_overlay(bytes).map(drop).map_err(text),

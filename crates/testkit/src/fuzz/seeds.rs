@@ -9,6 +9,7 @@ use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
+    RepeatedAnnouncement,
 };
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
@@ -292,6 +293,14 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         outcome: Outcome::Done(CollectiveResult::Nothing),
         ..report.clone()
     };
+    let mut repeated = Vec::new();
+    RepeatedAnnouncement {
+        port: 1,
+        number: 300,
+        time: 0.5,
+        changed: vec![(1, 300)],
+    }
+    .encode_into(&mut repeated);
     let message = RankMessage {
         instance: instance(),
         conduit: ConduitId(3),
@@ -308,6 +317,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("good_rank", control::encode(&Outcome::Done(process))),
         ("good_report", control::encode(&report)),
         ("good_report_of_field", control::encode(&of_field)),
+        ("good_repeated_announcement", repeated),
         ("good_rank_message", control::encode(&message)),
         ("good_invitation", control::encode(&invitation)),
         ("good_register", control::encode(&ToManager::Register(registration))),
