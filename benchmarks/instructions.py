@@ -19,9 +19,9 @@ FIELDS = [(1, 1), (1, 100), (2, 1), (2, 100)]
 TARGET = 1.5
 #: The numbers of trips of two runs. The difference of the runs is the steady state.
 TRIPS = (200, 600)
-#: The same, where 100 fields take turns. Titin times the first 61 messages of each conduit for its profile, and later one
-#: of 61.
-LATER_TRIPS = (7000, 7400)
+#: The same for 100 fields. A trip is one field, so each has gone 70 times before the counted trips: titin times the
+#: first 61 messages of a conduit, which costs more.
+TRIPS_OF_MANY = (7000, 7400)
 CALLS = ("send", "receive")
 
 #: Starts all ranks of the counted ping-pong. The arguments are a call, a number of trips and a folder.
@@ -63,7 +63,7 @@ def fields() -> list[Record]:
     for count, several in FIELDS:
         what = "one field" if several == 1 else f"one of {several} fields in turn"
         for call in CALLS:
-            trips = TRIPS if several == 1 else LATER_TRIPS
+            trips = TRIPS if several == 1 else TRIPS_OF_MANY
             counts = [counted(partial(start, count, several), call, 2 * count, trips) for start in (titin_field, typed)]
             found.append(
                 compare(

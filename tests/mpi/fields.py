@@ -13,6 +13,7 @@ import titin
 
 from cases import End, expected, fill, pairs
 
+# More than twice the 61 messages of a conduit after which titin times one in 61.
 STEPS, TURNS, USES = 3, 130, 10
 
 name, senders, receivers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -32,12 +33,12 @@ def ball(end: End, rank: int, turn: int) -> np.ndarray:
 
 
 def laid_out(local: np.ndarray, turn: int) -> np.ndarray:
-    """The array with another layout in memory now and then."""
+    """The array, in ten of 40 turns as a strided copy: calls leave the short way and come back to it."""
     if turn % 40 < 30:
         return local
-    spread = np.zeros(tuple(2 * extent for extent in local.shape), local.dtype)[::2, ::2]
-    spread[...] = local
-    return spread
+    strided = np.zeros(tuple(2 * extent for extent in local.shape), local.dtype)[::2, ::2]
+    strided[...] = local
+    return strided
 
 
 def play(instance: titin.Instance, mine: End, starts: bool) -> None:
@@ -47,6 +48,7 @@ def play(instance: titin.Instance, mine: End, starts: bool) -> None:
         if starts:
             out.send(laid_out(ball(mine, instance.rank, turn), turn), timestamp=float(turn))
         local, inside = mine.memory(instance.rank, "f8")
+        # In other turns than the sender.
         received = laid_out(local, turn + 20)
         stamps = back.receive(received)
         assert stamps == (float(turn), None), stamps

@@ -169,8 +169,8 @@ def test_large_pieces_go_in_parts(tmp_path: Path, ranks: tuple[int, int], way: s
     assert done.returncode == 0, done.stdout
 
 
-#: How many exchanges come before the call in question: none, or so many that no message is timed any more, and
-#: each is like the last.
+#: The number of exchanges before the call in question. After 100, that call meets the short way: the first 61 messages
+#: of a conduit are timed, and a timed message goes the long way.
 BEFORE = [0, 100]
 
 PASSED_OVER = """\
@@ -204,6 +204,85 @@ def test_an_ordinary_call_leaves_a_field_to_the_next_one(tmp_path: Path, before:
     (tmp_path / "passed.py").write_text(PASSED_OVER)
     programs = [(sys.executable, tmp_path / "passed.py", side, before) for side in "ab"]
     done = run(tmp_path, pair(("o_i: x", "s: x"), "a.x: b.x", programs))
+    assert done.returncode == 0, done.stdout
+
+
+#: `before` sends a mesh once, and `b` gets it again with each use, so the run counts the steps of all instances. `a`
+#: and `b` exchange a field in each use.
+BESIDE = """\
+import os
+import sys
+
+import numpy as np
+import titin
+
+role, extent = sys.argv[1], int(sys.argv[2])
+comm = None
+if "OMPI_COMM_WORLD_SIZE" in os.environ:
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+ports = {
+    "before": {"o_f": ["mesh"]},
+    "a": {"o_i": ["x"], "s": ["y"]},
+    "b": {"f_init": ["mesh", "x"], "o_f": ["y"]},
+}
+with titin.Instance(**ports[role], comm=comm) as instance:
+    owned = titin.Grid((comm.size if comm else 1,))
+    declare = lambda name: instance.field(name, (extent,), float, owned=owned)
+    if role == "before":
+        instance.reuse()
+        instance.send("mesh", 7, timestamp=0.0)
+    elif role == "a":
+        instance.reuse()
+        x, y = declare("x"), declare("y")
+        mine = np.zeros(extent // instance.ranks)
+        for step in range(80):
+            x.send(mine + step, timestamp=float(step))
+            y.receive(mine)
+            assert (mine == 2 * step + 1).all(), (step, mine)
+            mine[:] = step + 1
+    else:
+        x, y = declare("x"), declare("y")
+        mine = np.zeros(extent // instance.ranks)
+        for step in range(80):
+            assert instance.reuse()
+            assert instance.receive("mesh").data == 7
+            stamps = x.receive(mine)
+            assert stamps.timestamp == step
+            y.send(mine + 1, timestamp=float(step))
+        assert not instance.reuse()
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize("extent", [8, 1200, 600_000])
+@pytest.mark.parametrize("ranks", [(1, 1), (1, 2), (2, 2)])
+def test_a_field_goes_beside_a_conduit_that_repeats(tmp_path: Path, ranks: tuple[int, int], extent: int) -> None:
+    (tmp_path / "beside.py").write_text(BESIDE)
+    programs, resources = [], []
+    for name, count in [("before", 1), ("a", ranks[0]), ("b", ranks[1])]:
+        mpi = ", execution_model: openmpi" if count > 1 else ""
+        args = f"args: [{tmp_path / 'beside.py'}, {name}, '{extent}']"
+        programs.append(f"{name}: {{executable: {sys.executable}, {args}{mpi}}}")
+        resources.append(f"beside.{name}: {{{'mpi_processes' if count > 1 else 'threads'}: {count}}}")
+    done = run(
+        tmp_path,
+        f"""ymmsl_version: v0.2
+models:
+  beside:
+    components:
+      before: {{description: makes the mesh, ports: {{o_f: mesh}}, implementation: before}}
+      a: {{description: calls, ports: {{o_i: x, s: y}}, implementation: a}}
+      b: {{description: is called, ports: {{f_init: [mesh, x], o_f: y}}, implementation: b}}
+    conduits: {{before.mesh: repeat b.mesh, a.x: b.x, b.y: a.y}}
+programs:
+  {programs[0]}
+  {programs[1]}
+  {programs[2]}
+resources: {{{", ".join(resources)}}}
+""",
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Error, IncomingMessage, ReceivedAtOnce, ReceivedFrom, Result};
+use titin_runtime::{Error, IncomingMessage, NoteCall, ReceivedAtOnce, ReceivedFrom, Result};
 
 use crate::array::ArrayArguments;
 use crate::error::{keep, usage};
@@ -245,8 +245,8 @@ unsafe fn receive_array(
     let mut memory = Message::spare();
     // SAFETY: as the caller promises.
     if let Some(layout) = unsafe { arguments.caller_layout() } {
-        let takes = |message: &IncomingMessage| {
-            let is_alike = layout.is_of(&message.meta);
+        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
+            let is_alike = layout.is_of(&message.meta) && note();
             if is_alike {
                 // SAFETY: the memory is of an array with the layout of the message.
                 unsafe { copy_elements(&message.body, arguments.data.cast_mut()) };

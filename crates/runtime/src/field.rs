@@ -51,7 +51,7 @@ use copy_plans::LinkCopyPlans;
 use kept_versions::KeptVersions;
 use link::FieldLink;
 use pull::{Asking, VersionAnswer};
-use receive_pieces::PiecesReceived;
+use receive_pieces::ReceiveProgress;
 use rendezvous::{AgreedField, Coupling};
 use send::PiecesSent;
 
@@ -115,10 +115,10 @@ struct FieldState {
     sending: Option<(f64, PiecesSent)>,
     /// The header of an interrupted receive.
     receiving: Option<Message>,
-    /// The last field that came by the short way. Its memory stays for the next receive.
-    joined: IncomingMessage,
+    /// The last message with a header and a joined piece. The next receive writes over the message.
+    last_joined: IncomingMessage,
     /// How far the receive has come.
-    received: PiecesReceived,
+    received: ReceiveProgress,
     /// The places of the arrays, if an interrupted receive has filled some of the elements.
     into: Option<Vec<(usize, LocalLayout)>>,
     asking: Asking,

@@ -56,7 +56,7 @@ pub use options::Options;
 pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
 pub use profile::ProfileRegion;
-pub use serial::{Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
+pub use serial::{NoteCall, Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
 pub use setting::{OverlayError, SettingValue, overlay_of};
 pub use titin_array as array;
 pub use titin_model::{AcceptedValue, BuiltIn, Operator, nearest};

@@ -156,13 +156,13 @@ impl OutletState {
         array.is_of(meta).then_some((meta, self.length))
     }
 
-    /// The metadata of the last such message, and its length, if the message was a piece of a field of
-    /// the given length, with the header of the field or without.
+    /// The metadata of the last message that needed its content alone, if the message was an array of
+    /// `length` bytes of a field: `is_joined` says whether in a header's message.
     #[inline(always)]
-    pub(crate) fn last_piece(&self, length: u64, with_header: bool) -> Option<(&Arc<Meta>, u64)> {
+    pub(crate) fn last_bytes(&self, length: u64, is_joined: bool) -> Option<&Arc<Meta>> {
         let meta = self.plain.as_ref()?;
-        let is_piece = meta.field == with_header && matches!(meta.content, Content::Array(_));
-        (is_piece && self.length == length).then_some((meta, length))
+        let is_array = matches!(meta.content, Content::Array(_));
+        (is_array && meta.field == is_joined && self.length == length).then_some(meta)
     }
 
     /// The metadata of a message that needs its content alone: the metadata of the last such

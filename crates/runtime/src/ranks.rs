@@ -262,6 +262,7 @@ impl RankGroup {
         tree: RankTree,
         remote: Vec<RemoteConduit>,
     ) -> Self {
+        let announcements = LastAnnouncements::new(serial.table.ports.len());
         RankGroup {
             serial,
             place,
@@ -271,7 +272,7 @@ impl RankGroup {
             counts_below: Mutex::default(),
             leading: Mutex::default(),
             encoded: Mutex::default(),
-            announcements: LastAnnouncements::default(),
+            announcements,
         }
     }
 

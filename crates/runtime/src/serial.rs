@@ -10,6 +10,7 @@ mod receive;
 mod receive_any;
 mod receiving_end;
 mod repeated;
+mod repeated_piece;
 mod report;
 mod send;
 mod step_filters;
@@ -41,7 +42,7 @@ pub(crate) use open::{Opened, RemoteConduit};
 pub use receive::Patience;
 pub(crate) use receive::{NextUse, Received};
 pub use receive_any::PortChoice;
-pub use repeated::{ReceivedAtOnce, ReceivedFrom};
+pub use repeated::{NoteCall, ReceivedAtOnce, ReceivedFrom};
 pub(crate) use report::shortened;
 pub(crate) use send::message_header;
 pub(crate) use wait::{SLICE, Wait};
@@ -75,7 +76,7 @@ pub(crate) struct Serial {
     pub(crate) profile: ProfileState,
     any: ReceiveAnyState,
     above: OnceLock<Weak<dyn UpperLayers>>,
-    /// Whether messages may go the short way (`repeated.rs`): the instance is serial and blocks,
+    /// Whether messages of ports may go the short way (`repeated.rs`): the instance is serial and blocks,
     /// counts no steps and keeps no rows.
     is_plain: bool,
 }

@@ -106,7 +106,7 @@ pub fn structure(bytes: &[u8]) -> Outcome {
 }
 
 /// Reads everything that comes as MessagePack or JSON: control messages, messages between ranks,
-/// overlays, and the connection file.
+/// overlays, and the connection file. Reads the repeated announcement, which is neither, too.
 pub fn control(bytes: &[u8]) -> Outcome {
     fn accepts<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Outcome {
         let message: T = control::decode(bytes).map_err(text)?;
@@ -116,7 +116,7 @@ pub fn control(bytes: &[u8]) -> Outcome {
         Ok(())
     }
     fn repeated_announcement(bytes: &[u8]) -> Outcome {
-        let announcement = RepeatedAnnouncement::decode(bytes).ok_or("something else")?;
+        let announcement = RepeatedAnnouncement::decode(bytes).ok_or("no repeated announcement")?;
         let mut encoded = Vec::new();
         announcement.encode_into(&mut encoded);
         assert_eq!(encoded, bytes);

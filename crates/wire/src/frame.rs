@@ -322,6 +322,11 @@ impl Header {
         bytes
     }
 
+    /// The conduit, in a header of a kind that has a conduit.
+    pub fn conduit(&self) -> ConduitId {
+        ConduitId(self.conduit)
+    }
+
     /// Reads the numbers of a header, for [`Header::frame`].
     ///
     /// # Errors
@@ -539,9 +544,9 @@ fn malformed(why: String) -> Malformed {
     Malformed::new("frame header", why)
 }
 
-/// The header of a data frame, for the next frames with the same header but for the number and the
-/// times of the message. Most messages on a conduit are alike, and a comparison of words takes less
-/// than to read, check or write all fields.
+/// The header of a data frame, for the next frames with the same header but for the number, the tag
+/// and the times of the message. Most messages on a conduit are alike, and a comparison of words takes
+/// less than to read, check or write all fields.
 #[derive(Debug, Clone, Copy)]
 pub struct RepeatedHeader {
     /// The header's bytes as words.
@@ -549,10 +554,15 @@ pub struct RepeatedHeader {
     head: Head,
 }
 
-/// The places of a message's number and times among the words of a header.
+/// The places of a message's number and times, and of destination and tag, among the words of a header.
+const TAGGED: usize = 2;
 const SEQUENCE: usize = 3;
 const STAMP: usize = 6;
 const NEXT: usize = 7;
+
+/// The bits of the tag in the word of destination and tag.
+const TAG: u64 = !0 << TAG_SHIFT;
+const TAG_SHIFT: u32 = 32;
 
 impl RepeatedHeader {
     /// The given header.
@@ -570,7 +580,7 @@ impl RepeatedHeader {
     }
 
     /// The head of the message with the header `bytes`; `None` if the header differs from this
-    /// header in more than number and times.
+    /// header in more than number, tag and times.
     #[inline(always)]
     pub fn head_of(&self, bytes: &[u8; HEADER]) -> Option<Head> {
         let (known, found) = (&self.words, words(bytes));
@@ -578,8 +588,12 @@ impl RepeatedHeader {
         let differences = |range: std::ops::Range<usize>| {
             range.fold(0, |found_so_far, at| found_so_far | (found[at] ^ known[at]))
         };
-        let is_like = differences(0..SEQUENCE) | differences(SEQUENCE + 1..STAMP) == 0;
+        let is_like = differences(0..TAGGED)
+            | ((found[TAGGED] ^ known[TAGGED]) & !TAG)
+            | differences(SEQUENCE + 1..STAMP)
+            == 0;
         is_like.then(|| Head {
+            tag: (found[TAGGED] >> TAG_SHIFT) as u32,
             sequence: found[SEQUENCE],
             timestamp: f64::from_bits(found[STAMP]),
             next_timestamp: self
@@ -591,16 +605,16 @@ impl RepeatedHeader {
     }
 
     /// The header of a message of the same length with the given head; `None` if the header differs
-    /// from this header in more than number and times.
+    /// from this header in more than number, tag and times.
     #[inline(always)]
     pub fn with(&self, head: &Head) -> Option<[u8; HEADER]> {
         let known = &self.head;
         let is_like = head.conduit == known.conduit
-            && head.tag == known.tag
             && (head.source, head.destination) == (known.source, known.destination)
             && head.next_timestamp.is_some() == known.next_timestamp.is_some();
         is_like.then(|| {
             let mut words = self.words;
+            words[TAGGED] = words[TAGGED] & !TAG | u64::from(head.tag) << TAG_SHIFT;
             words[SEQUENCE] = head.sequence;
             words[STAMP] = head.timestamp.to_bits();
             words[NEXT] = head.next_timestamp.unwrap_or(0.0).to_bits();
@@ -792,7 +806,7 @@ mod tests {
         assert_eq!(bytes, golden);
     }
 
-    /// A header is repeated by a message that differs in number and times alone.
+    /// A header is repeated by a message that differs in number, tag and times alone.
     #[test]
     fn a_repeated_header_stands_for_no_other() {
         let Frame::Data {
@@ -807,6 +821,7 @@ mod tests {
         let header = |head: Head| Header::of_message(1, &head, meta, body, total);
         let known = RepeatedHeader::new(&header(head));
         let later = Head {
+            tag: u32::MAX,
             sequence: u64::MAX,
             timestamp: -2.5,
             next_timestamp: Some(f64::MAX),
@@ -822,7 +837,6 @@ mod tests {
                 destination: 1,
                 ..later
             },
-            Head { tag: 1, ..later },
             Head {
                 next_timestamp: None,
                 ..later

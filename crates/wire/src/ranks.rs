@@ -103,12 +103,18 @@ pub enum CollectiveResult {
     },
 }
 
-/// In place of a [`CollectiveReport`]: the announcement of a field that is like the last announcement
-/// of its port, in a report with data, but for what stands here. The message has the mark and the
-/// timestamps of the announcement.
+/// What rank 0 tells in place of a [`CollectiveReport`] with data if nothing but these numbers has
+/// changed since the last announcement of the port. The receiver has the call, the slot and the data
+/// from that announcement. The timestamps, and the mark that a field follows, are in the header and the
+/// metadata of the message.
 ///
-/// All numbers are little-endian: a byte that begins no report, the port, the number, the time, and a
-/// pair of numbers for each changed count.
+/// | bytes | content, little-endian |
+/// | --- | --- |
+/// | 0 | 0xc1 |
+/// | 1 to 4 | port |
+/// | 5 to 12 | number |
+/// | 13 to 20 | time, a double |
+/// | 12 for each changed count | the number of the field in 4 bytes, the count in 8 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RepeatedAnnouncement {
     /// Number of the port.
@@ -117,7 +123,7 @@ pub struct RepeatedAnnouncement {
     pub number: u64,
     /// The simulated time of the receive.
     pub time: f64,
-    /// As in a report.
+    /// The number and the count of each field that rank 0 has sent or received since the last report.
     pub changed: Vec<(u32, u64)>,
 }
 

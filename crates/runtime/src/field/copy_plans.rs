@@ -41,8 +41,8 @@ impl LinkCopyPlans {
         }
     }
 
-    /// The bytes of a short piece: in the array, if the bytes are contiguous there, or else packed.
-    /// `None` for a longer piece, or if the plan is not kept.
+    /// The bytes of a piece that needs no memory that peers can read: in the array, if the bytes are
+    /// contiguous there, or packed, if the piece is short. `None` otherwise, or if the plan is not kept.
     pub(super) fn packed<'s>(
         &'s mut self,
         link: &FieldLink,
@@ -81,6 +81,14 @@ impl LinkCopyPlans {
         let known = self.pieces[partner].of_sources(&link.schedule, partner, arrays)?;
         known.inspect(|known| known.pack(copy, arrays, piece));
         Ok(known.is_some())
+    }
+
+    /// Whether the plan of the only piece is known for arrays like these.
+    pub(super) fn has_plan_for(&self, arrays: &[TargetArray<'_>]) -> bool {
+        match &self.pieces[..] {
+            [PieceCopyPlan::Known(known)] => known.fits_targets(arrays),
+            _ => false,
+        }
     }
 
     /// Unpacks a whole piece. False if the plan is not kept.

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-use titin_array::{Role, Schedule};
-use titin_transport::PAST_CACHES;
+use titin_array::{CopyBytes, Role, Schedule};
+use titin_transport::{PAST_CACHES, copy, copy_past_caches};
 use titin_wire::ConduitId;
 use titin_wire::control::ConduitProfile;
 use titin_wire::meta::{Dtype, LayoutRef, StorageOrder};
@@ -292,4 +292,9 @@ pub(super) fn flat(length: &[u64; 1]) -> LayoutRef<'_> {
         shape: length,
         names: &[],
     }
+}
+
+/// The copy of contiguous bytes into a cache, or past the caches.
+pub(super) fn copy_by(past_caches: bool) -> CopyBytes {
+    if past_caches { copy_past_caches } else { copy }
 }

@@ -20,6 +20,7 @@ use super::kept_versions::{KeptVersions, PackedVersion, VersionAction};
 use super::link::FieldLink;
 use super::rendezvous::{Coupling, VersionSender};
 use super::send::FieldSend;
+use super::send_pieces::PieceSend;
 use super::versions::{Question, VersionMessage, VersionRefusal};
 use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, Stamps};
 use crate::field_mark::{HEADER_TEXT, announces_field};
@@ -232,7 +233,10 @@ impl InstanceFields {
             self.pass_over(conduit);
             return Ok(());
         }
-        let whole = |to: usize| self.pack(send, link, to, 0..link.lengths[to], false);
+        let whole = |to: usize| {
+            let piece = PieceSend::new(&self.serial, send, link, to);
+            piece.pack(0..link.lengths[to], false)
+        };
         let pieces = (0..link.schedule.count())
             .map(whole)
             .collect::<Result<_>>()?;

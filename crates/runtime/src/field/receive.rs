@@ -4,7 +4,7 @@ use titin_array::{Role, TargetArray};
 use titin_transport::IncomingMessage;
 
 use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
-use crate::serial::{Patience, ReceivedAtOnce};
+use crate::serial::{NoteCall, Patience, ReceivedAtOnce};
 use crate::{Error, Kind, Message, Result};
 
 impl InstanceFields {
@@ -58,24 +58,28 @@ impl InstanceFields {
         patience: Patience,
     ) -> Result<Stamps> {
         let deadline = patience.deadline();
-        let begin = || Ok(Patience::until(deadline));
-        let fits = |message: &Message| field.is_header(message);
-        let header = match state.receiving.take() {
-            Some(interrupted) => interrupted,
-            None => match self.receive_joined(field, state, arrays, patience) {
-                None => self.receive_header(field, None, begin, fits)?,
-                Some(received) => match received.map_err(|error| self.closed(field, error))? {
-                    ReceivedAtOnce::InPlace => return Ok(Stamps::of_head(&state.joined.head)),
-                    ReceivedAtOnce::Other(header) => header,
-                },
-            },
+        let known = match state.receiving.take() {
+            Some(interrupted) => Some(ReceivedAtOnce::Other(interrupted)),
+            None => self
+                .receive_joined(field, state, arrays, patience)
+                .transpose()
+                .map_err(|error| self.closed(field, error))?,
+        };
+        let header = match known {
+            Some(ReceivedAtOnce::InPlace) => return Ok(Stamps::of_head(&state.last_joined.head)),
+            Some(ReceivedAtOnce::Other(header)) => header,
+            None => {
+                let begin = || Ok(Patience::until(deadline));
+                self.receive_header(field, None, begin, |message| field.is_header(message))?
+            }
         };
         let announced = (&header, header.number);
         self.receive_pieces(field, state, announced, Some(arrays), deadline)?;
         Ok(Stamps::of(&header))
     }
 
-    /// Receives a field whose only piece comes in the header's message, by the short way.
+    /// Receives by the short way a field whose only piece comes in the header's message. `Other` is a
+    /// header whose pieces follow, or need the long way.
     #[inline(always)]
     fn receive_joined(
         &self,
@@ -91,14 +95,20 @@ impl InstanceFields {
             return None;
         };
         let plans = &mut state.copy_plans[0];
-        let takes = |message: &IncomingMessage| {
+        // The long way says what does not fit.
+        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
             let bytes = &message.body;
-            // The long way says what does not fit.
-            bytes.len() as u64 == *length && plans.unpack(link, 0, bytes, arrays) == Ok(true)
+            bytes.len() as u64 == *length
+                && plans.has_plan_for(arrays)
+                && note()
+                && plans.unpack(link, 0, bytes, arrays) == Ok(true)
         };
         let fits = |message: &Message| field.is_header(message);
-        self.serial
-            .receive_repeated_piece(field.port, &mut state.joined, takes, fits)
+        let received =
+            self.serial
+                .receive_joined_repeated(field.port, &mut state.last_joined, takes, fits);
+        state.last_joined.body.keep_if_small();
+        received
     }
 
     /// Receives the header of a field on all ranks. Rank 0 first calls `begin`, for the patience of

@@ -8,8 +8,7 @@ use titin_transport::IncomingMessage;
 use titin_wire::meta::Content;
 
 use super::copy_plans::LinkCopyPlans;
-use super::link::{FieldLink, SHORT};
-use super::send_pieces::copy_by;
+use super::link::{FieldLink, SHORT, copy_by};
 use super::{Field, FieldState, InstanceFields, places, refused};
 use crate::port::PortState;
 use crate::serial::{Patience, ReceivedAtOnce, Serial};
@@ -17,16 +16,16 @@ use crate::{Error, Kind, Message, Result};
 
 /// How far a receive has come. The memory stays for the next receive.
 #[derive(Debug, Default)]
-pub(super) struct PiecesReceived {
+pub(super) struct ReceiveProgress {
     /// How many bytes of each partner's piece have come; empty before the first look.
     bytes: Vec<u64>,
     /// The partners whose pieces have not come as a whole.
     left: VecDeque<usize>,
-    /// The last short piece.
-    short: IncomingMessage,
+    /// The last short piece, whose memory serves for the next.
+    last_short: IncomingMessage,
 }
 
-impl PiecesReceived {
+impl ReceiveProgress {
     /// Begins a receive, unless one is under way.
     fn begin(&mut self, link: &FieldLink) {
         if self.bytes.is_empty() {
@@ -56,7 +55,7 @@ impl PiecesReceived {
 }
 
 /// A call that receives the pieces of an exchange.
-struct PiecesReceive<'a, 'm> {
+struct FieldReceive<'a, 'm> {
     serial: &'a Serial,
     field: &'a Field,
     link: &'a FieldLink,
@@ -72,7 +71,7 @@ struct PiecesReceive<'a, 'm> {
 /// The whole piece of a partner, or a part of it.
 struct Chunk<'a> {
     /// The number of the exchange.
-    tag: u32,
+    exchange: u32,
     timestamp: f64,
     bytes: &'a [u8],
 }
@@ -80,7 +79,7 @@ struct Chunk<'a> {
 impl<'a> Chunk<'a> {
     fn of(message: &'a Message) -> Self {
         Chunk {
-            tag: message.tag,
+            exchange: message.tag,
             timestamp: message.timestamp,
             bytes: message.bytes(),
         }
@@ -88,7 +87,7 @@ impl<'a> Chunk<'a> {
 
     fn of_arrived(arrived: &'a IncomingMessage) -> Self {
         Chunk {
-            tag: arrived.head.tag,
+            exchange: arrived.head.tag,
             timestamp: arrived.head.timestamp,
             bytes: &arrived.body,
         }
@@ -149,7 +148,7 @@ impl InstanceFields {
             copy_plans,
             ..
         } = state;
-        let mut receive = PiecesReceive {
+        let mut receive = FieldReceive {
             serial: &self.serial,
             field,
             link,
@@ -201,48 +200,45 @@ impl InstanceFields {
     }
 }
 
-impl PiecesReceive<'_, '_> {
-    /// Takes the short pieces that are there, by the short way. Waits a moment for the last piece.
-    fn take_short(&mut self, port: &mut PortState, received: &mut PiecesReceived) -> Result<()> {
-        let mut short = std::mem::take(&mut received.short);
-        for _ in 0..received.left.len() {
-            let from = received.left[0];
-            let waits = received.left.len() == 1;
-            let is_short = self.link.lengths[from] <= SHORT;
-            let taken = is_short.then(|| {
-                self.serial.take_piece(
-                    &self.link.port,
-                    from,
-                    &mut port.inlets[from],
-                    waits,
-                    &mut short,
-                )
-            });
-            match taken.flatten().transpose()? {
-                None => received.left.rotate_left(1),
+impl FieldReceive<'_, '_> {
+    /// Looks once for the piece of each partner that is left, if the piece is short. A partner whose piece
+    /// is not there goes to the end of the list. The last partner alone is waited for, a moment.
+    fn take_short(&mut self, port: &mut PortState, progress: &mut ReceiveProgress) -> Result<()> {
+        let mut message = std::mem::take(&mut progress.last_short);
+        for _ in 0..progress.left.len() {
+            let from = progress.left[0];
+            let waits = progress.left.len() == 1;
+            let (ends, state) = (&self.link.port, &mut port.inlets[from]);
+            let serial = self.serial;
+            let taken = match self.link.lengths[from] <= SHORT {
+                true => serial.receive_piece_repeated(ends, from, state, waits, &mut message),
+                false => None,
+            };
+            match taken.transpose()? {
+                None => progress.left.rotate_left(1),
                 Some(ReceivedAtOnce::InPlace) => {
-                    self.take(received, from, &Chunk::of_arrived(&short))?;
+                    self.take(progress, from, &Chunk::of_arrived(&message))?;
                 }
                 Some(ReceivedAtOnce::Other(chunk)) => {
-                    self.take(received, from, &Chunk::of(&chunk))?;
+                    self.take(progress, from, &Chunk::of(&chunk))?;
                 }
             }
         }
-        short.body.keep_if_small();
-        received.short = short;
+        message.body.keep_if_small();
+        progress.last_short = message;
         Ok(())
     }
 
     /// Takes a chunk of the partner at the front of the list.
     fn take(
         &mut self,
-        received: &mut PiecesReceived,
+        progress: &mut ReceiveProgress,
         from: usize,
         chunk: &Chunk<'_>,
     ) -> Result<()> {
         self.check(from, chunk)?;
-        self.unpack((from, received.bytes[from]), chunk.bytes)?;
-        received.add(self.link, from, chunk.bytes.len() as u64);
+        self.unpack((from, progress.bytes[from]), chunk.bytes)?;
+        progress.add(self.link, from, chunk.bytes.len() as u64);
         Ok(())
     }
 
@@ -271,11 +267,11 @@ impl PiecesReceive<'_, '_> {
     /// Fails unless a chunk is of the announced exchange.
     fn check(&self, from: usize, chunk: &Chunk<'_>) -> Result<()> {
         let (number, name) = (self.number, &self.field.name);
-        if chunk.tag != number as u32 {
+        if chunk.exchange != number as u32 {
             let text = format!(
                 "field on port '{name}': piece {} has come where {number} was to come: were ordinary messages sent on the \
                  port, too? Give the field a port of its own",
-                chunk.tag
+                chunk.exchange
             );
             return Err(Error::new(Kind::Usage, text));
         }

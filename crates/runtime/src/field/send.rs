@@ -7,7 +7,7 @@ use titin_array::{Role, SourceArray};
 
 use super::kept_versions::KeptVersions;
 use super::link::{FieldLink, flat};
-use super::{Field, FieldConduit, FieldId, FieldLinks, FieldState, InstanceFields, refused};
+use super::{Field, FieldConduit, FieldId, FieldState, InstanceFields, refused};
 use crate::field_mark::HEADER;
 use crate::send_state::Timestamps;
 use crate::{Error, Kind, Payload, Result};
@@ -31,7 +31,7 @@ pub(super) struct PiecesSent {
 
 impl FieldSend<'_> {
     /// Whether the description couples the field by a conduit at this step.
-    fn is_coupled(&self, conduit: &FieldConduit) -> bool {
+    pub(super) fn is_coupled(&self, conduit: &FieldConduit) -> bool {
         conduit.share(Role::Sender).steps.contain(self.step)
     }
 }
@@ -71,7 +71,10 @@ impl InstanceFields {
             times,
             step: state.steps + 1,
         };
-        let mut sent = self.send_header(&send, &mut state)?;
+        let mut sent = match self.send_joined(&send, &mut state) {
+            Some(sent) => sent?,
+            None => self.send_header(&send, &mut state)?,
+        };
         if let Err(error) = self.send_pieces(&send, &mut state, &mut sent) {
             state.sending = error.is_unfinished().then_some((times.0, sent));
             return Err(error);
@@ -79,6 +82,29 @@ impl InstanceFields {
         state.steps = send.step;
         self.complete_pulled(&send);
         Ok(())
+    }
+
+    /// Sends the header and a joined piece like the last by the short way.
+    fn send_joined(
+        &self,
+        send: &FieldSend<'_>,
+        state: &mut FieldState,
+    ) -> Option<Result<PiecesSent>> {
+        if state.sending.is_some() {
+            return None;
+        }
+        let piece = match self.joined_piece(send, state) {
+            Ok(piece) => piece?,
+            Err(error) => return Some(Err(error)),
+        };
+        let (field, bytes) = (send.field, 0);
+        let sent = self
+            .serial
+            .send_joined_repeated(field.port, piece, send.times)?;
+        Some(sent.map(|()| {
+            self.note_steps(field, field.count.steps() + 1);
+            PiecesSent { pieces: 1, bytes }
+        }))
     }
 
     /// Sends the header to receivers that do not pull, or goes on with an interrupted send. Returns
@@ -109,17 +135,6 @@ impl InstanceFields {
         let mut pieces = 0;
         let content = match self.joined_piece(send, state)? {
             Some(piece) => {
-                if let Some(sent) = self
-                    .serial
-                    .send_repeated_piece(field.port, piece, send.times)
-                {
-                    sent?;
-                    self.note_steps(field, field.count.steps() + 1);
-                    return Ok(PiecesSent {
-                        pieces: 1,
-                        bytes: 0,
-                    });
-                }
                 (shape, pieces) = ([piece.len() as u64], 1);
                 Payload::array(flat(&shape), piece)
             }
@@ -130,53 +145,6 @@ impl InstanceFields {
             .send(field.port, None, &header, send.times, None, left_out)?;
         self.note_steps(field, field.count.steps() + 1);
         Ok(PiecesSent { pieces, bytes: 0 })
-    }
-
-    /// Sends the missing pieces, and keeps versions for receivers that pull.
-    fn send_pieces(
-        &self,
-        send: &FieldSend<'_>,
-        state: &mut FieldState,
-        sent: &mut PiecesSent,
-    ) -> Result<()> {
-        let links = self.links(send.field, state, None)?;
-        let mut first = 0;
-        for (place, (conduit, link)) in send.field.conduits.iter().zip(&*links).enumerate() {
-            let Some(link) = link.as_ref().filter(|_| send.is_coupled(conduit)) else {
-                continue;
-            };
-            let count = match conduit.is_pulled() {
-                true => 1,
-                false => link.schedule.count(),
-            };
-            let plans = &mut state.copy_plans[place];
-            while sent.pieces < first + count {
-                let to = link.partner(sent.pieces - first);
-                match conduit.is_pulled() {
-                    true => self.keep_version(send, conduit, link)?,
-                    false => self.send_piece(send, link, plans, to, &mut sent.bytes)?,
-                }
-                sent.next_piece();
-            }
-            first += count;
-        }
-        self.end_exchange(send, &links);
-        Ok(())
-    }
-
-    /// Counts the exchange, once all pieces are sent or kept.
-    fn end_exchange(&self, send: &FieldSend<'_>, links: &FieldLinks) {
-        for (conduit, link) in send.field.conduits.iter().zip(&**links) {
-            match link {
-                _ if !send.is_coupled(conduit) => {}
-                // The receiver pulls, and left before this rank could open a link.
-                None => self.pass_over(conduit),
-                Some(_) if conduit.is_pulled() => {}
-                Some(link) => {
-                    link.exchanges.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
     }
 
     /// The only piece, if the piece goes in the header's message: the receiver takes such messages,

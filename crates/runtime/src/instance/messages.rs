@@ -11,7 +11,7 @@ use crate::field_mark::ordinary;
 use crate::message::CallerLayout;
 use crate::port::PortId;
 use crate::ranks::unexpected;
-use crate::serial::{Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
+use crate::serial::{NoteCall, Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
 use crate::{IncomingMessage, Loan, Message, Payload, Result};
 
 impl Instance {
@@ -95,12 +95,12 @@ impl Instance {
     ) -> Option<Result<ReceivedAtOnce>> {
         let fits =
             |message: &Message| ordinary(|| self.serial.table.ports[port.0].label(slot), message);
-        self.receive_repeated_that(port, slot, waits, message, |_| true, fits)
+        self.receive_repeated_that(port, slot, waits, message, |_, note| note(), fits)
     }
 
     /// As [`Instance::receive_repeated`], for a caller with demands on the message. `takes` looks at a
-    /// message of an array or without data, may copy the data, and returns whether the caller takes the
-    /// message. `fits` checks all other messages, as in [`Instance::receive_that`].
+    /// message of an array or without data, notes the call, and may copy the data then. It returns whether
+    /// the caller takes the message. `fits` checks all other messages, as in [`Instance::receive_that`].
     #[inline(always)]
     pub fn receive_repeated_that(
         &self,
@@ -108,7 +108,7 @@ impl Instance {
         slot: Option<u32>,
         waits: bool,
         message: &mut IncomingMessage,
-        takes: impl FnOnce(&IncomingMessage) -> bool,
+        takes: impl FnOnce(&IncomingMessage, &mut NoteCall<'_>) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         self.serial

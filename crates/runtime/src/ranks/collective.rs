@@ -4,13 +4,13 @@
 //! The other ranks wait for the report as for any message, at titin's doorbell and not inside MPI.
 //! The data of a received message follow in a separate message. So on one host the data lie in
 //! shared memory once for all ranks below. The announcement of a field is short, and goes with the
-//! report.
+//! report, or in place of the report, as a [`RepeatedAnnouncement`].
 
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::sync::{Arc, MutexGuard};
 
-use titin_transport::{Buffer, SpinLockGuard};
+use titin_transport::{Buffer, SharedBuffer, SpinLockGuard};
 use titin_wire::control::{self, FieldEnd};
 use titin_wire::meta::Content;
 use titin_wire::ranks::{
@@ -348,7 +348,7 @@ impl RankGroup {
         let news = self.counts.news();
         let mut encoded = self.encoded.lock().expect("never poisoned");
         encoded.clear();
-        self.encode_report(call, common, announced, news.clone(), &mut encoded)?;
+        self.encode_report(call, common, announced, &news, &mut encoded);
         let mut payload = Payload::encoded(&encoded);
         let mut stamps = (0.0, None);
         if let Some(announced) = announced {
@@ -364,34 +364,32 @@ impl RankGroup {
         }
     }
 
-    /// Encodes the report of a call, or what has changed in a repeated announcement of a field.
+    /// Encodes the report of a call: as a repeated announcement if that says all, else in full. A full
+    /// announcement is kept as the last of its port.
     fn encode_report(
         &self,
         call: &str,
         common: Result<CollectiveResult>,
         announced: Option<&Message>,
-        mut changed: Vec<(u32, u64)>,
+        changed: &[(u32, u64)],
         encoded: &mut Vec<u8>,
-    ) -> Result<()> {
-        if let (Ok(result), Some(data)) = (&common, announced) {
-            let repeated = self
-                .announcements
-                .repeated(call, result, data, &mut changed);
-            if let Some(repeated) = repeated {
+    ) {
+        if let (Ok(result), Some(header)) = (&common, announced) {
+            let data = header.bytes();
+            if let Some(repeated) = self.announcements.repeated(call, result, data, changed) {
                 repeated.encode_into(encoded);
-                return Ok(());
+                return;
             }
-            self.announcements.keep(call, result, data.bytes())?;
+            self.announcements.keep(call, result, &header.body);
         }
         let report = CollectiveReport {
             call: call.to_owned(),
             outcome: outcome(common),
             steps: FieldSteps::default(),
-            changed,
-            data: announced.map(|data| data.bytes().to_vec()),
+            changed: changed.to_vec(),
+            data: announced.map(|header| header.bytes().to_vec()),
         };
         control::encode_into(&report, encoded);
-        Ok(())
     }
 
     /// The report of rank 0 on a call, and the data of a received message. Until the report
@@ -424,55 +422,58 @@ impl RankGroup {
         };
         loop {
             let told = next()?;
-            if let Some(repeated) = RepeatedAnnouncement::decode(told.bytes()) {
-                return self.hear_repeated(call, told, repeated);
-            }
-            let report: CollectiveReport = control::decode(told.bytes())
-                .map_err(|error| self.unreadable(&error.to_string()))?;
-            let outcome = result(report.outcome);
-            let data = match (&outcome, &report.data) {
-                (Ok(found @ CollectiveResult::Message { port, .. }), Some(data)) => {
-                    if *port as usize >= self.serial.table.ports.len() {
-                        return Err(unexpected(call));
-                    }
-                    self.announcements.keep(&report.call, found, data)?;
-                    let body = Buffer::gather(&[IoSlice::new(data)]).map_err(no_memory)?;
-                    Some(Message {
-                        body: body.into(),
-                        ..told
-                    })
+            let report = self.read_report(&told)?;
+            let data = match (&report.outcome, report.data) {
+                (Ok(CollectiveResult::Message { .. }), Some(body)) => {
+                    Some(Message { body, ..told })
                 }
                 (Ok(CollectiveResult::Message { .. }), None) => Some(next()?),
                 _ => None,
             };
-            self.counts.hear(&report.changed, &report.steps);
             self.compare_calls(call, &report.call)?;
-            match self.own_outcome(outcome)? {
+            match self.own_outcome(report.outcome)? {
                 CollectiveResult::Waits => {}
                 common => return Ok((common, data)),
             }
         }
     }
 
-    /// The report of rank 0 on a field that is like the last field of its port.
-    fn hear_repeated(
-        &self,
-        call: &str,
-        told: Message,
-        repeated: RepeatedAnnouncement,
-    ) -> Result<(CollectiveResult, Option<Message>)> {
+    /// Reads what rank 0 has told, and notes the counts of fields that have changed at rank 0. Keeps an
+    /// announcement as the last of its port.
+    fn read_report(&self, told: &Message) -> Result<HeardReport> {
+        if let Some(repeated) = RepeatedAnnouncement::decode(told.bytes()) {
+            self.counts.hear(&repeated.changed, &FieldSteps::default());
+            return self.read_repeated(&repeated);
+        }
+        let report: CollectiveReport =
+            control::decode(told.bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
+        self.counts.hear(&report.changed, &report.steps);
+        let data = report
+            .data
+            .map(|data| Buffer::gather(&[IoSlice::new(&data)]));
+        let data = data.transpose().map_err(no_memory)?.map(SharedBuffer::from);
+        let outcome = result(report.outcome);
+        if let (Ok(found), Some(data)) = (&outcome, &data) {
+            self.announcements.keep(&report.call, found, data);
+        }
+        Ok(HeardReport {
+            call: report.call.into(),
+            outcome,
+            data,
+        })
+    }
+
+    /// The report that a repeated announcement stands for.
+    fn read_repeated(&self, repeated: &RepeatedAnnouncement) -> Result<HeardReport> {
         let RepeatedAnnouncement {
-            port,
-            number,
-            time,
-            changed,
-        } = repeated;
-        let last = self.announcements.of(port);
-        let last =
-            last.ok_or_else(|| self.unreadable("a repeated announcement without a first"))?;
-        self.counts.hear(&changed, &FieldSteps::default());
-        self.compare_calls(call, &last.call)?;
-        let result = self.own_outcome(Ok(CollectiveResult::Message {
+            port, number, time, ..
+        } = *repeated;
+        let Some(last) = self.announcements.of(port) else {
+            // This rank has failed in the call that the first announcement was for.
+            self.own_outcome(Ok(CollectiveResult::Waits))?;
+            return Err(self.unreadable("a repeated announcement without a first"));
+        };
+        let found = CollectiveResult::Message {
             port,
             slot: last.slot,
             slots: None,
@@ -480,9 +481,12 @@ impl RankGroup {
             settings: None,
             steps: Vec::new(),
             time,
-        }))?;
-        let body = last.data.clone();
-        Ok((result, Some(Message { body, ..told })))
+        };
+        Ok(HeardReport {
+            call: last.call,
+            outcome: Ok(found),
+            data: Some(last.data),
+        })
     }
 
     fn unreadable(&self, why: &str) -> Error {
@@ -551,6 +555,15 @@ impl RankGroup {
             Error::new(Kind::Usage, text)
         })
     }
+}
+
+/// A report of rank 0, in full.
+struct HeardReport {
+    /// The call, as users write it.
+    call: Arc<str>,
+    outcome: Result<CollectiveResult>,
+    /// The data of the header, if the report announces a field.
+    data: Option<SharedBuffer>,
 }
 
 /// The beginning of a use, in the form for the other ranks.

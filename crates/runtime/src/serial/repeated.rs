@@ -5,6 +5,9 @@
 //! its array with the last array. A receive takes any message that is its data alone. Both do what
 //! differs from message to message: the order of calls, the window, the ring, the counters.
 //!
+//! The joined piece of a field, in the header's message, goes this way along the port's conduit. The
+//! pieces between ranks have a short way of their own (`repeated_piece`).
+//!
 //! A call by the short way returns `None` where anything else is to be done, and nothing has happened
 //! then. The caller makes the call by the long way ([`Serial::send`], [`Serial::receive`]), which
 //! also has the texts of all errors.
@@ -13,7 +16,8 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use titin_transport::{IncomingMessage, Outgoing, Room};
+use titin_transport::{Carrier, IncomingMessage, LinkError, Outgoing, Room};
+use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Meta};
 
 use super::Serial;
@@ -23,9 +27,12 @@ use super::send::message_header;
 use crate::execution_loop::PortCall;
 use crate::field_mark::ordinary;
 use crate::message::CallerLayout;
-use crate::port::{Inlet, InletState, Outlet, OutletState, Port, PortId, PortState, nil_meta};
+use crate::port::{Inlet, Outlet, OutletState, Port, PortId, PortState, nil_meta};
 use crate::send_state::{SendState, Timestamps};
 use crate::{Message, Payload, Result};
+
+/// Notes a receive in the execution loop. False if the call is to go the long way.
+pub type NoteCall<'a> = dyn FnMut() -> bool + 'a;
 
 /// A message received by the short way.
 pub enum ReceivedAtOnce {
@@ -99,10 +106,10 @@ impl Serial {
         )
     }
 
-    /// Sends the only piece of a field in the header's message, if the last message of the port was such a
-    /// message of the same length.
+    /// Sends the header of a field with the only piece in the same message, if the last message of the
+    /// port was such a message of the same length.
     #[inline(always)]
-    pub(crate) fn send_repeated_piece(
+    pub(crate) fn send_joined_repeated(
         &self,
         port: PortId,
         piece: &[u8],
@@ -111,7 +118,10 @@ impl Serial {
         let slot = self.repeated_slot(port, None, true)?;
         self.send_alike(
             slot,
-            |outlet| outlet.last_piece(piece.len() as u64, true),
+            |outlet| {
+                let length = piece.len() as u64;
+                Some((outlet.last_bytes(length, true)?, length))
+            },
             |_| Some(piece),
             times,
         )
@@ -135,9 +145,8 @@ impl Serial {
         let (meta, length) = last(state.outlets.get(outlet.number)?)?;
         let elements = elements(length as usize)?;
         let carrier = outlet.end.carrier.get()?;
-        let send_number = self.profile.sends.load(Ordering::Relaxed);
-        let is_timed = self.profile.timed_sends(send_number).is_some();
-        if is_timed || !state.sending.is_empty() || !is_later(times) {
+        let send_number = self.untimed_send()?;
+        if !state.sending.is_empty() || !is_later(times) {
             return None;
         }
         self.note_repeated(slot, times)?;
@@ -147,25 +156,41 @@ impl Serial {
         };
         self.count_send(send_number);
         let head = message_header(outlet, sequence, times);
-        let parts = [IoSlice::new(elements)];
+        let sent = self.hand_over_at_once(outlet, &**carrier, head, meta, elements);
+        Some(sent.or_else(|why| {
+            let sending = unfinished(slot, times);
+            self.keep_undelivered(outlet, &mut state, why, sending)
+        }))
+    }
+
+    /// The number of the next send, if the next send is not timed.
+    #[inline(always)]
+    pub(super) fn untimed_send(&self) -> Option<u64> {
+        let number = self.profile.sends.load(Ordering::Relaxed);
+        self.profile.timed_sends(number).is_none().then_some(number)
+    }
+
+    /// Hands the carrier a message of one part, and counts the message.
+    #[inline(always)]
+    pub(super) fn hand_over_at_once(
+        &self,
+        outlet: &Outlet,
+        carrier: &dyn Carrier,
+        head: Head,
+        meta: &Arc<Meta>,
+        elements: &[u8],
+    ) -> std::result::Result<(), LinkError> {
+        let (parts, length) = ([IoSlice::new(elements)], elements.len() as u64);
         let outgoing = Outgoing::of_length(head, meta, &parts, length);
-        match carrier.send(&outgoing) {
-            Ok(sent) => {
-                self.note_sent(outlet, length, sent);
-                Some(Ok(()))
-            }
-            Err(why) => {
-                drop(outgoing);
-                let sending = unfinished(slot, times);
-                Some(self.keep_undelivered(outlet, &mut state, why, sending))
-            }
-        }
+        let sent = carrier.send(&outgoing)?;
+        self.note_sent(outlet, length, sent);
+        Ok(())
     }
 
     /// Receives the next message of a slot, if the message is there or, with `waits`, comes within a
-    /// moment. `takes` looks at a message that is its data alone, and may copy the data. If `takes`
-    /// refuses the message, or the message needs more, `fits` checks it as in [`Serial::receive`].
-    /// `message` is an earlier message, whose memory is used again.
+    /// moment. `takes` looks at a message that is its data alone, notes the call, and then may copy the
+    /// data. If `takes` refuses the message, or the message needs more, `fits` checks it as in
+    /// [`Serial::receive`]. `message` is an earlier message, whose memory is used again.
     #[inline(always)]
     pub(crate) fn receive_repeated(
         &self,
@@ -173,37 +198,41 @@ impl Serial {
         given: Option<u32>,
         waits: bool,
         message: &mut IncomingMessage,
-        takes: impl FnOnce(&IncomingMessage) -> bool,
+        takes: impl FnOnce(&IncomingMessage, &mut NoteCall<'_>) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         let slot = self.repeated_slot(port, given, false)?;
-        let takes = |message: &IncomingMessage| is_bare(&message.meta) && takes(message);
-        self.receive_in_place(slot, waits, message, takes, fits)
+        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
+            is_bare(&message.meta) && takes(message, note)
+        };
+        self.receive_alike(slot, waits, message, takes, fits)
     }
 
-    /// As [`Serial::receive_repeated`], for a field whose only piece comes in the header's message.
+    /// As [`Serial::receive_repeated`], for a field whose only piece comes in the header's message. Waits
+    /// a moment.
     #[inline(always)]
-    pub(crate) fn receive_repeated_piece(
+    pub(crate) fn receive_joined_repeated(
         &self,
         port: PortId,
         message: &mut IncomingMessage,
-        takes: impl FnOnce(&IncomingMessage) -> bool,
+        takes: impl FnOnce(&IncomingMessage, &mut NoteCall<'_>) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         let slot = self.repeated_slot(port, None, true)?;
-        let takes = |message: &IncomingMessage| is_bare_piece(&message.meta) && takes(message);
-        self.receive_in_place(slot, true, message, takes, fits)
+        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
+            is_bare_joined_piece(&message.meta) && takes(message, note)
+        };
+        self.receive_alike(slot, true, message, takes, fits)
     }
 
-    /// Receives the next message of a slot, if the message is there or, with `waits`, comes within a
-    /// moment.
+    /// The part of [`Serial::receive_repeated`] behind the choice of the slot.
     #[inline(always)]
-    fn receive_in_place(
+    fn receive_alike(
         &self,
         slot: PortSlot<'_>,
         waits: bool,
         message: &mut IncomingMessage,
-        takes: impl FnOnce(&IncomingMessage) -> bool,
+        takes: impl FnOnce(&IncomingMessage, &mut NoteCall<'_>) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         let mut state = slot.port.try_enter()?;
@@ -222,7 +251,12 @@ impl Serial {
     /// Takes the next message of an end, if the message is not timed and is there or, with `waits`, comes
     /// within a moment.
     #[inline(always)]
-    fn take_next(&self, inlet: &Inlet, waits: bool, message: &mut IncomingMessage) -> bool {
+    pub(super) fn take_next(
+        &self,
+        inlet: &Inlet,
+        waits: bool,
+        message: &mut IncomingMessage,
+    ) -> bool {
         let Some(carrier) = inlet.end.carrier.get() else {
             return false;
         };
@@ -274,83 +308,16 @@ impl Serial {
             }
             let given = slot.port.vector.then_some(slot.number);
             let fits = |message: &Message| ordinary(|| slot.port.label(None), message);
-            let received = self.give_repeated(
-                slot,
-                &mut state,
-                message,
-                |message| is_bare(&message.meta),
-                fits,
-            );
+            let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
+                is_bare(&message.meta) && note()
+            };
+            let received = self.give_repeated(slot, &mut state, message, takes, fits);
             return Some(received.map(|message| ReceivedFrom {
                 index: end.index,
                 slot: given,
                 message,
             }));
         }
-    }
-
-    /// Sends a piece of a field to a partner, if the last piece for the partner was as long, and its
-    /// conduit has room. `exchange` is the number of the exchange.
-    #[inline(always)]
-    pub(crate) fn send_piece_repeated(
-        &self,
-        outlet: &Outlet,
-        state: &mut OutletState,
-        piece: &[u8],
-        exchange: u32,
-        times: Timestamps,
-    ) -> Option<Result<()>> {
-        let length = piece.len() as u64;
-        let (meta, _) = state.last_piece(length, false)?;
-        let carrier = outlet.end.carrier.get()?;
-        let send_number = self.profile.sends.load(Ordering::Relaxed);
-        let is_timed = self.profile.timed_sends(send_number).is_some();
-        if is_timed || self.reporter.pending.is_some() {
-            return None;
-        }
-        let Room::Free(sequence) = outlet.window.claim(length) else {
-            return None;
-        };
-        self.count_send(send_number);
-        let mut head = message_header(outlet, sequence, times);
-        head.tag = exchange;
-        let parts = [IoSlice::new(piece)];
-        let outgoing = Outgoing::of_length(head, meta, &parts, length);
-        match carrier.send(&outgoing) {
-            Ok(sent) => {
-                self.note_sent(outlet, length, sent);
-                Some(Ok(()))
-            }
-            Err(why) => {
-                let mut sending = SendState::of(&Payload::nil(), times);
-                Some(self.undelivered(outlet, why, &mut sending).map(drop))
-            }
-        }
-    }
-
-    /// Takes the next message of a partner from a port between ranks, if the message is there or, with
-    /// `waits`, comes within a moment.
-    #[inline(always)]
-    pub(crate) fn take_piece(
-        &self,
-        port: &Port,
-        place: usize,
-        state: &mut InletState,
-        waits: bool,
-        message: &mut IncomingMessage,
-    ) -> Option<Result<ReceivedAtOnce>> {
-        let inlet = port.inlets[place].as_ref()?;
-        let is_special = self.reporter.pending.is_some() || self.profile.trace.on;
-        if is_special || state.has_stash() || !self.take_next(inlet, waits, message) {
-            return None;
-        }
-        if is_bare(&message.meta) && inlet.end.chain.is_empty() {
-            inlet.end.meter.count(message.body.len() as u64, 0);
-            return Some(Ok(ReceivedAtOnce::InPlace));
-        }
-        let source = self.inner_source(port, place);
-        let taken = self.take_arrived(&source, state, std::mem::take(message), 0);
-        Some(taken.map(|(_, message)| ReceivedAtOnce::Other(message)))
     }
 
     /// Gives the program a message that the inbox has counted as taken.
@@ -360,11 +327,12 @@ impl Serial {
         slot: PortSlot<'_>,
         state: &mut PortState,
         message: &mut IncomingMessage,
-        takes: impl FnOnce(&IncomingMessage) -> bool,
+        takes: impl FnOnce(&IncomingMessage, &mut NoteCall<'_>) -> bool,
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Result<ReceivedAtOnce> {
         let (timestamp, length) = (message.head.timestamp, message.body.len());
-        if !takes(message) || self.note_repeated(slot, (timestamp, None)).is_none() {
+        let mut note = || self.note_repeated(slot, (timestamp, None)).is_some();
+        if !takes(message, &mut note) {
             return self.give_arrived(slot, state, std::mem::take(message), fits);
         }
         if let Some(inlet) = slot.inlet() {
@@ -374,6 +342,7 @@ impl Serial {
     }
 
     /// The slot of a call by the short way, if the instance and the port have nothing special.
+    /// `is_of_field` says whether the call is on a field: a port with a field takes no other calls.
     #[inline(always)]
     fn repeated_slot(
         &self,
@@ -469,13 +438,13 @@ fn is_later((timestamp, next): Timestamps) -> bool {
 
 /// Whether a received message is its data alone, and the data need no decoding.
 #[inline(always)]
-fn is_bare(meta: &Meta) -> bool {
+pub(super) fn is_bare(meta: &Meta) -> bool {
     has_content_alone(meta) && !meta.field && meta.content != Content::Structure
 }
 
 /// Whether a received message is the header of a field and its only piece, and nothing else.
 #[inline(always)]
-fn is_bare_piece(meta: &Meta) -> bool {
+fn is_bare_joined_piece(meta: &Meta) -> bool {
     has_content_alone(meta) && meta.field && matches!(meta.content, Content::Array(_))
 }
 

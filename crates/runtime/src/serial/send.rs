@@ -470,7 +470,9 @@ impl Serial {
         let Some(carrier) = self.carrier(outlet)? else {
             return self.refuse(outlet);
         };
-        if !self.is_bare(port, &message.overlay) || !outlet.end.chain.is_empty() {
+        // A piece of a field has neither overlay nor step, in a run that counts steps, too.
+        let is_bare = message.chunk.is_some() || self.is_bare(port, &message.overlay);
+        if !is_bare || !outlet.end.chain.is_empty() {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
         }
         let claimed = match message.chunk {

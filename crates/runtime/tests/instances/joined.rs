@@ -230,10 +230,31 @@ fn receiver(stage: &Stage) -> (Instance, FieldId, Hand, ConduitId) {
     (b, field, hand, pieces)
 }
 
-/// The copies of the piece are worked out with the first receive, and known with the later ones.
+/// The number of exchanges before the call in question. The copies of a piece are worked out with the
+/// first receive, and known with the later ones. After 70, the call goes the short way: the first 61
+/// messages of a conduit are timed, and a timed message goes the long way.
+const BEFORE: [u64; 3] = [0, 2, 70];
+
+#[test]
+fn a_field_that_goes_back_in_time_is_refused_and_not_written() {
+    for before in [2, 70] {
+        let stage = Stage::open(&[("a", "o_i: out"), ("b", "s: in")], &["a.out b.in"]);
+        let (b, field, mut hand, _) = receiver(&stage);
+        for step in 0..before {
+            hand.peer.write(&joined(step, &[step as u8; 4]));
+            assert_eq!(receive(&b, field), Ok([step as u8; 4]));
+        }
+        let head = Head::new(ALONG, before, -1.0, None);
+        hand.peer.write(&message(head, bytes(4), &[7; 4]));
+        let (error, memory) = receive(&b, field).unwrap_err();
+        assert_eq!(error.kind, Kind::CallOrder, "{error}");
+        assert_eq!(memory, [255; OFFSET + 4], "nothing of it is written");
+    }
+}
+
 #[test]
 fn a_piece_of_another_length_in_a_header_is_refused() {
-    for (before, length) in [0, 2]
+    for (before, length) in BEFORE
         .into_iter()
         .flat_map(|before| [0, 3, 5, 8].map(|length| (before, length)))
     {

@@ -65,7 +65,7 @@ struct AlikeMessage<'a> {
     head: Head,
     meta: &'a Arc<Meta>,
     length: u64,
-    /// The header, if the last message in the ring was of another conduit.
+    /// The header, to be noted as that of the last message; `None` if the header was only compared.
     header: Option<Header>,
 }
 
@@ -194,17 +194,18 @@ impl RingInput {
                 length: last.length,
                 header: None,
             }),
-            _ => self.alike_of_conduit(entry, conduit),
+            _ => self.alike_by_metadata(entry, conduit),
         }
     }
 
-    /// As [`RingInput::alike`], where the last message in the ring was of another conduit.
-    fn alike_of_conduit(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
+    /// As [`RingInput::alike`], if the kept message is of another conduit, or there is none: decodes the
+    /// header, and compares with the conduit's last metadata and length.
+    fn alike_by_metadata(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
         let header = Header::decode(&entry.header).ok()?;
-        let (meta, length) = match header.has_same_meta() {
-            true => self.metas.get(&conduit)?,
-            false => return None,
-        };
+        if header.conduit() != conduit || !header.has_same_meta() {
+            return None;
+        }
+        let (meta, length) = self.metas.get(&conduit)?;
         let Frame::Data {
             head,
             meta: 0,
@@ -214,9 +215,10 @@ impl RingInput {
         else {
             return None;
         };
-        let is_alike = head.conduit == conduit && total == *length && body == total;
-        let is_bare = body <= INLINE as u64 && meta.supersedes.is_none();
-        (is_alike && is_bare).then_some(AlikeMessage {
+        let is_inline = body == total && body <= INLINE as u64;
+        // A message that supersedes others goes by `take_in`, which drops those.
+        let is_alike = is_inline && total == *length && meta.supersedes.is_none();
+        is_alike.then_some(AlikeMessage {
             head,
             meta,
             length: total,
