@@ -1,6 +1,8 @@
 //! A field of one small piece between two serial programs: the piece goes in the header's message if
 //! the receiver has declared that it takes such messages. The other end is played by hand.
 
+use std::time::Duration;
+
 use titin_runtime::array::{
     Bytes as _, Decomposition, LocalLayout, Ownership, Side, SourceArray, TargetArray,
 };
@@ -235,6 +237,11 @@ fn receiver(stage: &Stage) -> (Instance, FieldId, Hand, ConduitId) {
 /// messages of a conduit are timed, and a timed message goes the long way.
 const BEFORE: [u64; 3] = [0, 2, 70];
 
+/// Gives a written message time to come to its inbox: a call that waits goes the long way.
+fn until_it_is_there() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
 #[test]
 fn a_field_that_goes_back_in_time_is_refused_and_not_written() {
     for before in [2, 70] {
@@ -246,6 +253,7 @@ fn a_field_that_goes_back_in_time_is_refused_and_not_written() {
         }
         let head = Head::new(ALONG, before, -1.0, None);
         hand.peer.write(&message(head, bytes(4), &[7; 4]));
+        until_it_is_there();
         let (error, memory) = receive(&b, field).unwrap_err();
         assert_eq!(error.kind, Kind::CallOrder, "{error}");
         assert_eq!(memory, [255; OFFSET + 4], "nothing of it is written");
@@ -265,6 +273,7 @@ fn a_piece_of_another_length_in_a_header_is_refused() {
             assert_eq!(receive(&b, field), Ok([step as u8; 4]));
         }
         hand.peer.write(&joined(before, &vec![7; length]));
+        until_it_is_there();
         let (error, memory) = receive(&b, field).unwrap_err();
         assert_eq!(error.kind, Kind::TypeMismatch);
         let text = format!(
