@@ -83,11 +83,11 @@ impl LinkCopyPlans {
         Ok(known.is_some())
     }
 
-    /// Whether the plan of the only piece is known for arrays like these.
-    pub(super) fn has_plan_for(&self, arrays: &[TargetArray<'_>]) -> bool {
+    /// The plan of the only piece, if the plan is known and is for arrays like these.
+    pub(super) fn plan_for(&self, arrays: &[TargetArray<'_>]) -> Option<&PreparedMessage> {
         match &self.pieces[..] {
-            [PieceCopyPlan::Known(known)] => known.fits_targets(arrays),
-            _ => false,
+            [PieceCopyPlan::Known(known)] if known.fits_targets(arrays) => Some(known),
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! A field is received: the header first, then the pieces for this rank.
 
 use titin_array::{Role, TargetArray};
-use titin_transport::IncomingMessage;
+use titin_transport::{IncomingMessage, copy};
 
 use super::{Field, FieldId, FieldState, InstanceFields, Stamps, places};
 use crate::serial::{NoteCall, Patience, ReceivedAtOnce};
@@ -94,14 +94,14 @@ impl InstanceFields {
         let ([length], Patience::Forever) = (&*link.lengths, patience) else {
             return None;
         };
-        let plans = &mut state.copy_plans[0];
+        let plan = state.copy_plans[0].plan_for(arrays)?;
         // The long way says what does not fit.
         let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
-            let bytes = &message.body;
-            bytes.len() as u64 == *length
-                && plans.has_plan_for(arrays)
-                && note()
-                && plans.unpack(link, 0, bytes, arrays) == Ok(true)
+            let is_taken = message.body.len() as u64 == *length && note();
+            if is_taken {
+                plan.unpack(copy, &message.body, arrays);
+            }
+            is_taken
         };
         let fits = |message: &Message| field.is_header(message);
         let received =

@@ -11,7 +11,7 @@ use titin_wire::meta::Meta;
 use titin_wire::{ConduitId, Malformed};
 
 use super::INLINE;
-use super::last_message::LastMessage;
+use super::last_message::{KnownMessage, LastMessage};
 use super::pool::BLOCKS;
 use super::returns::Returns;
 use super::ring::{self, Consumer, LINE, RingEntry};
@@ -65,8 +65,35 @@ struct AlikeMessage<'a> {
     head: Head,
     meta: &'a Arc<Meta>,
     length: u64,
-    /// The header, to be noted as that of the last message; `None` if the header was only compared.
-    header: Option<Header>,
+}
+
+impl AlikeMessage<'_> {
+    /// Takes the message out of the ring, over an earlier message. `None`, and nothing has happened, if
+    /// the inbox does not count the message as taken.
+    #[inline(always)]
+    fn take(
+        self,
+        ring: &mut Consumer,
+        entry: &RingEntry,
+        inbox: &Inbox,
+        message: &mut IncomingMessage,
+    ) -> Option<PeerWants> {
+        let length = self.length as usize;
+        // If the payload extends past the ring, the next `take_in` reports the fault.
+        copy_payload(ring, entry, length, &mut message.body)?;
+        if !inbox.count_as_taken(self.head.sequence, self.length) {
+            return None;
+        }
+        message.head = self.head;
+        if !Arc::ptr_eq(&message.meta, self.meta) {
+            message.meta = self.meta.clone();
+        }
+        // The payload was within the ring, so the entry is.
+        match ring.pop(ring::size(0, length)) {
+            Ok(true) => Some(PeerWants::Look),
+            _ => Some(PeerWants::Nothing),
+        }
+    }
 }
 
 /// The content of an entry.
@@ -157,55 +184,31 @@ impl RingInput {
         if self.arrived || !self.aside.is_empty() {
             return None;
         }
-        let AlikeMessage {
-            head,
-            meta,
-            length,
-            header,
-        } = self.alike(&entry, inbox.conduit())?;
-        // If the payload extends past the ring, the next `take_in` reports the fault.
-        copy_payload(&self.ring, &entry, length as usize, &mut message.body)?;
-        if !inbox.count_as_taken(head.sequence, length) {
-            return None;
-        }
-        message.head = head;
-        if !Arc::ptr_eq(&message.meta, meta) {
-            message.meta = meta.clone();
-        }
-        if let Some(header) = header {
-            self.last
-                .note(&header, inbox.conduit(), &message.meta, length);
-        }
-        // The payload was within the ring, so the entry is.
-        match self.ring.pop(ring::size(0, length as usize)) {
-            Ok(true) => Some(PeerWants::Look),
-            _ => Some(PeerWants::Nothing),
-        }
+        let of_conduit = |known: &&KnownMessage| known.header.conduit() == inbox.conduit();
+        let Some(last) = self.last.known().filter(of_conduit) else {
+            return self.take_alike_by_metadata(&entry, inbox, message);
+        };
+        let alike = AlikeMessage {
+            head: last.header.head_of(&entry.header)?,
+            meta: &last.meta,
+            length: last.length,
+        };
+        alike.take(&mut self.ring, &entry, inbox, message)
     }
 
-    /// The message in an entry, if the message is of the given conduit, and differs from the last message of
-    /// the conduit in number, times and payload alone.
-    #[inline(always)]
-    fn alike(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
-        match self.last.known() {
-            Some(last) if last.header.conduit() == conduit => Some(AlikeMessage {
-                head: last.header.head_of(&entry.header)?,
-                meta: &last.meta,
-                length: last.length,
-                header: None,
-            }),
-            _ => self.alike_by_metadata(entry, conduit),
-        }
-    }
-
-    /// As [`RingInput::alike`], if the kept message is of another conduit, or there is none: decodes the
-    /// header, and compares with the conduit's last metadata and length.
-    fn alike_by_metadata(&self, entry: &RingEntry, conduit: ConduitId) -> Option<AlikeMessage<'_>> {
+    /// As [`RingInput::take_alike`], if the kept message is of another conduit, or there is none: decodes
+    /// the header, and compares with the conduit's last metadata and length.
+    fn take_alike_by_metadata(
+        &mut self,
+        entry: &RingEntry,
+        inbox: &Inbox,
+        message: &mut IncomingMessage,
+    ) -> Option<PeerWants> {
         let header = Header::decode(&entry.header).ok()?;
-        if header.conduit() != conduit || !header.has_same_meta() {
+        if header.conduit() != inbox.conduit() || !header.has_same_meta() {
             return None;
         }
-        let (meta, length) = self.metas.get(&conduit)?;
+        let (meta, length) = self.metas.get(&inbox.conduit())?;
         let Frame::Data {
             head,
             meta: 0,
@@ -217,13 +220,15 @@ impl RingInput {
         };
         let is_inline = body == total && body <= INLINE as u64;
         // A message that supersedes others goes by `take_in`, which drops those.
-        let is_alike = is_inline && total == *length && meta.supersedes.is_none();
-        is_alike.then_some(AlikeMessage {
-            head,
-            meta,
-            length: total,
-            header: Some(header),
-        })
+        if !is_inline || total != *length || meta.supersedes.is_some() {
+            return None;
+        }
+        let length = total;
+        let alike = AlikeMessage { head, meta, length };
+        let taken = alike.take(&mut self.ring, entry, inbox, message)?;
+        self.last
+            .note(&header, inbox.conduit(), &message.meta, length);
+        Some(taken)
     }
 
     /// Hands all entries of the ring to `sink`, until `sink` breaks. True if the peer is to be told
