@@ -8,4 +8,5 @@ pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod plot;
 pub(crate) mod profile;
+pub(crate) mod resources;
 pub(crate) mod run;

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 pub mod absolute_paths;
+pub mod allocation;
 pub mod compile;
 mod cores;
 pub mod directory;

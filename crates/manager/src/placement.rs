@@ -5,6 +5,7 @@
 //! number of threads of each instance, says which instances share cores, and goes into the profile.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
@@ -22,10 +23,17 @@ pub struct Placement {
 /// Gives cores to every instance, first cores that no other instance uses at the same time. `cores`
 /// must not be empty.
 pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
+    place_on_nodes(plan, cores, cores.len())
+}
+
+/// As [`place`], on nodes of the same size: each has the next `node` of the cores. All threads of a
+/// process are on one node. `node` must not be 0.
+pub fn place_on_nodes(plan: &Plan, cores: &[u32], node: usize) -> Placement {
     let count = plan.instances.len();
     let mut placer = Placer {
         plan,
         cores,
+        node,
         users: vec![Vec::new(); cores.len()],
         placement: Placement {
             cores: PerInstance::make(count, |_| Vec::new()),
@@ -48,6 +56,8 @@ pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
 struct Placer<'a> {
     plan: &'a Plan,
     cores: &'a [u32],
+    /// The number of cores of a node.
+    node: usize,
     /// The instances on each core.
     users: Vec<Vec<InstanceId>>,
     placement: Placement,
@@ -55,47 +65,83 @@ struct Placer<'a> {
 
 impl Placer<'_> {
     fn place(&mut self, id: InstanceId) {
-        let wanted = self.plan.instances[id].cores.max(1) as usize;
-        let mut crowded = wanted > self.cores.len();
-        for core in self.best_cores(id, wanted) {
-            for user in self.users[core].clone() {
-                if !self.can_share(id, user) {
-                    crowded = true;
-                    self.placement.crowded[user] = true;
+        let (processes, threads) = self.plan.instances[id].processes_and_threads();
+        for _ in 0..processes {
+            let best = self.best_cores(id, threads as usize);
+            let mut crowded = best.len() < threads as usize;
+            for core in best {
+                for user in self.users[core].clone() {
+                    if !self.can_share(id, user) {
+                        crowded = true;
+                        self.placement.crowded[user] = true;
+                    }
                 }
+                self.users[core].push(id);
+                self.placement.cores[id].push(self.cores[core]);
             }
-            self.users[core].push(id);
-            self.placement.cores[id].push(self.cores[core]);
+            self.placement.crowded[id] |= crowded;
         }
         self.placement.cores[id].sort_unstable();
-        self.placement.crowded[id] = crowded;
     }
 
-    /// The best cores for an instance, at most `wanted`. Free cores come first, and among the free
-    /// cores the core that most instances share in turns. Then come the cores with the fewest
-    /// instances.
+    /// The best cores of a node for the threads of a process, at most `wanted`: on the node where the
+    /// process finds the most free cores.
     fn best_cores(&self, id: InstanceId, wanted: usize) -> Vec<usize> {
+        let nodes = (0..self.cores.len()).step_by(self.node);
+        let best = nodes.map(|first| {
+            let last = (first + self.node).min(self.cores.len());
+            self.best_of_node(id, first..last, wanted)
+        });
+        let unfree = |ranked: &Vec<CoreRank>| {
+            let free = ranked.iter().filter(|rank| rank.is_free).count();
+            wanted - free
+        };
+        let best = best.min_by_key(unfree).unwrap_or_default();
+        best.into_iter().map(|rank| rank.core).collect()
+    }
+
+    /// The best cores of a node, at most `wanted`. Free cores come first, and among the free cores the
+    /// core that most instances share in turns. Then come the cores with the fewest instances.
+    fn best_of_node(&self, id: InstanceId, node: Range<usize>, wanted: usize) -> Vec<CoreRank> {
         let rank = |core: usize| {
             let users = &self.users[core];
             let is_free = users.iter().all(|&user| self.can_share(id, user));
-            let order = match is_free {
-                true => usize::MAX - users.len(),
-                false => users.len(),
-            };
-            (!is_free, order, core)
+            CoreRank {
+                is_free,
+                order: if is_free {
+                    usize::MAX - users.len()
+                } else {
+                    users.len()
+                },
+                core,
+            }
         };
-        let mut ranked: Vec<_> = (0..self.cores.len()).map(rank).collect();
-        ranked.sort_unstable();
+        let others = node.filter(|core| !self.users[*core].contains(&id));
+        let mut ranked: Vec<_> = others.map(rank).collect();
+        ranked.sort_unstable_by_key(|rank| (!rank.is_free, rank.order, rank.core));
         ranked.truncate(wanted);
-        ranked.into_iter().map(|(.., core)| core).collect()
+        ranked
     }
 
-    /// Whether two instances can share a core without computing at the same time. Built-in
-    /// components pass messages on, and compute next to nothing.
     fn can_share(&self, one: InstanceId, other: InstanceId) -> bool {
-        let is_light = |id: InstanceId| self.plan.instances[id].is_built_in();
-        is_light(one) || is_light(other) || self.plan.alternate(one, other)
+        can_share(self.plan, one, other)
     }
+}
+
+/// How well a core suits an instance.
+struct CoreRank {
+    /// Whether no other instance computes on the core at the same time.
+    is_free: bool,
+    /// The place among the free or the other cores, the best first.
+    order: usize,
+    core: usize,
+}
+
+/// Whether two instances can share a core without computing at the same time. Built-in components
+/// pass messages on, and compute next to nothing.
+pub(crate) fn can_share(plan: &Plan, one: InstanceId, other: InstanceId) -> bool {
+    let is_light = |id: InstanceId| plan.instances[id].is_built_in();
+    is_light(one) || is_light(other) || plan.alternate(one, other)
 }
 
 /// Pairs of components, in both orders, that never compute at the same time: one calls the other

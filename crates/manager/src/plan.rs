@@ -93,6 +93,16 @@ impl PlannedInstance {
         self.host.as_deref().unwrap_or(&self.name)
     }
 
+    /// The number of processes of the instance, and the threads of each process.
+    pub fn processes_and_threads(&self) -> (u32, u32) {
+        let mpi = match &self.start {
+            StartMode::Program(program) | StartMode::Manual(Some(program)) => program.mpi,
+            StartMode::Manual(None) | StartMode::Hosted | StartMode::WithLeader(_) => None,
+        };
+        let processes = mpi.map_or(1, |mpi| mpi.processes.max(1));
+        (processes, (self.cores / processes).max(1))
+    }
+
     /// Whether the instance is one of titin's own components.
     pub fn is_built_in(&self) -> bool {
         match &self.start {

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod plot;
 mod profile;
+mod resources;
 mod schedule;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,85 @@
+use crate::{folder, titin};
+
+const MODEL: &str = "\
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      macro: {description: slow, ports: {o_i: state, s: answer}, implementation: p}
+      micro: {description: fast, ports: {f_init: state, o_f: answer}, implementation: q, multiplicity: 3}
+    conduits: {macro.state: micro.state, micro.answer: macro.answer}
+programs:
+  p: {executable: p}
+  q: {executable: q, execution_model: openmpi}
+resources:
+  m.macro: {threads: 4}
+  m.micro: {mpi_processes: 5}
+";
+
+#[test]
+fn cores_and_nodes_are_counted() {
+    let folder = folder(MODEL);
+    let done = titin(folder.path(), &["resources", "model.ymmsl"]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    done.assert_out("component  instances  processes  threads  takes turns with");
+    done.assert_out("macro              1          1        4  micro\n");
+    done.assert_out("micro              3          5        1  macro\n");
+    done.assert_out("15 cores: the fewest on which no program waits for a core\n");
+    done.assert_out("4 cores: the most of which every core computes all the time\n");
+    let done = titin(
+        folder.path(),
+        &["resources", "--cores-per-node", "4", "model.ymmsl"],
+    );
+    done.assert_out("15 cores, 4 nodes of 4: the fewest");
+    done.assert_out("4 cores, 1 node of 4: the most");
+}
+
+#[test]
+fn the_numbers_are_told_to_machines_too() {
+    let folder = folder(MODEL);
+    let arguments = [
+        "resources",
+        "--json",
+        "--cores-per-node",
+        "8",
+        "model.ymmsl",
+    ];
+    let done = titin(folder.path(), &arguments);
+    let told: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(
+        told,
+        serde_json::json!({
+            "model": "m",
+            "components": [
+                {"name": "macro", "instances": 1, "processes": 1, "threads": 4, "takes_turns_with": ["micro"]},
+                {"name": "micro", "instances": 3, "processes": 5, "threads": 1, "takes_turns_with": ["macro"]},
+            ],
+            "without_waiting": {"cores": 15, "nodes": 2},
+            "always_busy": {"cores": 4, "nodes": 1},
+        })
+    );
+}
+
+#[test]
+fn a_process_that_no_node_holds_is_named() {
+    let folder = folder(MODEL);
+    let done = titin(
+        folder.path(),
+        &["resources", "--cores-per-node", "3", "model.ymmsl"],
+    );
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(
+        done.err
+            .contains("macro has processes of 4 threads, and a node has 3 cores"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn a_bad_description_is_told_as_by_check() {
+    let folder = folder("ymmsl_version: v0.2\nmodels: {m: {components: {a: {cunduits: 1}}}}\n");
+    let done = titin(folder.path(), &["resources", "model.ymmsl"]);
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(done.err.contains("error: "), "{}", done.err);
+}
