@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
+use crate::cores::cores;
 use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 
 /// The cores of each instance.
@@ -18,6 +19,11 @@ pub struct Placement {
     pub cores: PerInstance<Vec<u32>>,
     /// Whether another instance computes on a core of the instance at the same time.
     pub crowded: PerInstance<bool>,
+}
+
+/// The placement on the cores of this host that this process may use.
+pub fn place_on_this_host(plan: &Plan) -> Placement {
+    place(plan, &cores())
 }
 
 /// Gives cores to every instance, first cores that no other instance uses at the same time. `cores`
@@ -139,7 +145,7 @@ struct CoreRank {
 
 /// Whether two instances can share a core without computing at the same time. Built-in components
 /// pass messages on, and compute next to nothing.
-pub(crate) fn can_share(plan: &Plan, one: InstanceId, other: InstanceId) -> bool {
+pub fn can_share(plan: &Plan, one: InstanceId, other: InstanceId) -> bool {
     let is_light = |id: InstanceId| plan.instances[id].is_built_in();
     is_light(one) || is_light(other) || plan.alternate(one, other)
 }

@@ -10,10 +10,10 @@ use titin_manager::compile::{Choices, CompileError, compile, folders};
 use titin_manager::plan::{InstanceId, Plan};
 use titin_model::{ProblemReport, StartPolicy};
 
-use super::check;
+use super::refusal;
 use crate::sources::Sources;
 use crate::table::{Column, table};
-use crate::terminal::{self, BOLD, complain, print, warn};
+use crate::terminal::{self, BOLD, print};
 
 /// Prints how many cores a model needs: the smallest allocation on which no program waits for a
 /// core, and the largest of which every core computes all the time
@@ -78,10 +78,9 @@ impl Resources {
         let needs = match self.needs() {
             Ok(needs) => needs,
             Err(NoNumbers::Description(report)) => {
-                warn(&check::text(&report, None, terminal::width()));
-                return ExitCode::from(terminal::REFUSED);
+                return refusal::of_description(&report, self.json);
             }
-            Err(other) => return complain(other),
+            Err(other) => return refusal::of(other, self.json),
         };
         let text = match self.json {
             true => terminal::json(&needs, "the numbers"),

@@ -20,10 +20,10 @@ use titin_manager::preflight::find_executables_without_python;
 use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, SessionSetup};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
 
-use super::check;
+use super::{check, placement, refusal};
 use crate::listen::{ListenError, reach};
 use crate::sources::Sources;
-use crate::terminal::{self, BOLD, GOOD, complain, print, warn};
+use crate::terminal::{self, BOLD, GOOD, print, warn};
 use crate::view;
 
 /// The exit code of a failed run.
@@ -45,6 +45,10 @@ pub(crate) struct RunCommand {
     /// Components or instances to start by hand, in a debugger for instance; the command prints how
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     by_hand: Vec<String>,
+    /// Print the cores that each instance would get, and with whom it would share them, and start
+    /// nothing
+    #[arg(long)]
+    plan: bool,
 }
 
 /// Serves a model whose programs are all started by hand, and prints how to start each program
@@ -82,21 +86,22 @@ impl RunCommand {
             common,
             hosted,
             by_hand,
+            plan,
         } = self;
         let start = StartPolicy::Except {
             hosted: hosted.clone(),
             by_hand: by_hand.clone(),
         };
-        let trace = common.trace;
-        common.run(
-            start,
-            &Choices {
-                hosted,
-                by_hand,
-                serve_only: false,
-                trace,
-            },
-        )
+        let choices = Choices {
+            hosted,
+            by_hand,
+            serve_only: false,
+            trace: common.trace,
+        };
+        match plan {
+            true => placement::show(&common.sources, start, &choices, common.json),
+            false => common.run(start, &choices),
+        }
     }
 }
 
@@ -199,15 +204,8 @@ impl CommonOptions {
     /// Says why nothing was started.
     fn refuse(&self, why: &StartError) -> ExitCode {
         match why {
-            StartError::Description(report) if self.json => refused(report),
-            StartError::Description(report) => {
-                warn(&check::text(report, None, terminal::width()));
-                ExitCode::from(terminal::REFUSED)
-            }
-            other if self.json => refused(&serde_json::json!({
-                "problems": [{"severity": "error", "what": other.to_string()}],
-            })),
-            other => complain(other),
+            StartError::Description(report) => refusal::of_description(report, self.json),
+            other => refusal::of(other, self.json),
         }
     }
 
@@ -242,16 +240,6 @@ fn done_line(ending: &RunEnd) -> String {
         count(messages.sum(), "message"),
         ending.directory.display()
     )
-}
-
-/// Prints, as a line of JSON, why nothing was started.
-fn refused(why: &impl serde::Serialize) -> ExitCode {
-    match serde_json::to_string(why) {
-        Ok(text) => print(&(text + "\n"))
-            .err()
-            .unwrap_or(ExitCode::from(terminal::REFUSED)),
-        Err(error) => complain(format!("the problems cannot be written as JSON: {error}")),
-    }
 }
 
 /// The signals handled by a run. From now on a signal waits until the run forwards or handles the

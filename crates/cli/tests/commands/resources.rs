@@ -60,6 +60,34 @@ fn the_numbers_are_told_to_machines_too() {
     );
 }
 
+/// The placement depends on the cores of this host; its rules are tested in the manager.
+#[test]
+fn a_run_says_where_its_instances_would_go() {
+    let folder = folder(MODEL);
+    let done = titin(folder.path(), &["run", "--plan", "--json", "model.ymmsl"]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    let placed: Vec<serde_json::Value> = serde_json::from_str(&done.out).expect("JSON");
+    let names: Vec<_> = placed.iter().map(|placed| &placed["instance"]).collect();
+    assert_eq!(names, ["macro", "micro[0]", "micro[1]", "micro[2]"]);
+    // The first core goes to the macro model, and the micro model takes turns on it.
+    assert_eq!(placed[0]["cores"][0], placed[1]["cores"][0]);
+    assert!(
+        placed[0]["takes_turns_with"]
+            .as_array()
+            .unwrap()
+            .contains(&"micro[0]".into())
+    );
+    assert_eq!(placed[0]["competes_with"], serde_json::json!([]));
+    assert_eq!(
+        (&placed[1]["processes"], &placed[1]["threads"]),
+        (&5.into(), &1.into())
+    );
+    let done = titin(folder.path(), &["run", "--plan", "model.ymmsl"]);
+    done.assert_out("instance  processes  threads");
+    let entries = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 1, "nothing was started, and no run directory made");
+}
+
 #[test]
 fn a_process_that_no_node_holds_is_named() {
     let folder = folder(MODEL);
@@ -82,4 +110,10 @@ fn a_bad_description_is_told_as_by_check() {
     let done = titin(folder.path(), &["resources", "model.ymmsl"]);
     assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
     assert!(done.err.contains("error: "), "{}", done.err);
+    let done = titin(folder.path(), &["resources", "--json", "model.ymmsl"]);
+    let told: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(
+        (done.code, &told["problems"][0]["severity"]),
+        (Some(2), &"error".into())
+    );
 }

@@ -16,12 +16,11 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
 use super::{Session, SessionEvent};
-use crate::cores;
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::RunEvent;
 use crate::guard::{Guard, GuardEvent};
 use crate::log::{Log, timestamp};
-use crate::placement::{Placement, place};
+use crate::placement::{Placement, place_on_this_host};
 use crate::plan::{PerInstance, Plan};
 use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
@@ -283,7 +282,7 @@ fn host_name() -> String {
 /// Assigns the cores of this host. With `spans_hosts`, an unknown part of the programs may run on
 /// other hosts, so no instance counts as crowded.
 fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
-    let mut placement = place(plan, &cores::cores());
+    let mut placement = place_on_this_host(plan);
     if spans_hosts {
         placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
     }

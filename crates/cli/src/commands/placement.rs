@@ -1,0 +1,140 @@
+//! `titin run --plan`: the cores that each instance would get on this host.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use titin_manager::compile::{Choices, CompileError, compile, folders};
+use titin_manager::placement::{Placement, can_share, place_on_this_host};
+use titin_manager::plan::{InstanceId, Plan};
+use titin_model::{ProblemReport, StartPolicy};
+
+use super::refusal;
+use crate::sources::Sources;
+use crate::table::{Column, table};
+use crate::terminal::{self, print};
+
+/// Why there is no placement.
+#[derive(Debug, thiserror::Error)]
+enum NoPlacement {
+    #[error(transparent)]
+    Description(#[from] ProblemReport),
+    #[error(transparent)]
+    Plan(#[from] CompileError),
+}
+
+/// Where an instance goes, and why.
+#[derive(Serialize)]
+struct PlacedInstance {
+    instance: String,
+    processes: u32,
+    threads: u32,
+    cores: Vec<u32>,
+    /// The instances on the same cores that compute only while this instance waits.
+    takes_turns_with: Vec<String>,
+    /// The instances on the same cores that compute at the same time.
+    competes_with: Vec<String>,
+}
+
+/// Prints the placement of a run on this host, and starts nothing.
+pub(crate) fn show(
+    sources: &Sources,
+    start: StartPolicy,
+    choices: &Choices,
+    as_json: bool,
+) -> ExitCode {
+    let placed = match placed(sources, start, choices) {
+        Ok(placed) => placed,
+        Err(NoPlacement::Description(report)) => return refusal::of_description(&report, as_json),
+        Err(other) => return refusal::of(other, as_json),
+    };
+    let text = match as_json {
+        true => terminal::json(&placed, "the placement"),
+        false => Ok(text(&placed)),
+    };
+    match text.and_then(|text| print(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(code) => code,
+    }
+}
+
+fn placed(
+    sources: &Sources,
+    start: StartPolicy,
+    choices: &Choices,
+) -> Result<Vec<PlacedInstance>, NoPlacement> {
+    let description = sources.load(start, false)?;
+    let network = description.network(sources.model.as_deref())?;
+    let plan = compile(&network, &folders(&description), choices)?;
+    let placement = place_on_this_host(&plan);
+    let place = |id| placed_instance(&plan, &placement, id);
+    Ok(plan.instances.ids().map(place).collect())
+}
+
+fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> PlacedInstance {
+    let instance = &plan.instances[id];
+    let (processes, threads) = instance.processes_and_threads();
+    let shares = |other: &InstanceId| {
+        let cores = &placement.cores[*other];
+        *other != id && cores.iter().any(|core| placement.cores[id].contains(core))
+    };
+    let sharing = plan.instances.ids().filter(shares);
+    let (turns, rivals): (Vec<_>, Vec<_>) = sharing.partition(|&other| can_share(plan, id, other));
+    let names = |ids: Vec<InstanceId>| {
+        let names = ids.into_iter().map(|id| plan.instances[id].name.clone());
+        names.collect()
+    };
+    PlacedInstance {
+        instance: instance.name.clone(),
+        processes,
+        threads,
+        cores: placement.cores[id].clone(),
+        takes_turns_with: names(turns),
+        competes_with: names(rivals),
+    }
+}
+
+fn text(placed: &[PlacedInstance]) -> String {
+    let columns = [
+        Column::name("instance"),
+        Column::figure("processes"),
+        Column::figure("threads"),
+        Column::figure("cores"),
+        Column::name("takes turns with"),
+        Column::name("competes with"),
+    ];
+    let row = |placed: &PlacedInstance| {
+        vec![
+            placed.instance.clone(),
+            placed.processes.to_string(),
+            placed.threads.to_string(),
+            ranges(&placed.cores),
+            placed.takes_turns_with.join(", "),
+            placed.competes_with.join(", "),
+        ]
+    };
+    let rows: Vec<Vec<String>> = placed.iter().map(row).collect();
+    table(&columns, &rows, terminal::width())
+}
+
+/// Sorted numbers as ranges: `0-3,8`.
+fn ranges(cores: &[u32]) -> String {
+    let runs = cores.chunk_by(|one, next| one + 1 == *next);
+    let run = |run: &[u32]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [only] => only.to_string(),
+        [] => String::new(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[4]), "4");
+        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+    }
+}
