@@ -4,9 +4,9 @@
 //! A field goes by an ordinary port. Rank 0 sends an ordinary message along the conduit, the header
 //! (`field_mark`). The header announces the field and has the field's time. So the order of calls,
 //! `reuse`, closing and the search for deadlocks are as for any message. The pieces go from rank to
-//! rank (`send_pieces`, `receive_pieces`) along further conduits, and each rank opens such conduits to its partners
-//! (`link`). The messages of the pieces are tagged with the number of the header. A serial program
-//! is the case of one rank.
+//! rank (`send_pieces`, `receive_pieces`) along further conduits, and each rank opens such conduits to
+//! its partners (`link`). The messages of the pieces are tagged with the number of the header. A serial
+//! program is the case of one rank.
 //!
 //! `titin-array` works out the elements that each rank sends to each other rank. Fields stand above
 //! the serial instance and above the group of ranks, and neither the serial instance nor the group

@@ -71,8 +71,8 @@ impl InstanceFields {
             times,
             step: state.steps + 1,
         };
-        let mut sent = match self.send_joined(&send, &mut state) {
-            Some(sent) => sent?,
+        let mut sent = match self.interrupted(&send, &mut state)? {
+            Some(sent) => sent,
             None => self.send_header(&send, &mut state)?,
         };
         if let Err(error) = self.send_pieces(&send, &mut state, &mut sent) {
@@ -84,67 +84,59 @@ impl InstanceFields {
         Ok(())
     }
 
-    /// Sends the header and a joined piece like the last by the short way.
-    fn send_joined(
+    /// How far the interrupted send has come that the program makes again, if there is one.
+    fn interrupted(
         &self,
         send: &FieldSend<'_>,
         state: &mut FieldState,
-    ) -> Option<Result<PiecesSent>> {
+    ) -> Result<Option<PiecesSent>> {
+        let is_same = |at: &f64| at.to_bits() == send.times.0.to_bits();
+        let interrupted = state.sending.take_if(|(at, _)| is_same(at));
         if state.sending.is_some() {
-            return None;
+            let text = format!(
+                "field on port '{}': a call at another time was interrupted, when some of it was sent: make that again first",
+                send.field.name
+            );
+            return Err(Error::new(Kind::Usage, text));
         }
-        let piece = match self.joined_piece(send, state) {
-            Ok(piece) => piece?,
-            Err(error) => return Some(Err(error)),
-        };
-        let (field, bytes) = (send.field, 0);
-        let sent = self
-            .serial
-            .send_joined_repeated(field.port, piece, send.times)?;
-        Some(sent.map(|()| {
-            self.note_steps(field, field.count.steps() + 1);
-            PiecesSent { pieces: 1, bytes }
-        }))
+        Ok(interrupted.map(|(_, sent)| sent))
     }
 
-    /// Sends the header to receivers that do not pull, or goes on with an interrupted send. Returns
-    /// how far the send has come.
+    /// Sends the header to receivers that do not pull, with a joined piece. Returns how far the send
+    /// has come.
     ///
     /// The header goes before the search for the other end: an end without a field there learns
     /// from the header that a field was sent.
     fn send_header(&self, send: &FieldSend<'_>, state: &mut FieldState) -> Result<PiecesSent> {
-        let field = send.field;
-        let is_same = |at: &f64| at.to_bits() == send.times.0.to_bits();
-        if let Some((_, sent)) = state.sending.take_if(|(at, _)| is_same(at)) {
-            return Ok(sent);
-        }
-        if state.sending.is_some() {
-            let text = format!(
-                "field on port '{}': a call at another time was interrupted, when some of it was sent: make that again first",
-                field.name
-            );
-            return Err(Error::new(Kind::Usage, text));
-        }
-        let without_header = field
+        let (serial, port) = (&self.serial, send.field.port);
+        let piece = self.joined_piece(send, state)?;
+        let sent = piece.and_then(|piece| serial.send_joined_repeated(port, piece, send.times));
+        sent.unwrap_or_else(|| self.send_any_header(send, piece))?;
+        self.note_steps(send.field, send.field.count.steps() + 1);
+        let (pieces, bytes) = (piece.iter().len(), 0);
+        Ok(PiecesSent { pieces, bytes })
+    }
+
+    /// The part of [`InstanceFields::send_header`] for a header that the short way does not take.
+    fn send_any_header(&self, send: &FieldSend<'_>, piece: Option<&[u8]>) -> Result<()> {
+        let without_header = send
+            .field
             .conduits
             .iter()
             .filter(|conduit| !send.is_coupled(conduit) || conduit.is_pulled());
         let left_out: Vec<_> = without_header.map(|conduit| conduit.conduit).collect();
         let left_out = Some(left_out).filter(|left_out| !left_out.is_empty());
         let shape;
-        let mut pieces = 0;
-        let content = match self.joined_piece(send, state)? {
+        let content = match piece {
             Some(piece) => {
-                (shape, pieces) = ([piece.len() as u64], 1);
+                shape = [piece.len() as u64];
                 Payload::array(flat(&shape), piece)
             }
             None => Payload::encoded(&HEADER),
         };
         let header = content.of_field();
         self.serial
-            .send(field.port, None, &header, send.times, None, left_out)?;
-        self.note_steps(field, field.count.steps() + 1);
-        Ok(PiecesSent { pieces, bytes: 0 })
+            .send(send.field.port, None, &header, send.times, None, left_out)
     }
 
     /// The only piece, if the piece goes in the header's message: the receiver takes such messages,

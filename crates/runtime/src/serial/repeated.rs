@@ -61,6 +61,8 @@ struct PortSlot<'a> {
     place: usize,
     /// The number of the slot.
     number: u32,
+    /// Whether the call is on a field.
+    is_of_field: bool,
 }
 
 impl<'a> PortSlot<'a> {
@@ -202,9 +204,6 @@ impl Serial {
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         let slot = self.repeated_slot(port, given, false)?;
-        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
-            is_bare(&message.meta) && takes(message, note)
-        };
         self.receive_alike(slot, waits, message, takes, fits)
     }
 
@@ -219,9 +218,6 @@ impl Serial {
         fits: impl FnOnce(&Message) -> Result<()>,
     ) -> Option<Result<ReceivedAtOnce>> {
         let slot = self.repeated_slot(port, None, true)?;
-        let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
-            is_bare_joined_piece(&message.meta) && takes(message, note)
-        };
         self.receive_alike(slot, true, message, takes, fits)
     }
 
@@ -291,6 +287,7 @@ impl Serial {
                 port: &self.table.ports[end.port_number],
                 place: end.place,
                 number: end.place as u32,
+                is_of_field: false,
             };
             let Some((mut state, inlet)) = slot.port.try_enter().zip(slot.inlet()) else {
                 if is_listed {
@@ -308,10 +305,7 @@ impl Serial {
             }
             let given = slot.port.vector.then_some(slot.number);
             let fits = |message: &Message| ordinary(|| slot.port.label(None), message);
-            let takes = |message: &IncomingMessage, note: &mut NoteCall<'_>| {
-                is_bare(&message.meta) && note()
-            };
-            let received = self.give_repeated(slot, &mut state, message, takes, fits);
+            let received = self.give_repeated(slot, &mut state, message, |_, note| note(), fits);
             return Some(received.map(|message| ReceivedFrom {
                 index: end.index,
                 slot: given,
@@ -332,7 +326,7 @@ impl Serial {
     ) -> Result<ReceivedAtOnce> {
         let (timestamp, length) = (message.head.timestamp, message.body.len());
         let mut note = || self.note_repeated(slot, (timestamp, None)).is_some();
-        if !takes(message, &mut note) {
+        if !is_bare(&message.meta, slot.is_of_field) || !takes(message, &mut note) {
             return self.give_arrived(slot, state, std::mem::take(message), fits);
         }
         if let Some(inlet) = slot.inlet() {
@@ -362,6 +356,7 @@ impl Serial {
             port,
             place,
             number,
+            is_of_field,
         })
     }
 
@@ -436,21 +431,21 @@ fn is_later((timestamp, next): Timestamps) -> bool {
     next.is_none_or(|next| next >= timestamp && next.is_finite())
 }
 
-/// Whether a received message is its data alone, and the data need no decoding.
+/// Whether a received message is its data alone, and the data need no decoding. Of a field, whether the
+/// message is the header and a joined piece alone.
 #[inline(always)]
-pub(super) fn is_bare(meta: &Meta) -> bool {
-    has_content_alone(meta) && !meta.field && meta.content != Content::Structure
-}
-
-/// Whether a received message is the header of a field and its only piece, and nothing else.
-#[inline(always)]
-fn is_bare_joined_piece(meta: &Meta) -> bool {
-    has_content_alone(meta) && meta.field && matches!(meta.content, Content::Array(_))
-}
-
-#[inline(always)]
-fn has_content_alone(meta: &Meta) -> bool {
-    meta.overlay == 0 && meta.slot.is_none() && meta.codings.is_empty() && meta.iteration.is_none()
+pub(super) fn is_bare(meta: &Meta, is_of_field: bool) -> bool {
+    let has_data = match meta.content {
+        Content::Array(_) => true,
+        Content::Nil => !is_of_field,
+        Content::Structure => false,
+    };
+    has_data
+        && meta.field == is_of_field
+        && meta.overlay == 0
+        && meta.slot.is_none()
+        && meta.codings.is_empty()
+        && meta.iteration.is_none()
 }
 
 /// A send on a slot that has reached no conduit yet.

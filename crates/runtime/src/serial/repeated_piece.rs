@@ -60,7 +60,7 @@ impl Serial {
         if is_special || state.has_stash() || !self.take_next(inlet, waits, message) {
             return None;
         }
-        if is_bare(&message.meta) && inlet.end.chain.is_empty() {
+        if is_bare(&message.meta, false) && inlet.end.chain.is_empty() {
             inlet.end.meter.count(message.body.len() as u64, 0);
             return Some(Ok(ReceivedAtOnce::InPlace));
         }

@@ -117,11 +117,10 @@ impl Serial {
         slot: u32,
         times: Timestamps,
     ) -> Option<Result<()>> {
-        let turn = self.profile.sends.load(Ordering::Relaxed);
-        let is_timed = self.profile.timed_sends(turn).is_some();
+        let turn = self.untimed_send()?;
         let is_special = !outlet.end.chain.is_empty() || self.reporter.pending.is_some();
         let carrier = outlet.end.carrier.get()?;
-        if is_timed || is_special {
+        if is_special {
             return None;
         }
         let Room::Free(sequence) = outlet.window.claim(payload.length()) else {
