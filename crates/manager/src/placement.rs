@@ -77,7 +77,7 @@ impl Placer<'_> {
             let mut crowded = best.len() < threads as usize;
             for core in best {
                 for user in self.users[core].clone() {
-                    if !self.can_share(id, user) {
+                    if !can_share(self.plan, id, user) {
                         crowded = true;
                         self.placement.crowded[user] = true;
                     }
@@ -111,7 +111,7 @@ impl Placer<'_> {
     fn best_of_node(&self, id: InstanceId, node: Range<usize>, wanted: usize) -> Vec<CoreRank> {
         let rank = |core: usize| {
             let users = &self.users[core];
-            let is_free = users.iter().all(|&user| self.can_share(id, user));
+            let is_free = users.iter().all(|&user| can_share(self.plan, id, user));
             CoreRank {
                 is_free,
                 order: if is_free {
@@ -127,10 +127,6 @@ impl Placer<'_> {
         ranked.sort_unstable_by_key(|rank| (!rank.is_free, rank.order, rank.core));
         ranked.truncate(wanted);
         ranked
-    }
-
-    fn can_share(&self, one: InstanceId, other: InstanceId) -> bool {
-        can_share(self.plan, one, other)
     }
 }
 

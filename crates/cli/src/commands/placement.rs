@@ -3,24 +3,15 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use titin_manager::compile::{Choices, CompileError, compile, folders};
+use titin_manager::compile::Choices;
 use titin_manager::placement::{Placement, can_share, place_on_this_host};
 use titin_manager::plan::{InstanceId, Plan};
-use titin_model::{ProblemReport, StartPolicy};
+use titin_model::StartPolicy;
 
-use super::refusal;
+use super::planned::{plan, tell};
 use crate::sources::Sources;
 use crate::table::{Column, table};
-use crate::terminal::{self, print};
-
-/// Why there is no placement.
-#[derive(Debug, thiserror::Error)]
-enum NoPlacement {
-    #[error(transparent)]
-    Description(#[from] ProblemReport),
-    #[error(transparent)]
-    Plan(#[from] CompileError),
-}
+use crate::terminal;
 
 /// Where an instance goes, and why.
 #[derive(Serialize)]
@@ -42,32 +33,12 @@ pub(crate) fn show(
     choices: &Choices,
     as_json: bool,
 ) -> ExitCode {
-    let placed = match placed(sources, start, choices) {
-        Ok(placed) => placed,
-        Err(NoPlacement::Description(report)) => return refusal::of_description(&report, as_json),
-        Err(other) => return refusal::of(other, as_json),
-    };
-    let text = match as_json {
-        true => terminal::json(&placed, "the placement"),
-        false => Ok(text(&placed)),
-    };
-    match text.and_then(|text| print(&text)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(code) => code,
-    }
-}
-
-fn placed(
-    sources: &Sources,
-    start: StartPolicy,
-    choices: &Choices,
-) -> Result<Vec<PlacedInstance>, NoPlacement> {
-    let description = sources.load(start, false)?;
-    let network = description.network(sources.model.as_deref())?;
-    let plan = compile(&network, &folders(&description), choices)?;
-    let placement = place_on_this_host(&plan);
-    let place = |id| placed_instance(&plan, &placement, id);
-    Ok(plan.instances.ids().map(place).collect())
+    let placed = plan(sources, start, choices).map(|plan| {
+        let placement = place_on_this_host(&plan);
+        let place = |id| placed_instance(&plan, &placement, id);
+        plan.instances.ids().map(place).collect::<Vec<_>>()
+    });
+    tell(placed, "the placement", as_json, |placed| text(placed))
 }
 
 fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> PlacedInstance {

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use titin_draw::units::count;
-use titin_manager::allocation::{Allocations, WideProcess, nodes_without_waiting};
-use titin_manager::compile::{Choices, CompileError, compile, folders};
+use titin_manager::allocation::{Allocations, nodes_without_waiting};
+use titin_manager::compile::Choices;
 use titin_manager::plan::{InstanceId, Plan};
-use titin_model::{ProblemReport, StartPolicy};
+use titin_model::StartPolicy;
 
-use super::refusal;
+use super::planned::{NoAnswer, plan, tell};
 use crate::sources::Sources;
 use crate::table::{Column, table};
-use crate::terminal::{self, BOLD, print};
+use crate::terminal::{self, BOLD};
 
 /// Prints how many cores a model needs: the smallest allocation on which no program waits for a
 /// core, and the largest of which every core computes all the time
@@ -30,17 +30,6 @@ pub(crate) struct Resources {
     /// Print the numbers as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Why there are no numbers.
-#[derive(Debug, thiserror::Error)]
-enum NoNumbers {
-    #[error(transparent)]
-    Description(#[from] ProblemReport),
-    #[error(transparent)]
-    Plan(#[from] CompileError),
-    #[error(transparent)]
-    Wide(#[from] WideProcess),
 }
 
 /// The numbers of a model.
@@ -75,27 +64,13 @@ struct Allocation {
 
 impl Resources {
     pub(crate) fn run(&self) -> ExitCode {
-        let needs = match self.needs() {
-            Ok(needs) => needs,
-            Err(NoNumbers::Description(report)) => {
-                return refusal::of_description(&report, self.json);
-            }
-            Err(other) => return refusal::of(other, self.json),
-        };
-        let text = match self.json {
-            true => terminal::json(&needs, "the numbers"),
-            false => Ok(needs.text(self.cores_per_node)),
-        };
-        match text.and_then(|text| print(&text)) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(code) => code,
-        }
+        tell(self.needs(), "the numbers", self.json, |needs| {
+            needs.text(self.cores_per_node)
+        })
     }
 
-    fn needs(&self) -> Result<Needs, NoNumbers> {
-        let description = self.sources.load(StartPolicy::ByHand, false)?;
-        let network = description.network(self.sources.model.as_deref())?;
-        let plan = compile(&network, &folders(&description), &Choices::default())?;
+    fn needs(&self) -> Result<Needs, NoAnswer> {
+        let plan = plan(&self.sources, StartPolicy::ByHand, &Choices::default())?;
         let Allocations {
             without_waiting,
             always_busy,
