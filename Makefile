@@ -38,14 +38,14 @@ test-rust: setup test-packages
 test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
-# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, Slurm, tools.
+# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, Slurm, ssh, tools.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
 test-packages: $(VENV)/intelmpi/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
-		slurmctld:slurm-wlm munged:munge ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub(crate) mod agent;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod component;

@@ -69,11 +69,11 @@ fn look_up(name: &str) -> Result<IpAddr, AddressFault> {
 }
 
 /// The address at which a run listens for other hosts. The user's address, if given; any address,
-/// for `all` or in a Slurm job of several nodes; else no address.
+/// for `all`, with hosts in the plan, or in a Slurm job of several nodes; else no address.
 ///
 /// # Errors
 /// As [`own_address`].
-pub(crate) fn reach(asked: Option<&str>) -> Result<Option<IpAddr>, ListenError> {
+pub(crate) fn reach(asked: Option<&str>, has_hosts: bool) -> Result<Option<IpAddr>, ListenError> {
     let everywhere = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     match asked {
         Some("all") => Ok(everywhere),
@@ -85,7 +85,7 @@ pub(crate) fn reach(asked: Option<&str>) -> Result<Option<IpAddr>, ListenError> 
             let nodes = std::env::var("SLURM_JOB_NUM_NODES")
                 .ok()
                 .and_then(|nodes| nodes.parse::<u32>().ok());
-            Ok(everywhere.filter(|_| nodes.is_some_and(|nodes| nodes > 1)))
+            Ok(everywhere.filter(|_| has_hosts || nodes.is_some_and(|nodes| nodes > 1)))
         }
     }
 }

@@ -38,6 +38,7 @@ enum Command {
     Bench(commands::bench::Bench),
     Config(commands::config::Config),
     Manager(commands::run::ManagerCommand),
+    Agent(commands::agent::AgentCommand),
     #[command(hide = true)]
     Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Echo(echo) => echo.run(),
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
+        Command::Agent(agent) => agent.run(),
         Command::Component(component) => component.run(),
         Command::Guard(guard) => guard.run(),
         Command::Host(host) => host.run(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::placement::{Placement, can_share, place, place_on_nodes};
+use crate::placement::{Core, LauncherReach, Placement, can_share, place};
 use crate::plan::{InstanceId, Plan, StartMode};
 
 /// The allocations of cores for a model.
@@ -29,8 +29,8 @@ pub struct WideProcess {
 impl Allocations {
     /// The allocations for a plan.
     pub fn of(plan: &Plan) -> Self {
-        let all = all_cores(plan);
-        let users = users(plan, &place(plan, &all));
+        let placement = place(plan, &[all_cores(plan)], LauncherReach::OneHost);
+        let users = users(plan, &placement);
         let is_busy = |users: &&Vec<InstanceId>| !may_be_idle(plan, users);
         Allocations {
             without_waiting: users.len() as u32,
@@ -57,8 +57,8 @@ pub fn nodes_without_waiting(plan: &Plan, node: u32) -> Result<u32, WideProcess>
     }
     let cores = Allocations::of(plan).without_waiting;
     let is_enough = |nodes: &u32| {
-        let all: Vec<u32> = (0..nodes * node).collect();
-        let placement = place_on_nodes(plan, &all, node as usize);
+        let nodes = vec![(0..node).collect(); *nodes as usize];
+        let placement = place(plan, &nodes, LauncherReach::AllHosts);
         !placement.crowded.iter().any(|&crowded| crowded)
     };
     // With a node for each process there is room, so the search ends.
@@ -77,8 +77,8 @@ fn all_cores(plan: &Plan) -> Vec<u32> {
 }
 
 /// The instances on each used core.
-fn users(plan: &Plan, placement: &Placement) -> BTreeMap<u32, Vec<InstanceId>> {
-    let mut users = BTreeMap::<u32, Vec<InstanceId>>::new();
+fn users(plan: &Plan, placement: &Placement) -> BTreeMap<Core, Vec<InstanceId>> {
+    let mut users = BTreeMap::<Core, Vec<InstanceId>>::new();
     for id in plan.instances.ids() {
         for &core in &placement.cores[id] {
             users.entry(core).or_default().push(id);

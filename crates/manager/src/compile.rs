@@ -1,5 +1,6 @@
 //! From the description to the [`Plan`] of a run.
 
+mod hosts;
 mod instances;
 
 use std::collections::BTreeMap;
@@ -95,6 +96,9 @@ pub fn compile(
         filters: filters(network, folders),
         alternating: placement::alternating(network),
         options: options(network, choices)?,
+        hosts: hosts::planned_hosts(network),
+        own_cores: hosts::own_cores(network),
+        lists_hosts: !network.extras.hosts.is_empty(),
     })
 }
 

@@ -7,6 +7,7 @@
 //!     connection.json          how programs find the run; for its owner only, gone when the run is over
 //!     messages-file/           messages by the medium file, where a conduit is pinned to it; goes with the run
 //!     performance.sqlite       where the time went
+//!     agents/                  what the commands printed that start the agents of other hosts
 //!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/; of hosts too
 //!     results/<name>/          files named under `titin: stage`
 //! ```
@@ -20,8 +21,6 @@ use std::path::{Path, PathBuf};
 use titin_os::folder_lock;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place};
 use titin_wire::{EndpointId, Medium, Secret};
-
-use crate::plan::Hosting;
 
 /// The directory of one run.
 #[derive(Debug, Clone)]
@@ -151,6 +150,21 @@ impl RunDirectory {
         self.path.join("instances").join(name)
     }
 
+    /// The folder with the output of the commands that start agents.
+    pub fn agents(&self) -> PathBuf {
+        self.path.join("agents")
+    }
+
+    /// Makes the folder with the output of the commands that start agents.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if the folder cannot be made.
+    pub fn prepare_agents(&self) -> Result<PathBuf, DirectoryError> {
+        let folder = self.agents();
+        at(&folder, fs::create_dir_all(&folder))?;
+        Ok(folder)
+    }
+
     /// The folder of an instance's results.
     pub fn results(&self, name: &str) -> PathBuf {
         self.path.join("results").join(name)
@@ -191,36 +205,6 @@ impl RunDirectory {
         }
     }
 
-    /// Writes a program's script.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] if the script cannot be written.
-    pub fn write_script(&self, path: &Path, text: &str) -> Result<(), DirectoryError> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o755)
-            .open(path);
-        at(
-            path,
-            file.and_then(|mut file| file.write_all(text.as_bytes())),
-        )
-    }
-
-    /// Writes the functions of a host process.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] if the file cannot be written.
-    pub fn write_hosting(&self, path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
-        at(
-            path,
-            serde_json::to_vec(hosting)
-                .map_err(io::Error::from)
-                .and_then(|text| fs::write(path, text)),
-        )
-    }
-
     /// Opens the log for appending.
     ///
     /// # Errors
@@ -247,25 +231,13 @@ pub struct ConnectionFile {
 }
 
 impl ConnectionFile {
-    /// Writes the connection file. At no time may anyone but the owner read the file. The file
-    /// appears when it is complete, so scripts can wait for the file. The guard must have started
-    /// before, because the guard removes the file if this process is killed: see
-    /// [`remove_connection`].
+    /// Writes the connection file. The guard must have started before, because the guard removes the
+    /// file if this process is killed: see [`remove_connection`].
     ///
     /// # Errors
     /// [`DirectoryError`] if the file cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
-        let draft = draft(&self.file);
-        let mut file = at(
-            &draft,
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&draft),
-        )?;
-        at(&draft, file.write_all(connection.to_json().as_bytes()))?;
-        at(&self.file, fs::rename(&draft, &self.file))
+        write_connection_file(&self.file, connection)
     }
 
     /// Makes the folders in which programs meet by the given media: in `chosen`, or else in the run
@@ -318,6 +290,20 @@ impl ConnectionFile {
         remove_connection(&self.file, &self.meeting_place);
         remove_folders(&self.folders);
     }
+}
+
+/// Writes a connection file. At no time may anyone but the owner read the file. The file appears when it
+/// is complete, so scripts can wait for the file.
+pub(crate) fn write_connection_file(
+    path: &Path,
+    connection: &Connection,
+) -> Result<(), DirectoryError> {
+    let draft = draft(path);
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600);
+    let mut file = at(&draft, file.open(&draft))?;
+    at(&draft, file.write_all(connection.to_json().as_bytes()))?;
+    at(path, fs::rename(&draft, path))
 }
 
 /// Removes a connection file, also an incomplete file, the folders that the file names, and the

@@ -6,6 +6,7 @@ use std::time::Duration;
 use titin_transport::LinkId;
 use titin_wire::control::{Profile, ToManager, ToProgram};
 
+use crate::host::{HostId, ProcessId};
 use crate::plan::InstanceId;
 
 /// Something that has happened to the run.
@@ -17,8 +18,15 @@ pub enum RunEvent {
     LinkLost(LinkId, String),
     /// A program has sent a message.
     MessageReceived(LinkId, Box<ToManager>),
-    /// The guard has started an instance's process, with a process number.
-    ProcessStarted(InstanceId, u32),
+    /// The agent of a host serves. The host has this name in the form of programs' reports.
+    HostReady(HostId, String),
+    /// The agent of a host has reported anything.
+    HostHeard(HostId),
+    /// The guard or the agent of a host has ended, or is cut off, in the given way. The session ends
+    /// the programs of the manager's own host. The guard behind an agent ends the programs there.
+    HostLost(HostId, String),
+    /// A guard has started an instance's process.
+    ProcessStarted(InstanceId, ProcessId),
     /// An instance's program could not be started, for the given reason.
     StartFailed(InstanceId, String),
     /// The files of an instance could not be copied into the work directory, for the given reason.
@@ -28,11 +36,9 @@ pub enum RunEvent {
     /// An instance's process has ended, with an exit.
     ProcessEnded(InstanceId, Exit),
     /// A process is watched from now on.
-    ProcessWatched(u32),
+    ProcessWatched(ProcessId),
     /// A watched process has ended.
-    ProcessGone(u32),
-    /// The guard has ended, in the given way. The session ends the programs.
-    GuardLost(String),
+    ProcessGone(ProcessId),
     /// The user wants the run to end, and has sent the named signal.
     Interrupted(String),
     /// The manager cannot go on, for the given reason: for instance a full disk.
@@ -50,17 +56,21 @@ pub enum RunAction {
     Send(LinkId, ToProgram),
     /// Close a link.
     CloseLink(LinkId),
-    /// Have the guard start an instance's program.
+    /// Send a heartbeat to the agent of a host.
+    HostHeartbeat(HostId),
+    /// Close the link to the agent of a host.
+    CloseHost(HostId),
+    /// Have a guard start an instance's program.
     StartProgram(InstanceId),
     /// Start no more programs. The session reports each instance with a pending start as
     /// [`RunEvent::StartSkipped`].
     StopStarting,
-    /// Have the guard send a signal to an instance's processes.
+    /// Have the guard of an instance's host send a signal to the instance's processes.
     Signal(InstanceId, Signal),
-    /// Send a signal to a process that the guard did not start.
-    SignalHost(u32, Signal),
+    /// Send a signal to a process that no guard has started.
+    SignalProcess(ProcessId, Signal),
     /// Watch a process of this run, and report the end.
-    WatchProcess(u32),
+    WatchProcess(ProcessId),
     /// Write to the log, and show the line to the user.
     Record(LogRecord),
     /// Write to the log alone: the user reads the cause in the report.
@@ -172,6 +182,16 @@ pub enum Signal {
     Terminate,
     /// SIGKILL, which ends a program at once.
     Kill,
+}
+
+impl Signal {
+    /// The signal in the system's form.
+    pub(crate) fn number(self) -> rustix::process::Signal {
+        match self {
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        }
+    }
 }
 
 /// The importance of a record.

@@ -6,8 +6,8 @@
 //! all descendants, removes the connection file, and ends. If the guard is killed, the system sends
 //! SIGKILL to the programs, and the manager, a subreaper too, ends the remaining processes.
 //!
-//! A run has one guard, on the manager's host. A run on a second host would have a guard there,
-//! with a link to the manager in place of the socket; no such guard exists yet. Programs that a
+//! Each host of a run has one guard: on the manager's host a child of the manager, and on another
+//! host a child of the agent (`agent`), which serves as the manager of that guard. Programs that a
 //! launcher such as `srun` starts on other hosts are below the launcher, and end with the launcher.
 
 mod client;
@@ -45,6 +45,9 @@ pub struct Launch {
     pub stdout: PathBuf,
     /// The file for standard error.
     pub stderr: PathBuf,
+    /// The text for standard input, if the program is to read one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
 }
 
 /// An order from the manager to the guard.

@@ -13,16 +13,20 @@ mod script;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use titin_wire::connection;
 
+use crate::directory::{DirectoryError, at};
 use crate::guard::Launch;
-use crate::plan::{BaseEnv, InstanceId, Plan, PlannedCommand, PlannedProgram};
+use crate::plan::{BaseEnv, Hosting, PlannedCommand, PlannedProgram};
 use command::Invocation;
 
 pub use context::LaunchContext;
-pub use error::LaunchError;
+pub use error::{LaunchError, StartError};
 
 /// The name of the script in the instance's directory.
 pub const SCRIPT: &str = "run_script.sh";
@@ -62,19 +66,18 @@ enum Words {
     UserScript(Vec<String>, String),
 }
 
-/// Prepares the start of an instance's program.
+/// Prepares the start of a program as an instance.
 ///
 /// # Errors
 /// [`LaunchError`] if the program cannot be started.
 pub fn prepare(
-    plan: &Plan,
-    id: InstanceId,
+    instance: &str,
     program: &PlannedProgram,
     context: &LaunchContext<'_>,
 ) -> Result<PreparedCommand, LaunchError> {
     let invocation = Invocation::new(program, context)?;
     let words = invocation.words()?;
-    let variables = invocation.variables(&plan.instances[id].name, &words);
+    let variables = invocation.variables(instance, &words);
     let (words, script) = match words {
         Words::Direct(words) => (words, None),
         Words::InShell(words, script) | Words::UserScript(words, script) => (words, Some(script)),
@@ -92,10 +95,47 @@ pub fn prepare(
             directory: context.directory.join("workdir"),
             stdout: context.directory.join("stdout.txt"),
             stderr: context.directory.join("stderr.txt"),
+            input: None,
         },
         script,
         bare,
     })
+}
+
+/// As [`prepare`], and writes the files of the start to the instance's folder.
+///
+/// # Errors
+/// [`StartError`] if the program cannot be started, or a file cannot be written.
+pub fn prepare_with_files(
+    instance: &str,
+    program: &PlannedProgram,
+    context: &LaunchContext<'_>,
+) -> Result<PreparedCommand, StartError> {
+    let prepared = prepare(instance, program, context)?;
+    if let PlannedCommand::Host(hosting) = &program.command {
+        write_hosting(&context.directory.join(HOSTING), hosting)?;
+    }
+    if let Some(text) = &prepared.script {
+        write_script(&context.directory.join(SCRIPT), text)?;
+    }
+    Ok(prepared)
+}
+
+/// Writes a program's script.
+fn write_script(path: &Path, text: &str) -> Result<(), DirectoryError> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o755);
+    let file = file.open(path);
+    at(
+        path,
+        file.and_then(|mut file| file.write_all(text.as_bytes())),
+    )
+}
+
+/// Writes the functions of a host process.
+fn write_hosting(path: &Path, hosting: &Hosting) -> Result<(), DirectoryError> {
+    let text = serde_json::to_vec(hosting).map_err(io::Error::from);
+    at(path, text.and_then(|text| fs::write(path, text)))
 }
 
 /// The variables of a command, as a difference to the guard's.
@@ -265,16 +305,7 @@ mod tests {
         env: &BTreeMap<String, String>,
         directory: &Path,
     ) -> Result<PreparedCommand, LaunchError> {
-        let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: p}}}}\n\
-                    programs: {p: {executable: p}}";
-        let description = titin_model::load_texts(&[("m", text)], &Default::default()).unwrap();
-        let plan = crate::compile::compile(
-            &description.network(None).unwrap(),
-            &[],
-            &Default::default(),
-        )
-        .unwrap();
-        prepare(&plan, InstanceId(0), program, &around(env, directory))
+        prepare("a", program, &around(env, directory))
     }
 
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
@@ -332,7 +363,7 @@ mod tests {
                 .to_string()
         };
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("solver"), "").unwrap();
+        fs::write(folder.path().join("solver"), "").unwrap();
         assert!(error("solver", folder.path()).contains("write ./solver for it"));
         assert!(error("./solver", folder.path()).contains("is not executable (chmod +x)"));
         assert!(
@@ -357,7 +388,7 @@ mod tests {
     #[test]
     fn a_virtual_environment_goes_before_the_rest_and_replaces_another() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("venv/bin")).unwrap();
+        fs::create_dir_all(folder.path().join("venv/bin")).unwrap();
         let host = env(&[
             ("PATH", "/old/bin:/bin"),
             ("VIRTUAL_ENV", "/old"),
@@ -448,7 +479,7 @@ mod tests {
     fn mpi_programs_are_started_by_their_launcher() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["mpirun", "mpiexec", "srun"] {
-            std::fs::copy("/bin/true", folder.path().join(name)).unwrap();
+            fs::copy("/bin/true", folder.path().join(name)).unwrap();
         }
         let path = folder.path().to_string_lossy();
         let launched = |start: MpiLauncher, more: &[(&str, &str)]| {
@@ -476,8 +507,8 @@ mod tests {
                 .contains("Slurm")
         );
         let root = folder.path().join("intel");
-        std::fs::create_dir_all(root.join("bin")).unwrap();
-        std::fs::copy("/bin/true", root.join("bin/mpiexec.hydra")).unwrap();
+        fs::create_dir_all(root.join("bin")).unwrap();
+        fs::copy("/bin/true", root.join("bin/mpiexec.hydra")).unwrap();
         let intel = launched(
             MpiLauncher::IntelMpi,
             &[("I_MPI_ROOT", &root.to_string_lossy())],
@@ -617,7 +648,7 @@ mod tests {
     fn modules_are_loaded_by_a_script_that_works() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("it's a");
-        std::fs::create_dir_all(directory.join("workdir")).unwrap();
+        fs::create_dir_all(directory.join("workdir")).unwrap();
         let host = env(&[("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")]);
         let program = PlannedProgram {
             modules: vec!["gcc/13".into()],
@@ -632,7 +663,7 @@ mod tests {
         };
         let found = prepared(&program, &host, &directory).unwrap();
         let script = directory.join(SCRIPT);
-        std::fs::write(&script, found.script.unwrap()).unwrap();
+        fs::write(&script, found.script.unwrap()).unwrap();
         assert_eq!(found.launch.program, Path::new("/bin/bash"));
         let run = |module: &str| {
             let mut command = Command::new("/bin/bash");

@@ -142,6 +142,7 @@ mod tests {
             directory: "/".into(),
             stdout: "/".into(),
             stderr: "/".into(),
+            input: None,
         };
         PreparedCommand {
             launch,

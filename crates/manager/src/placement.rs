@@ -1,142 +1,260 @@
-//! The placement of instances on the cores of this host.
+//! The placement of instances on the hosts of a run, and on the cores of each host.
 //!
 //! A waiting instance needs no cores, so a macro model shares cores with the micro model it calls.
-//! Nothing is pinned: the operating system balances better than a guess. The placement sets the
-//! number of threads of each instance, says which instances share cores, and goes into the profile.
+//! Nothing is pinned to cores: the operating system balances better than a guess. The placement
+//! sets the host and the number of threads of each instance, says which instances share cores, and
+//! goes into the profile.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::ops::Range;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
 use crate::cores::cores;
+use crate::host::HostId;
 use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
 
-/// The cores of each instance.
+/// A core of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Core {
+    /// The host.
+    pub host: HostId,
+    /// The number that the host gives the core.
+    pub number: u32,
+}
+
+/// The hosts and cores of each instance.
 #[derive(Debug, Clone)]
 pub struct Placement {
-    /// The cores.
-    pub cores: PerInstance<Vec<u32>>,
+    /// The host on which the program is started. The launcher of a program with MPI may start
+    /// processes on other hosts too.
+    pub hosts: PerInstance<HostId>,
+    /// The cores, in the order of the hosts.
+    pub cores: PerInstance<Vec<Core>>,
     /// Whether another instance computes on a core of the instance at the same time.
     pub crowded: PerInstance<bool>,
 }
 
-/// The placement on the cores of this host that this process may use.
-pub fn place_on_this_host(plan: &Plan) -> Placement {
-    place(plan, &cores())
+impl Placement {
+    /// The numbers of an instance's cores on the host that starts the program.
+    pub fn cores_at_start(&self, id: InstanceId) -> Vec<u32> {
+        let cores = self.cores[id].iter();
+        let cores = cores.filter(|core| core.host == self.hosts[id]);
+        cores.map(|core| core.number).collect()
+    }
 }
 
-/// Gives cores to every instance, first cores that no other instance uses at the same time. `cores`
-/// must not be empty.
-pub fn place(plan: &Plan, cores: &[u32]) -> Placement {
-    place_on_nodes(plan, cores, cores.len())
+/// How far the launcher of an MPI program reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LauncherReach {
+    /// All processes of a program are on the host of the launcher.
+    OneHost,
+    /// Processes may be on all hosts, as in a job of Slurm. The manager's host runs the launcher.
+    AllHosts,
 }
 
-/// As [`place`], on nodes of the same size: each has the next `node` of the cores. All threads of a
-/// process are on one node. `node` must not be 0.
-pub fn place_on_nodes(plan: &Plan, cores: &[u32], node: usize) -> Placement {
+impl LauncherReach {
+    /// The reach in the environment of this process.
+    pub(crate) fn here() -> Self {
+        match std::env::var_os("SLURM_JOB_ID") {
+            Some(_) => LauncherReach::AllHosts,
+            None => LauncherReach::OneHost,
+        }
+    }
+}
+
+/// The placement before any agent has reported the cores of its host. A further host without a number
+/// of cores in the description counts as this host.
+pub fn place_before_start(plan: &Plan) -> Placement {
+    let further = plan.hosts.iter().map(|host| match host.cores {
+        Some(count) => (0..count).collect(),
+        None => cores(),
+    });
+    let hosts: Vec<Vec<u32>> = std::iter::once(own_cores(plan)).chain(further).collect();
+    place(plan, &hosts, LauncherReach::here())
+}
+
+/// The cores of the manager's own host for the run.
+pub(crate) fn own_cores(plan: &Plan) -> Vec<u32> {
+    let mut own = cores();
+    own.truncate(plan.own_cores.map_or(usize::MAX, |most| most as usize));
+    own
+}
+
+/// Gives every instance cores of a host, first cores that no other instance uses at the same time.
+/// Among hosts with the same number of free cores, an instance goes to the host to which most of its
+/// conduits lead. All threads of a process are on one host. `hosts` are the cores of each host, by
+/// [`HostId`]; the first host must have cores.
+pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement {
     let count = plan.instances.len();
     let mut placer = Placer {
         plan,
-        cores,
-        node,
-        users: vec![Vec::new(); cores.len()],
+        peers: if hosts.len() > 1 {
+            earlier_peers(plan)
+        } else {
+            PerInstance::make(count, |_| Vec::new())
+        },
+        hosts: hosts.iter().map(|cores| HostUse::of(cores)).collect(),
+        reach,
         placement: Placement {
+            hosts: PerInstance::make(count, |_| HostId::MANAGER),
             cores: PerInstance::make(count, |_| Vec::new()),
             crowded: PerInstance::make(count, |_| false),
         },
     };
     for id in plan.instances.ids() {
-        match plan.instances[id].start {
-            // Instances of one process share the cores of the process.
-            StartMode::WithLeader(leader) => {
-                placer.placement.cores[id] = placer.placement.cores[leader].clone();
-            }
-            _ => placer.place(id),
-        }
+        placer.place(id);
     }
     placer.placement
+}
+
+/// For each instance the instances before it in the plan that a conduit connects with it; one entry
+/// for each conduit.
+fn earlier_peers(plan: &Plan) -> PerInstance<Vec<InstanceId>> {
+    let mut peers: PerInstance<Vec<InstanceId>> =
+        PerInstance::make(plan.instances.len(), |_| Vec::new());
+    for conduit in &plan.conduits {
+        let (from, to) = (conduit.from.instance, conduit.to.instance);
+        peers[from.max(to)].push(from.min(to));
+    }
+    peers
+}
+
+/// The use of a host's cores.
+struct HostUse {
+    /// The number of each core.
+    numbers: Vec<u32>,
+    /// The instances on each core.
+    users: Vec<Vec<InstanceId>>,
+}
+
+impl HostUse {
+    fn of(cores: &[u32]) -> Self {
+        HostUse {
+            numbers: cores.to_vec(),
+            users: vec![Vec::new(); cores.len()],
+        }
+    }
 }
 
 /// A placement in progress.
 struct Placer<'a> {
     plan: &'a Plan,
-    cores: &'a [u32],
-    /// The number of cores of a node.
-    node: usize,
-    /// The instances on each core.
-    users: Vec<Vec<InstanceId>>,
+    peers: PerInstance<Vec<InstanceId>>,
+    hosts: Vec<HostUse>,
+    reach: LauncherReach,
     placement: Placement,
 }
 
 impl Placer<'_> {
     fn place(&mut self, id: InstanceId) {
-        let (processes, threads) = self.plan.instances[id].processes_and_threads();
+        let instance = &self.plan.instances[id];
+        // Instances of one process share the cores of the process.
+        if let StartMode::WithLeader(leader) = instance.start {
+            self.placement.hosts[id] = self.placement.hosts[leader];
+            self.placement.cores[id] = self.placement.cores[leader].clone();
+            return;
+        }
+        let (processes, threads) = instance.processes_and_threads();
+        let spans_hosts = self.spans_hosts(id);
+        if !spans_hosts {
+            self.placement.hosts[id] = self.best_host(id, processes * threads);
+        }
         for _ in 0..processes {
-            let best = self.best_cores(id, threads as usize);
-            let mut crowded = best.len() < threads as usize;
-            for core in best {
-                for user in self.users[core].clone() {
-                    if !can_share(self.plan, id, user) {
-                        crowded = true;
-                        self.placement.crowded[user] = true;
-                    }
-                }
-                self.users[core].push(id);
-                self.placement.cores[id].push(self.cores[core]);
-            }
-            self.placement.crowded[id] |= crowded;
+            let host = match spans_hosts {
+                true => self.best_host(id, threads),
+                false => self.placement.hosts[id],
+            };
+            self.place_process(id, host, threads as usize);
         }
         self.placement.cores[id].sort_unstable();
     }
 
-    /// The best cores of a node for the threads of a process, at most `wanted`: on the node where the
-    /// process finds the most free cores.
-    fn best_cores(&self, id: InstanceId, wanted: usize) -> Vec<usize> {
-        let nodes = (0..self.cores.len()).step_by(self.node);
-        let best = nodes.map(|first| {
-            let last = (first + self.node).min(self.cores.len());
-            self.best_of_node(id, first..last, wanted)
-        });
-        let unfree = |ranked: &Vec<CoreRank>| {
-            let free = ranked.iter().filter(|rank| rank.is_free).count();
-            wanted - free
-        };
-        let best = best.min_by_key(unfree).unwrap_or_default();
-        best.into_iter().map(|rank| rank.core).collect()
+    /// Whether the launcher of the instance chooses hosts for the processes.
+    fn spans_hosts(&self, id: InstanceId) -> bool {
+        let instance = &self.plan.instances[id];
+        self.reach == LauncherReach::AllHosts && instance.mpi().is_some()
     }
 
-    /// The best cores of a node, at most `wanted`. Free cores come first, and among the free cores the
+    /// The host where an instance that wants a number of cores finds most of them free.
+    fn best_host(&self, id: InstanceId, wanted: u32) -> HostId {
+        if self.hosts.len() == 1 {
+            return HostId::MANAGER;
+        }
+        let mut conduits = vec![0; self.hosts.len()];
+        for &peer in &self.peers[id] {
+            conduits[self.placement.hosts[peer].index()] += 1;
+        }
+        let rank = |host: &HostId| {
+            let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
+            (missing, Reverse(conduits[host.index()]), *host)
+        };
+        let best = self.candidates(id).into_iter().min_by_key(rank);
+        best.unwrap_or_default()
+    }
+
+    /// The hosts on which an instance may be.
+    fn candidates(&self, id: InstanceId) -> Vec<HostId> {
+        let instance = &self.plan.instances[id];
+        match (instance.pinned_host, &instance.start) {
+            (Some(host), _) => vec![host],
+            (None, StartMode::Program(_)) => {
+                let hosts = (0..self.hosts.len() as u32).map(HostId);
+                let has_cores = |host: &HostId| !self.hosts[host.index()].numbers.is_empty();
+                hosts.filter(has_cores).collect()
+            }
+            (None, _) => vec![HostId::MANAGER],
+        }
+    }
+
+    /// The number of cores of a host that an instance does not use yet, and nobody else at the same
+    /// time.
+    fn free_cores(&self, id: InstanceId, host: HostId) -> usize {
+        let cores = self.hosts[host.index()].users.iter();
+        let free = cores.filter(|users| !users.contains(&id) && self.is_free(id, users));
+        free.count()
+    }
+
+    /// Whether an instance computes at no time together with any of the users of a core.
+    fn is_free(&self, id: InstanceId, users: &[InstanceId]) -> bool {
+        users.iter().all(|&user| can_share(self.plan, id, user))
+    }
+
+    fn place_process(&mut self, id: InstanceId, host: HostId, threads: usize) {
+        let best = self.best_cores(id, host, threads);
+        let mut crowded = best.len() < threads;
+        for core in best {
+            let on_host = &mut self.hosts[host.index()];
+            for &user in &on_host.users[core] {
+                if !can_share(self.plan, id, user) {
+                    crowded = true;
+                    self.placement.crowded[user] = true;
+                }
+            }
+            on_host.users[core].push(id);
+            let number = on_host.numbers[core];
+            self.placement.cores[id].push(Core { host, number });
+        }
+        self.placement.crowded[id] |= crowded;
+    }
+
+    /// The best cores of a host, at most `wanted`. Free cores come first, and among the free cores the
     /// core that most instances share in turns. Then come the cores with the fewest instances.
-    fn best_of_node(&self, id: InstanceId, node: Range<usize>, wanted: usize) -> Vec<CoreRank> {
-        let rank = |core: usize| {
-            let users = &self.users[core];
-            let is_free = users.iter().all(|&user| can_share(self.plan, id, user));
-            CoreRank {
-                is_free,
-                order: if is_free {
-                    usize::MAX - users.len()
-                } else {
-                    users.len()
-                },
-                core,
+    fn best_cores(&self, id: InstanceId, host: HostId, wanted: usize) -> Vec<usize> {
+        let users = &self.hosts[host.index()].users;
+        let rank = |core: &usize| {
+            let users = &users[*core];
+            match self.is_free(id, users) {
+                true => (false, usize::MAX - users.len(), *core),
+                false => (true, users.len(), *core),
             }
         };
-        let others = node.filter(|core| !self.users[*core].contains(&id));
-        let mut ranked: Vec<_> = others.map(rank).collect();
-        ranked.sort_unstable_by_key(|rank| (!rank.is_free, rank.order, rank.core));
+        let others = (0..users.len()).filter(|core| !users[*core].contains(&id));
+        let mut ranked: Vec<usize> = others.collect();
+        ranked.sort_by_cached_key(rank);
         ranked.truncate(wanted);
         ranked
     }
-}
-
-/// How well a core suits an instance.
-struct CoreRank {
-    /// Whether no other instance computes on the core at the same time.
-    is_free: bool,
-    /// The place among the free or the other cores, the best first.
-    order: usize,
-    core: usize,
 }
 
 /// Whether two instances can share a core without computing at the same time. Built-in components
@@ -253,8 +371,14 @@ mod tests {
             &Choices::default(),
         )
         .unwrap();
-        let placement = place(&plan, &(0..cores).collect::<Vec<_>>());
+        let placement = place(&plan, &[(0..cores).collect()], LauncherReach::OneHost);
         (plan, placement)
+    }
+
+    /// The numbers of the cores of each instance.
+    fn numbers(placement: &Placement) -> Vec<Vec<u32>> {
+        let numbers = |cores: &Vec<Core>| cores.iter().map(|core| core.number).collect();
+        placement.cores.iter().map(numbers).collect()
     }
 
     fn model(components: &str, conduits: &str, rest: &str) -> String {
@@ -281,7 +405,7 @@ mod tests {
             &model(&(MACRO.to_owned() + &micro("micro", "p", "")), CALL, ""),
             4,
         );
-        assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[0]]);
+        assert_eq!(numbers(&placement), [[0], [0]]);
         assert!(!placement.crowded.iter().any(|&crowded| crowded));
     }
 
@@ -303,7 +427,7 @@ mod tests {
             &model(&(MACRO.to_owned() + &micro("micro", "q", "")), CALL, ""),
             4,
         );
-        assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[1]]);
+        assert_eq!(numbers(&placement), [[0], [1]]);
     }
 
     #[test]
@@ -314,10 +438,7 @@ mod tests {
             2,
         );
         assert_eq!(plan.instances.len(), 4);
-        assert_eq!(
-            placement.cores.iter().collect::<Vec<_>>(),
-            [&[0, 1][..], &[0], &[1], &[0]]
-        );
+        assert_eq!(numbers(&placement), [vec![0, 1], vec![0], vec![1], vec![0]]);
         assert_eq!(
             placement.crowded.iter().copied().collect::<Vec<_>>(),
             [false, true, false, true]
@@ -330,7 +451,7 @@ mod tests {
             .to_owned()
             + "      viewer: {description: x, ports: {f_init: in}, implementation: p}\n";
         let (_, placement) = placed(&model(&components, "      macro.out: viewer.in\n", ""), 4);
-        assert_eq!(placement.cores.iter().collect::<Vec<_>>(), [&[0], &[1]]);
+        assert_eq!(numbers(&placement), [[0], [1]]);
     }
 
     #[test]
@@ -339,9 +460,70 @@ mod tests {
         let conduits =
             "      macro.out: micro.in\n      micro.out: mapper.in\n      mapper.out: macro.back\n";
         let (_, placement) = placed(&model(&components, conduits, ""), 4);
-        assert_eq!(
-            placement.cores.iter().collect::<Vec<_>>(),
-            [&[0], &[0], &[0]]
+        assert_eq!(numbers(&placement), [[0], [0], [0]]);
+    }
+
+    /// The hosts of the instances, on hosts of the given numbers of cores.
+    fn hosts_of(text: &str, cores: &[u32], reach: LauncherReach) -> Vec<u32> {
+        let (plan, _) = placed(text, 1);
+        let hosts: Vec<Vec<u32>> = cores.iter().map(|count| (0..*count).collect()).collect();
+        let placement = place(&plan, &hosts, reach);
+        placement.hosts.iter().map(|host| host.0).collect()
+    }
+
+    #[test]
+    fn copies_fill_one_host_after_the_other_and_the_caller_shares() {
+        let components = MACRO.to_owned() + &micro("micro", "p", ", multiplicity: 5");
+        let text = model(&components, CALL, "");
+        let one_host = LauncherReach::OneHost;
+        assert_eq!(hosts_of(&text, &[2, 2, 1], one_host), [0, 0, 0, 1, 1, 2]);
+        // A host without cores gets nothing.
+        assert_eq!(hosts_of(&text, &[0, 5], one_host), [1; 6]);
+    }
+
+    #[test]
+    fn an_instance_goes_near_its_peers() {
+        let components = MACRO.to_owned() + &micro("micro", "q", "") + &micro("other", "q", "");
+        let conduits = "      macro.out: [micro.in, other.in]\n      micro.out: macro.back\n";
+        let text = model(&components, conduits, "resources: {m.macro: {threads: 4}}");
+        // The macro model is on the only host with four cores. The other host has more free cores
+        // than the micro models need, but no peer.
+        assert_eq!(hosts_of(&text, &[3, 6], LauncherReach::OneHost), [1, 1, 1]);
+        assert_eq!(hosts_of(&text, &[3, 5], LauncherReach::OneHost), [1, 1, 0]);
+    }
+
+    #[test]
+    fn ranks_are_on_one_host_unless_the_launcher_reaches_all() {
+        let components = MACRO.to_owned() + &micro("micro", "mpi", "") + &micro("other", "mpi", "");
+        let conduits = "      macro.out: [micro.in, other.in]\n      micro.out: macro.back\n";
+        let text = model(
+            &components,
+            conduits,
+            "resources: {m.micro: {mpi_processes: 3}, m.other: {mpi_processes: 3}}",
         );
+        let text = text.replace(
+            "programs: {",
+            "programs: {mpi: {executable: p, execution_model: openmpi}, ",
+        );
+        assert_eq!(hosts_of(&text, &[4, 4], LauncherReach::OneHost), [0, 0, 1]);
+        let (plan, _) = placed(&text, 1);
+        let hosts = vec![(0..4).collect(), (0..4).collect()];
+        let placement = place(&plan, &hosts, LauncherReach::AllHosts);
+        let of_other = &placement.cores[InstanceId(2)];
+        let on: Vec<u32> = of_other.iter().map(|core| core.host.0).collect();
+        assert_eq!(on, [0, 1, 1]);
+        assert_eq!(placement.hosts[InstanceId(2)], HostId::MANAGER);
+        assert_eq!(placement.cores_at_start(InstanceId(2)), [3]);
+    }
+
+    #[test]
+    fn a_pinned_component_is_where_the_description_says() {
+        let components = MACRO.to_owned() + &micro("micro", "p", "");
+        let text = model(
+            &components,
+            CALL,
+            "titin: {hosts: {n1: {}, n2: {components: [micro]}}}",
+        );
+        assert_eq!(hosts_of(&text, &[4, 4, 4], LauncherReach::OneHost), [0, 2]);
     }
 }

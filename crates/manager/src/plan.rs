@@ -9,13 +9,15 @@ use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
-pub use titin_model::{BaseEnv, ComponentId, ConduitId, InstanceId};
+use serde::{Deserialize, Serialize};
+pub use titin_model::{AgentStart, BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
 use titin_wire::connection::PATIENCE;
 use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
+
+use crate::host::HostId;
 
 /// All facts about the model of a run.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +38,12 @@ pub struct Plan {
     pub alternating: HashSet<(ComponentId, ComponentId)>,
     /// Time limits and other options.
     pub options: RunOptions,
+    /// The further hosts of the run. The host at index 0 has the [`HostId`] 1.
+    pub hosts: Vec<PlannedHost>,
+    /// The most cores of the manager's own host for the run, if the description says so.
+    pub own_cores: Option<u32>,
+    /// Whether the description has a list of hosts.
+    pub lists_hosts: bool,
 }
 
 impl Plan {
@@ -52,6 +60,23 @@ impl Plan {
             .filter(is_wanted)
             .collect()
     }
+}
+
+/// A further host of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlannedHost {
+    /// The name in the description, or in the batch system.
+    pub name: String,
+    /// The name for the launcher of the agent.
+    pub address: String,
+    /// How the agent is started.
+    pub start: AgentStart,
+    /// The path of the command `titin` on the host, if the description gives the path.
+    pub titin: Option<String>,
+    /// The most cores for the run, if the description says so.
+    pub cores: Option<u32>,
+    /// The number of the part of a heterogeneous job of Slurm, if the host is in one.
+    pub het_group: Option<u32>,
 }
 
 /// One instance.
@@ -85,6 +110,8 @@ pub struct PlannedInstance {
     pub stage_out: Vec<String>,
     /// The name of the host process that runs the instance, if there is such a host process.
     pub host: Option<String>,
+    /// The host of the run that the description chooses for the instance.
+    pub pinned_host: Option<HostId>,
 }
 
 impl PlannedInstance {
@@ -93,13 +120,17 @@ impl PlannedInstance {
         self.host.as_deref().unwrap_or(&self.name)
     }
 
-    /// The number of processes of the instance, and the threads of each process.
-    pub fn processes_and_threads(&self) -> (u32, u32) {
-        let mpi = match &self.start {
+    /// The MPI processes of the instance's program, if a launcher starts the program.
+    pub fn mpi(&self) -> Option<MpiProcesses> {
+        match &self.start {
             StartMode::Program(program) | StartMode::Manual(Some(program)) => program.mpi,
             StartMode::Manual(None) | StartMode::Hosted | StartMode::WithLeader(_) => None,
-        };
-        let processes = mpi.map_or(1, |mpi| mpi.processes.max(1));
+        }
+    }
+
+    /// The number of processes of the instance, and the threads of each process.
+    pub fn processes_and_threads(&self) -> (u32, u32) {
+        let processes = self.mpi().map_or(1, |mpi| mpi.processes.max(1));
         (processes, (self.cores / processes).max(1))
     }
 
@@ -148,7 +179,7 @@ impl Default for StartMode {
 }
 
 /// A program to start.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedProgram {
     /// The name in the description.
     pub name: String,
@@ -171,7 +202,7 @@ pub struct PlannedProgram {
 }
 
 /// The command of a program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PlannedCommand {
     /// An executable file.
     Executable {
@@ -194,13 +225,11 @@ pub enum PlannedCommand {
 }
 
 /// A host process: its functions, and the folders for modules.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hosting {
     /// The name of the host process.
-    #[serde(skip)]
     pub name: String,
     /// Whether the functions are in Python.
-    #[serde(skip)]
     pub python: bool,
     /// The functions. The file for the host process calls the functions `guests`.
     #[serde(rename = "guests")]
@@ -210,7 +239,7 @@ pub struct Hosting {
 }
 
 /// A function that a host process runs as an instance.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFunction {
     /// The name of the instance.
     pub instance: String,
@@ -234,7 +263,7 @@ impl Default for PlannedCommand {
 }
 
 /// The processes of an MPI program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MpiProcesses {
     /// The launcher.
     pub launcher: MpiLauncher,
@@ -246,7 +275,7 @@ pub struct MpiProcesses {
 }
 
 /// The kind of a command that starts MPI processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MpiLauncher {
     /// Open MPI's `mpirun`.
     OpenMpi,

@@ -93,7 +93,7 @@ struct ProgramCheck<'a> {
 impl ProgramCheck<'_> {
     /// The errors of a program, or of the programs in a host process, by name.
     fn errors(&self, id: InstanceId, program: &PlannedProgram) -> Vec<(String, PreflightError)> {
-        let prepared = match prepare(self.plan, id, program, &self.context) {
+        let prepared = match prepare(&self.plan.instances[id].name, program, &self.context) {
             Ok(prepared) => prepared,
             Err(error) => return vec![(program.name.clone(), error.into())],
         };
@@ -215,7 +215,7 @@ pub fn find_executables_without_python(
         if !unknown.remove(&planned.component_id) {
             continue;
         }
-        let Ok(prepared) = prepare(&plan, id, program, &context) else {
+        let Ok(prepared) = prepare(&plan.instances[id].name, program, &context) else {
             continue;
         };
         let executable = executables.entry(prepared.launch.program.clone());

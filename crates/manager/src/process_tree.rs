@@ -15,6 +15,9 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_proce
 
 use crate::event::Exit;
 
+/// From SIGTERM to SIGKILL for orphans of a dead guard.
+const ORPHAN_GRACE: Duration = Duration::from_secs(2);
+
 /// A process that still lives this long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
@@ -219,6 +222,14 @@ pub fn end_descendants(
         }
         pause(if kill { PAUSE_AFTER_KILL } else { PAUSE });
     }
+}
+
+/// Ends the orphans of a dead guard, which have come below this process, a subreaper. Returns the names
+/// of the processes that lived, and of the processes that could not be ended.
+pub fn end_orphans() -> (Vec<String>, Vec<String>) {
+    let (left, stuck) = end_descendants(ORPHAN_GRACE, std::thread::park_timeout, |_, _| ());
+    let names = |processes: Vec<Descendant>| processes.iter().map(ToString::to_string).collect();
+    (names(left), names(stuck))
 }
 
 /// Reaps all ended children. False if no children are left.

@@ -7,30 +7,33 @@
 
 mod clock;
 mod end;
+mod hosts;
 mod open;
 mod results;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId, Reactor};
+use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToProgram};
 
+use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
-use crate::event::{Level, LogRecord, RunAction, RunEvent, Signal};
+use crate::event::{Level, LogRecord, RunAction, RunEvent};
 use crate::guard::Guard;
+use crate::host::HostId;
 use crate::log::Log;
 use crate::manual_start::{ManualStart, instructions};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedInstance, StartMode};
-use crate::process_watcher::{self, ProcessWatcher};
+use crate::plan::{InstanceId, Plan, StartMode};
+use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
 use crate::starter::Starter;
 use crate::state::{InstanceStatus, Manager};
-use crate::{cores, process_tree};
 
 use clock::RunClock;
 pub use end::{InstanceResult, RunEnd};
@@ -56,6 +59,16 @@ pub trait RunView {
 /// An event from another thread for the loop.
 enum SessionEvent {
     LinkOpened(Arc<Link>),
+    Agent(Arc<Link>, AgentReport),
+    /// The link of an agent is lost, for the given reason.
+    AgentLost(LinkId, String),
+    /// The command that starts the agents of a group of hosts runs.
+    LauncherStarted,
+    /// The command that starts the agents of a group of hosts has ended, in a way described in words.
+    LauncherEnded {
+        group: usize,
+        how: String,
+    },
     /// An event for the state machine.
     Run(RunEvent),
     /// A program for the user to start is prepared.
@@ -77,6 +90,7 @@ enum SessionEvent {
 pub struct Interrupter {
     sender: Sender<SessionEvent>,
     guard: Arc<Guard>,
+    agents: Arc<Agents>,
 }
 
 impl Interrupter {
@@ -93,8 +107,10 @@ impl Interrupter {
     pub fn pause(&self, stop: impl FnOnce()) {
         let begun = Instant::now();
         self.guard.pause();
+        self.agents.order_all(&AgentOrder::Pause);
         stop();
         self.guard.resume();
+        self.agents.order_all(&AgentOrder::Resume);
         let _ = self.sender.send(SessionEvent::Paused(begun.elapsed()));
     }
 }
@@ -107,9 +123,17 @@ pub struct Session {
     titin: PathBuf,
     /// The process with the hosted instances.
     hosting: Option<u32>,
-    placement: Arc<Placement>,
+    /// The placement, once all hosts are known.
+    placement: Arc<OnceLock<Placement>>,
     /// The name of this host.
     host: String,
+    agents: Arc<Agents>,
+    /// The commands that start the agents.
+    groups: Vec<AgentGroup>,
+    /// The cores of each host for the run, by [`HostId`]; `None` before the agent has reported.
+    host_cores: Vec<Option<Vec<u32>>>,
+    /// Whether programs on other hosts may join.
+    is_reached: bool,
     /// When the command began. The command reads the description before the session begins.
     asked: Instant,
     begun: Instant,
@@ -117,6 +141,8 @@ pub struct Session {
     /// Why the log cannot be written any more.
     log_trouble: Option<String>,
     connection: ConnectionFile,
+    /// What the connection file says.
+    way_to_manager: Connection,
     guard_lives: bool,
     guard: Arc<Guard>,
     starter: Starter,
@@ -137,16 +163,19 @@ impl Session {
         Interrupter {
             sender: self.sender.clone(),
             guard: self.guard.clone(),
+            agents: self.agents.clone(),
         }
     }
 
     /// Runs to the end, good or bad. At the end only the directory is left of the run.
     pub fn run(mut self, view: &mut dyn RunView) -> RunEnd {
-        let mut manager = Manager::new(self.plan.clone(), &self.host);
+        let hosts = self.plan.hosts.iter().map(|host| host.name.as_str());
+        let mut manager = Manager::new(self.plan.clone(), &self.host).with_hosts(hosts);
         view.begun(&self.directory, &self.plan);
-        self.announce(view);
+        self.say(Level::Info, self.title(), view);
         self.watch_calling_process();
-        self.prepare_manual_starts();
+        self.start_agents(view);
+        self.place_if_known(view);
         let mut clock = RunClock::new(self.begun);
         let actions = manager.begin(clock.now());
         let mut over = self.act(actions, view);
@@ -196,11 +225,21 @@ impl Session {
         event: RunEvent,
         view: &mut dyn RunView,
     ) -> bool {
-        let is_guard_lost = matches!(event, RunEvent::GuardLost(_));
+        let lost = match event {
+            RunEvent::HostLost(host, _) => Some(host),
+            _ => None,
+        };
         let actions = manager.handle(now, event);
-        let over = self.act(actions, view);
-        if is_guard_lost {
-            self.end_orphans(view);
+        let mut over = self.act(actions, view);
+        match lost {
+            Some(HostId::MANAGER) => self.end_orphans(view),
+            Some(host) => {
+                for id in self.placed_on(host) {
+                    let actions = manager.handle(now, RunEvent::StartSkipped(id));
+                    over |= self.act(actions, view);
+                }
+            }
+            None => {}
         }
         over
     }
@@ -235,7 +274,12 @@ impl Session {
                 self.say(Level::Info, text, view);
                 None
             }
-            SessionEvent::Swept { .. } | SessionEvent::GuardEnded => None,
+            SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
+            SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
+            SessionEvent::LauncherEnded { group, how } => self.launcher_ended(group, &how),
+            SessionEvent::Swept { .. }
+            | SessionEvent::GuardEnded
+            | SessionEvent::LauncherStarted => None,
         }
     }
 
@@ -248,9 +292,11 @@ impl Session {
                 RunAction::CloseLink(id) => self.close_link(id),
                 RunAction::StartProgram(id) => self.starter.start(id),
                 RunAction::StopStarting => self.starter.stop(),
-                RunAction::Signal(id, signal) => self.guard.signal(id, signal),
-                RunAction::SignalHost(pid, signal) => signal_process(pid, signal),
-                RunAction::WatchProcess(pid) => self.watch(pid),
+                RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
+                RunAction::CloseHost(host) => self.close_agent(host),
+                RunAction::Signal(id, signal) => self.signal(id, signal),
+                RunAction::SignalProcess(process, signal) => self.signal_process(process, signal),
+                RunAction::WatchProcess(process) => self.watch(process),
                 RunAction::Record(record) => self.record(&record, view),
                 RunAction::RecordCause(record) => {
                     self.write(&record, view);
@@ -325,20 +371,6 @@ impl Session {
         self.record(&LogRecord::of_manager(level, text), view);
     }
 
-    /// Logs the size of the run, and whether the host has enough cores and nodes.
-    fn announce(&mut self, view: &mut dyn RunView) {
-        let nodes = std::env::var("SLURM_JOB_NUM_NODES").ok();
-        let nodes = nodes.and_then(|nodes| nodes.parse().ok());
-        let texts = [
-            Some(self.title()),
-            self.crowded_text(),
-            nodes.and_then(|nodes| on_first_node(&self.plan, nodes, &self.host)),
-        ];
-        for text in texts.into_iter().flatten() {
-            self.say(Level::Info, text, view);
-        }
-    }
-
     fn title(&self) -> String {
         let counted = |count: usize, word: &str| match count {
             1 => format!("1 {word}"),
@@ -354,31 +386,6 @@ impl Session {
         )
     }
 
-    /// The text about instances on shared cores.
-    fn crowded_text(&self) -> Option<String> {
-        let instances = &self.plan.instances;
-        let crowded = instances.ids().filter(|&id| self.placement.crowded[id]);
-        let names: Vec<&str> = crowded.map(|id| instances[id].name.as_str()).collect();
-        if names.is_empty() {
-            return None;
-        }
-        let cores = cores::cores().len();
-        let names = titin_model::listing(names);
-        Some(format!(
-            "too few cores for all that computes at the same time, with {cores} here; slower for it: {names}"
-        ))
-    }
-
-    /// Watches a process of this run.
-    fn watch(&self, pid: u32) {
-        let is_ours = self.hosting == Some(pid)
-            || process_watcher::is_ours(pid, &self.directory.connection());
-        if is_ours && self.watcher.watch(pid) {
-            let event = RunEvent::ProcessWatched(pid);
-            let _ = self.sender.send(SessionEvent::Run(event));
-        }
-    }
-
     /// Watches the process with the hosted instances. Without the process the instances cannot go
     /// on.
     fn watch_calling_process(&self) {
@@ -388,62 +395,5 @@ impl Session {
             let event = RunEvent::ManagerFailed(text);
             let _ = self.sender.send(SessionEvent::Run(event));
         }
-    }
-}
-
-fn signal_process(pid: u32, signal: Signal) {
-    let signal = match signal {
-        Signal::Terminate => rustix::process::Signal::TERM,
-        Signal::Kill => rustix::process::Signal::KILL,
-    };
-    process_tree::signal(pid, signal);
-}
-
-/// A text for a Slurm job with several nodes: programs without MPI use the first node alone, unless
-/// `srun` starts the programs.
-fn on_first_node(plan: &Plan, nodes: u32, host: &str) -> Option<String> {
-    let instances = plan.instances.iter().filter(|planned| is_serial(planned));
-    let serial: Vec<&str> = instances.map(|planned| planned.name.as_str()).collect();
-    (nodes > 1 && !serial.is_empty()).then(|| {
-        format!(
-            "all programs without MPI run on {host}, the first of the job's {nodes} nodes: {}; `executable: srun, \
-             args: [--overlap, --nodes=1, --ntasks=1, --relative=1, PROGRAM]` has one run on the second",
-            titin_model::listing(serial)
-        )
-    })
-}
-
-/// Whether the manager starts a program of the user without MPI, and `srun` does not start it.
-fn is_serial(planned: &PlannedInstance) -> bool {
-    let StartMode::Program(program) = &planned.start else {
-        return false;
-    };
-    program.mpi.is_none() && !planned.is_built_in() && !is_srun(&program.command)
-}
-
-fn is_srun(command: &PlannedCommand) -> bool {
-    matches!(command, PlannedCommand::Executable { path, .. } if Path::new(path).file_name() == Some("srun".as_ref()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use titin_model::{LoadOptions, load_texts};
-
-    #[test]
-    fn serial_programs_of_a_job_of_several_nodes_are_named() {
-        let text = "ymmsl_version: v0.2\nmodels: {m: {components: {a: {description: x, implementation: s}, b: {description: x, \
-                    implementation: p}, d: {description: x, implementation: r}, c: {description: x, implementation: titin.sink, ports: {s: in}}}}}\nprograms: {s: \
-                    {executable: s}, p: {executable: p, execution_model: srunmpi}, \
-                    r: {executable: srun, args: [r]}}\nresources: {m.b: {mpi_processes: 1}}";
-        let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
-        let network = description.network(None).unwrap();
-        let plan = crate::compile::compile(&network, &[], &Default::default()).unwrap();
-        assert_eq!(on_first_node(&plan, 1, "n1"), None);
-        let said = on_first_node(&plan, 4, "n1").unwrap();
-        assert!(
-            said.contains("run on n1, the first of the job's 4 nodes: \"a\"; `executable: srun"),
-            "{said}"
-        );
     }
 }

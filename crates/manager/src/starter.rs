@@ -6,19 +6,21 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 
+use crate::agent::{AgentOrder, Agents, ProgramOrder};
 use crate::directory::{DirectoryError, RunDirectory, is_full};
 use crate::event::RunEvent;
 use crate::guard::{Guard, Launch};
+use crate::host::HostId;
 use crate::launch::{
-    HOSTING, LaunchContext, LaunchError, PreparedCommand, SCRIPT, environment, prepare,
+    LaunchContext, LaunchError, PreparedCommand, StartError, environment, prepare_with_files,
 };
 use crate::manual_start::{ManualStart, NoCommand};
 use crate::placement::Placement;
-use crate::plan::{InstanceId, Plan, PlannedCommand, PlannedInstance, PlannedProgram, StartMode};
+use crate::plan::{InstanceId, Plan, PlannedInstance, PlannedProgram, StartMode};
 use crate::stage::{MayContinue, StageError, stage_in};
 
 /// The needs of the thread that prepares programs.
@@ -31,8 +33,10 @@ pub(crate) struct ProgramPreparer {
     pub(crate) folders: Vec<PathBuf>,
     /// The path of the command `titin`.
     pub(crate) titin: PathBuf,
-    pub(crate) placement: Arc<Placement>,
+    /// The placement, which is there before the first start.
+    pub(crate) placement: Arc<OnceLock<Placement>>,
     pub(crate) guard: Arc<Guard>,
+    pub(crate) agents: Arc<Agents>,
 }
 
 /// A report from the thread.
@@ -112,6 +116,15 @@ enum PrepareError {
     RunFailed,
 }
 
+impl From<StartError> for PrepareError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Launch(error) => PrepareError::Program(error),
+            StartError::Directory(error) => error.into(),
+        }
+    }
+}
+
 impl PrepareError {
     fn events(self, id: InstanceId) -> Vec<RunEvent> {
         match self {
@@ -151,6 +164,8 @@ impl From<StageError> for PrepareError {
 /// A start that is ready.
 enum PreparedStart {
     Program(Launch),
+    /// A program for the agent of a host.
+    OnHost(HostId, Box<ProgramOrder>),
     Manual(Box<ManualStart>),
 }
 
@@ -172,6 +187,9 @@ impl ProgramPreparer {
             };
             match prepared {
                 Ok(PreparedStart::Program(launch)) => self.guard.launch(id, launch),
+                Ok(PreparedStart::OnHost(host, order)) => {
+                    self.agents.order(host, &AgentOrder::Start(order));
+                }
                 Ok(PreparedStart::Manual(start)) => report(StarterEvent::Manual(start)),
                 Err(error) => {
                     // The run fails by the error, so the thread prepares no further programs.
@@ -201,6 +219,10 @@ impl ProgramPreparer {
             may_continue,
         )?;
         match &planned.start {
+            StartMode::Program(program) if self.host(id) != HostId::MANAGER => {
+                let order = Box::new(self.program_order(id, program));
+                Ok(PreparedStart::OnHost(self.host(id), order))
+            }
             StartMode::Program(program) => {
                 let temporary = self.temporary.as_deref();
                 let prepared = self.command(id, program, &folder, env, temporary)?;
@@ -215,6 +237,27 @@ impl ProgramPreparer {
                 Ok(PreparedStart::Manual(Box::new(start)))
             }
             StartMode::Hosted | StartMode::WithLeader(_) => Err(PrepareError::NotOurs),
+        }
+    }
+
+    fn placement(&self) -> &Placement {
+        self.placement.get().expect("set before the first start")
+    }
+
+    /// The host of an instance.
+    fn host(&self, id: InstanceId) -> HostId {
+        self.placement().hosts[id]
+    }
+
+    fn program_order(&self, id: InstanceId, program: &PlannedProgram) -> ProgramOrder {
+        let planned = &self.plan.instances[id];
+        ProgramOrder {
+            id: id.0,
+            instance: planned.name.clone(),
+            folder: planned.folder().to_owned(),
+            program: program.clone(),
+            cores: self.placement().cores_at_start(id),
+            crowded: self.placement().crowded[id],
         }
     }
 
@@ -263,19 +306,12 @@ impl ProgramPreparer {
             connection: &self.directory.connection(),
             titin: self.titin.as_os_str(),
             directory: folder,
-            cores: &self.placement.cores[id],
-            crowded: self.placement.crowded[id],
+            cores: &self.placement().cores_at_start(id),
+            crowded: self.placement().crowded[id],
             temporary,
         };
-        let prepared = prepare(&self.plan, id, program, &context).map_err(PrepareError::Program)?;
-        if let PlannedCommand::Host(hosting) = &program.command {
-            self.directory
-                .write_hosting(&folder.join(HOSTING), hosting)?;
-        }
-        if let Some(text) = &prepared.script {
-            self.directory.write_script(&folder.join(SCRIPT), text)?;
-        }
-        Ok(prepared)
+        let name = &self.plan.instances[id].name;
+        Ok(prepare_with_files(name, program, &context)?)
     }
 }
 

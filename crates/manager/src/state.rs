@@ -8,6 +8,7 @@
 //!   (`welcome`);
 //! - `messages`: messages of programs, handed to the parts that they concern;
 //! - `watch`: the beginning and the end of processes and links;
+//! - `hosts`: the hosts of the run, expected, ready or lost;
 //! - `heartbeat`: heartbeats, silent programs, and instances that are late to join;
 //! - `assessment`: the signs of a failure, and when the failure is certain;
 //! - `ending`: the grace period after the first failure, and the end of the run;
@@ -25,6 +26,7 @@ mod failure;
 mod fault;
 mod fields;
 mod heartbeat;
+mod hosts;
 mod join_error;
 mod member;
 mod messages;
@@ -46,6 +48,7 @@ use titin_transport::LinkId;
 use titin_wire::control::ToProgram;
 
 use crate::event::{Level, LogRecord, RunAction, RunEvent};
+use crate::host::{HostId, ProcessId};
 use crate::plan::{ConduitId, InstanceId, PerInstance, Plan};
 use member::{ControlLink, InstanceProcess, Member};
 
@@ -61,23 +64,25 @@ pub use wait_graph::{Deadlock, DeadlockAdvice, FullBuffers, WaitCycle};
 #[derive(Debug)]
 pub struct Manager {
     plan: Arc<Plan>,
-    /// The name of the manager's host, in the form in which programs report their hosts.
-    host: String,
+    /// The hosts, by [`HostId`].
+    hosts: Vec<hosts::Host>,
+    /// When hosts are late; `None` if no host is expected.
+    next_deadline_of_hosts: Option<Duration>,
     names: HashMap<String, InstanceId>,
     /// The conduit ends of each instance; `true` where the instance sends.
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
     /// The instances at the other ends of the conduits, each once.
     peers: PerInstance<Vec<InstanceId>>,
     members: PerInstance<Member>,
-    /// Instances to be started after certain peers have joined.
+    /// Instances to be started after all hosts are ready, and certain peers have joined.
     deferred_starts: Vec<InstanceId>,
     links: BTreeMap<LinkId, ControlLink>,
     deadlock_search: deadlock::DeadlockSearch,
     stall: stall::Stall,
     run_state: ending::RunState,
     next_heartbeat: Duration,
-    /// Programs that the guard has started.
-    programs: HashSet<u32>,
+    /// Programs that the guards have started.
+    programs: HashSet<ProcessId>,
     /// No instance is late before this time; `None` if no instance is expected to join.
     next_deadline_to_join: Option<Duration>,
     /// No doubt is due before this time; `None` if there is no doubt.
@@ -124,7 +129,8 @@ impl InstanceNeighbours {
 }
 
 impl Manager {
-    /// A run that has not begun.
+    /// A run that has not begun, on one host. `host` is the name of the host, in the form in which
+    /// programs report their hosts.
     pub fn new(plan: Arc<Plan>, host: &str) -> Self {
         let InstanceNeighbours {
             conduit_ends,
@@ -133,7 +139,8 @@ impl Manager {
         let name = |id: InstanceId| (plan.instances[id].name.clone(), id);
         let instances = plan.instances.iter();
         Manager {
-            host: host.to_owned(),
+            hosts: vec![hosts::Host::of_manager(host)],
+            next_deadline_of_hosts: None,
             names: plan.instances.ids().map(name).collect(),
             conduit_ends,
             peers,
@@ -164,12 +171,15 @@ impl Manager {
         self.now = now;
         self.next_heartbeat = now + self.heartbeat_interval();
         self.expect_instances();
+        if !self.are_hosts_known() {
+            self.next_deadline_of_hosts = Some(now.saturating_add(self.plan.options.patience));
+        }
         for id in self.ids() {
             self.members[id].waiting_since = now;
             if self.members[id].process == InstanceProcess::Starting {
-                match self.follows_absent_peers(id) {
-                    true => self.deferred_starts.push(id),
-                    false => self.actions.push(RunAction::StartProgram(id)),
+                match self.can_start(id) {
+                    true => self.actions.push(RunAction::StartProgram(id)),
+                    false => self.deferred_starts.push(id),
                 }
             }
         }
@@ -197,7 +207,7 @@ impl Manager {
         std::mem::take(&mut self.actions)
     }
 
-    /// Takes in an event about a process.
+    /// Takes in an event about a process or a host.
     fn process_event(&mut self, event: RunEvent) {
         match event {
             // A broken guard may name an instance that does not exist.
@@ -207,18 +217,20 @@ impl Manager {
                 if id.index() >= self.plan.instances.len() =>
             {
                 let number = id.0;
-                self.fail(Cause::GuardLost(format!(
-                    "told of a program with number {number}, which it was not to start"
-                )));
+                let how =
+                    format!("told of a program with number {number}, which it was not to start");
+                self.host_lost(HostId::MANAGER, how);
             }
-            RunEvent::ProcessStarted(id, pid) => self.process_started(id, pid),
+            RunEvent::ProcessStarted(id, process) => self.process_started(id, process),
             RunEvent::StartFailed(id, why) => self.start_failed(id, Fault::StartFailed(why)),
             RunEvent::StagingFailed(id, why) => self.start_failed(id, Fault::StagingFailed(why)),
             RunEvent::StartSkipped(id) => self.start_skipped(id),
             RunEvent::ProcessEnded(id, exit) => self.process_ended(id, exit),
-            RunEvent::ProcessWatched(pid) => self.process_watched(pid),
-            RunEvent::ProcessGone(pid) => self.process_gone(pid),
-            RunEvent::GuardLost(why) => self.guard_lost(why),
+            RunEvent::ProcessWatched(process) => self.process_watched(process),
+            RunEvent::ProcessGone(process) => self.process_gone(process),
+            RunEvent::HostReady(id, system_name) => self.host_ready(id, system_name),
+            RunEvent::HostHeard(id) => self.host_heard(id),
+            RunEvent::HostLost(id, how) => self.host_lost(id, how),
             _ => {}
         }
     }
@@ -226,10 +238,12 @@ impl Manager {
     /// Carries out due work.
     fn tick(&mut self) {
         self.resolve_doubts();
+        self.check_deadline_of_hosts();
         self.check_join_deadlines();
         if self.now >= self.next_heartbeat {
             self.next_heartbeat = self.now + self.heartbeat_interval();
             self.exchange_heartbeats();
+            self.exchange_heartbeats_with_hosts();
         }
         self.search_deadlock();
         self.check_for_stalls();
@@ -240,6 +254,7 @@ impl Manager {
     pub fn deadline(&self) -> Duration {
         let deadlines = [
             Some(self.next_heartbeat),
+            self.next_deadline_of_hosts,
             self.next_deadline_to_join,
             self.next_doubt_due,
             self.run_state.deadline(),

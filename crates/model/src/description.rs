@@ -263,7 +263,7 @@ pub struct HostedFunction {
 }
 
 /// The environment that a program begins with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum BaseEnv {
     /// The environment of a login shell.
     Login,

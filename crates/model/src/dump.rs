@@ -15,8 +15,8 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, PinnedMedium,
-    Scales, StagedFiles, UserFunction,
+    AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
+    PinnedMedium, Scales, StagedFiles, UserFunction,
 };
 
 impl Description {
@@ -389,7 +389,37 @@ fn extras(extras: &Extras) -> YamlMap {
     times(&mut top, extras);
     top.map("required", required(extras));
     top.map("links", links(&extras.links));
+    top.map("hosts", map_of(&extras.hosts, host));
     top
+}
+
+fn host(host: &Host) -> YamlMap {
+    let mut map = YamlMap::default();
+    if let Some(address) = &host.address {
+        map.text("address", address);
+    }
+    match &host.start {
+        AgentStart::Ssh => {}
+        AgentStart::Command(words) => map.list("start", words.iter().cloned()),
+        start => {
+            let mut keys = AgentStart::KEYS.iter();
+            let key = keys.find(|(_, with_key)| with_key == start);
+            map.text("start", key.map_or("", |(key, _)| key));
+        }
+    }
+    if let Some(titin) = &host.titin {
+        map.text("titin", titin);
+    }
+    if let Some(cores) = host.cores {
+        map.put("cores", Yaml::Raw(cores.to_string()));
+    }
+    if !host.components.is_empty() {
+        map.list(
+            "components",
+            host.components.iter().map(ToString::to_string),
+        );
+    }
+    map
 }
 
 fn times(top: &mut YamlMap, extras: &Extras) {

@@ -99,6 +99,6 @@ pub use roots::EnclosingModel;
 pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
 pub use titin_section::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
-    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
+    Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };

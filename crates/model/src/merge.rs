@@ -146,6 +146,7 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.required.extend(more.required);
     merged.links.default = more.links.default.or(merged.links.default);
     merged.links.components.extend(more.links.components);
+    merged.hosts.extend(more.hosts);
 }
 
 /// States the defaults of a v0.1 document in the terms of v0.2.

@@ -40,6 +40,8 @@ pub struct Extras {
     pub required: IndexMap<Name, RequiredPorts>,
     /// Settings of links by tcp.
     pub links: Links,
+    /// Further hosts of the run, and the manager's own as [`OWN_HOST`].
+    pub hosts: IndexMap<Name, Host>,
 }
 
 impl Extras {
@@ -47,6 +49,54 @@ impl Extras {
     pub fn time_unit(&self) -> &str {
         self.time_unit.as_deref().unwrap_or("s")
     }
+}
+
+/// The name of the manager's own host under `titin: hosts`.
+pub const OWN_HOST: &str = "localhost";
+
+/// A host of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Host {
+    /// The name for the launcher of the agent, as in `user@node1`; `None` for the name of the host.
+    pub address: Option<String>,
+    /// The launcher of the agent.
+    pub start: AgentStart,
+    /// The path of the command `titin` on the host; `None` for the path on the manager's host.
+    pub titin: Option<String>,
+    /// The most cores for the run; `None` for all that the host offers.
+    pub cores: Option<u32>,
+    /// The components whose instances are on the host.
+    pub components: Vec<Name>,
+    pub(crate) at: TextPosition,
+}
+
+/// How the agent of a host is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AgentStart {
+    /// By OpenSSH's client.
+    #[default]
+    Ssh,
+    /// By Slurm's `srun`.
+    Srun,
+    /// By the `mpirun` of Open MPI.
+    Mpirun,
+    /// By the `mpiexec.hydra` of MPICH or Intel MPI.
+    Hydra,
+    /// By the user, who is told the command.
+    ByHand,
+    /// By a command of the user's, which runs the words that follow on the host.
+    Command(Vec<String>),
+}
+
+impl AgentStart {
+    /// The starts with a key in a description.
+    pub const KEYS: [(&'static str, AgentStart); 5] = [
+        ("ssh", AgentStart::Ssh),
+        ("srun", AgentStart::Srun),
+        ("mpirun", AgentStart::Mpirun),
+        ("mpiexec.hydra", AgentStart::Hydra),
+        ("by hand", AgentStart::ByHand),
+    ];
 }
 
 /// The scales of a component.

@@ -1,4 +1,4 @@
-//! The resources of this host: control groups, memory, addresses.
+//! This host: name, control groups, memory, addresses.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
+
+/// The name of this host, as the system knows the host.
+pub fn name() -> String {
+    let system = rustix::system::uname();
+    system.nodename().to_string_lossy().into_owned()
+}
 
 /// Bytes of memory that this process may use, by the size of the host and the limits of the control
 /// groups.

@@ -43,7 +43,6 @@ use self::single_copy::mark;
 use self::tree::Branch;
 use crate::{Error, Kind, Result};
 
-pub(crate) use addresses::host;
 pub(crate) use member::{FieldHandler, Probed, ProcessMember, RemoteField};
 pub(crate) use rank_messages::OutgoingRankMessage;
 pub(crate) use routes::RouteMedium;

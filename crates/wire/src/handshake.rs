@@ -4,8 +4,8 @@
 //! Four messages of fixed size; the numbers are little-endian:
 //!
 //! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
-//!    settings or further streams, 4 further stream), 7 × 0, u16 lowest and u16 highest control
-//!    version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
+//!    settings or further streams, 4 further stream, 5 agent), 7 × 0, u16 lowest and u16 highest
+//!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
 //! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
 //!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
 //!    id.
@@ -50,15 +50,16 @@ pub enum Purpose {
     Streams = 3,
     /// A further stream of a link.
     Stream = 4,
+    /// The agent of a host and the manager.
+    Agent = 5,
 }
 
 impl Purpose {
     /// The purpose of the link that the connection is part of.
     pub fn of_link(self) -> Self {
-        if self == Purpose::Control {
-            self
-        } else {
-            Purpose::Data
+        match self {
+            Purpose::Control | Purpose::Agent => self,
+            Purpose::Data | Purpose::Streams | Purpose::Stream => Purpose::Data,
         }
     }
 }
@@ -339,6 +340,7 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
         2 => Purpose::Data,
         3 => Purpose::Streams,
         4 => Purpose::Stream,
+        5 => Purpose::Agent,
         other => return Err(Malformed::new("greeting", format!("unknown purpose {other}")).into()),
     };
     let version = |at: usize| u16::from_le_bytes([theirs[at], theirs[at + 1]]);

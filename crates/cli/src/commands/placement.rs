@@ -1,10 +1,11 @@
-//! `titin run --plan`: the cores that each instance would get on this host.
+//! `titin run --plan`: the host and the cores that each instance would get.
 
 use std::process::ExitCode;
 
 use serde::Serialize;
 use titin_manager::compile::Choices;
-use titin_manager::placement::{Placement, can_share, place_on_this_host};
+use titin_manager::host::HostId;
+use titin_manager::placement::{Placement, can_share, place_before_start};
 use titin_manager::plan::{InstanceId, Plan};
 use titin_model::StartPolicy;
 
@@ -17,8 +18,10 @@ use crate::terminal;
 #[derive(Serialize)]
 struct PlacedInstance {
     instance: String,
+    host: String,
     processes: u32,
     threads: u32,
+    /// The cores of that host.
     cores: Vec<u32>,
     /// The instances on the same cores that compute only while this instance waits.
     takes_turns_with: Vec<String>,
@@ -26,7 +29,7 @@ struct PlacedInstance {
     competes_with: Vec<String>,
 }
 
-/// Prints the placement of a run on this host, and starts nothing.
+/// Prints the placement of a run, and starts nothing.
 pub(crate) fn show(
     sources: &Sources,
     start: StartPolicy,
@@ -34,7 +37,7 @@ pub(crate) fn show(
     as_json: bool,
 ) -> ExitCode {
     let placed = plan(sources, start, choices).map(|plan| {
-        let placement = place_on_this_host(&plan);
+        let placement = place_before_start(&plan);
         let place = |id| placed_instance(&plan, &placement, id);
         plan.instances.ids().map(place).collect::<Vec<_>>()
     });
@@ -56,17 +59,28 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
     };
     PlacedInstance {
         instance: instance.name.clone(),
+        host: host_name(plan, placement.hosts[id]),
         processes,
         threads,
-        cores: placement.cores[id].clone(),
+        cores: placement.cores_at_start(id),
         takes_turns_with: names(turns),
         competes_with: names(rivals),
     }
 }
 
+/// The name of a host in the description, or "this host".
+fn host_name(plan: &Plan, host: HostId) -> String {
+    let further = host
+        .index()
+        .checked_sub(1)
+        .and_then(|at| plan.hosts.get(at));
+    further.map_or("this host".to_owned(), |host| host.name.clone())
+}
+
 fn text(placed: &[PlacedInstance]) -> String {
     let columns = [
         Column::name("instance"),
+        Column::name("host"),
         Column::figure("processes"),
         Column::figure("threads"),
         Column::figure("cores"),
@@ -76,6 +90,7 @@ fn text(placed: &[PlacedInstance]) -> String {
     let row = |placed: &PlacedInstance| {
         vec![
             placed.instance.clone(),
+            placed.host.clone(),
             placed.processes.to_string(),
             placed.threads.to_string(),
             ranges(&placed.cores),

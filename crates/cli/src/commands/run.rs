@@ -18,6 +18,7 @@ use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
 use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, SessionSetup};
+use titin_manager::slurm::{SlurmError, add_nodes_of_job};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
 
 use super::{check, placement, refusal};
@@ -129,6 +130,8 @@ enum StartError {
     #[error(transparent)]
     Plan(#[from] CompileError),
     #[error(transparent)]
+    Slurm(#[from] SlurmError),
+    #[error(transparent)]
     Listen(#[from] ListenError),
     #[error(transparent)]
     Signals(#[from] SignalsError),
@@ -182,9 +185,10 @@ impl CommonOptions {
         let folders = folders(&description);
         let configuration = with_absolute_paths(description, &folders).to_ymmsl();
         find_executables_without_python(&mut network, &folders, choices, &environment(), &titin);
-        let plan = compile(&network, &folders, choices)?;
+        let mut plan = compile(&network, &folders, choices)?;
         drop(network);
-        let reach = reach(self.listen.as_deref())?;
+        add_nodes_of_job(&mut plan, &environment())?;
+        let reach = reach(self.listen.as_deref(), !plan.hosts.is_empty())?;
         let caller = rustix::process::getppid()
             .filter(|_| !choices.hosted.is_empty())
             .map(|pid| pid.as_raw_nonzero().get().unsigned_abs());

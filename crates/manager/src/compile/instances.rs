@@ -57,6 +57,7 @@ fn planned_instance(
         stage_in: stage.input,
         stage_out: stage.output,
         host: None,
+        pinned_host: super::hosts::pinned_host(network, path),
     }
 }
 

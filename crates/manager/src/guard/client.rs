@@ -18,6 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::json_lines::JsonLines;
 use super::{GuardOrder, GuardReport, Launch};
 use crate::event::{Exit, RunEvent, Signal, signal_name};
+use crate::host::{HostId, ProcessId};
 use crate::plan::InstanceId;
 use crate::process_tree;
 
@@ -186,7 +187,7 @@ fn listen(
         LastReport::Unreadable(why) => format!("said what cannot be read ({why}), and was ended"),
         _ => status.map_or("ended".to_owned(), exit_text),
     };
-    handle(GuardEvent::Run(RunEvent::GuardLost(how)));
+    handle(GuardEvent::Run(RunEvent::HostLost(HostId::MANAGER, how)));
 }
 
 fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) -> LastReport {
@@ -213,7 +214,9 @@ fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) ->
 
 fn guard_event(report: GuardReport) -> GuardEvent {
     GuardEvent::Run(match report {
-        GuardReport::Started { id, pid } => RunEvent::ProcessStarted(InstanceId(id), pid),
+        GuardReport::Started { id, pid } => {
+            RunEvent::ProcessStarted(InstanceId(id), ProcessId::here(pid))
+        }
         GuardReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
         GuardReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
         GuardReport::Swept { left, stuck } => return GuardEvent::Swept { left, stuck },
@@ -282,8 +285,8 @@ mod tests {
         ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
             let [
-                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(3), 4711)),
-                GuardEvent::Run(RunEvent::GuardLost(how)),
+                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(3), ProcessId { pid: 4711, .. })),
+                GuardEvent::Run(RunEvent::HostLost(HostId::MANAGER, how)),
             ] = &heard(&said)[..]
             else {
                 panic!("{:?}", heard(&said));

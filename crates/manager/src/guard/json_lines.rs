@@ -80,6 +80,7 @@ mod tests {
             directory: "/".into(),
             stdout: "out".into(),
             stderr: "err".into(),
+            input: None,
         };
         let signal = GuardOrder::Signal {
             id: u32::MAX,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
     Pid, PidfdFlags, Signal as Number, getpid, getppid, kill_process_group, pidfd_open,
     set_child_subreaper, setpgid, setsid,
@@ -274,7 +275,11 @@ impl GuardProcess {
             command.env_remove(name);
         }
         command.envs(launch.set.iter().map(|(name, value)| (name, value)));
-        command.current_dir(&launch.directory).stdin(Stdio::null());
+        command.current_dir(&launch.directory);
+        command.stdin(match &launch.input {
+            None => Stdio::null(),
+            Some(text) => readable(text).map_err(SpawnError::Input)?,
+        });
         command.stdout(open_output(&launch.stdout)?);
         command.stderr(open_output(&launch.stderr)?);
         let child = command.spawn().map_err(SpawnError::Process)?;
@@ -340,8 +345,19 @@ impl GuardProcess {
 enum SpawnError {
     #[error("cannot write {}: {source}", .path.display())]
     Output { path: PathBuf, source: io::Error },
+    #[error("cannot make its standard input: {0}")]
+    Input(io::Error),
     #[error("cannot start a process: {0}")]
     Process(io::Error),
+}
+
+/// A file in memory with a text, for a program to read. Nobody else can open the file.
+fn readable(text: &str) -> io::Result<Stdio> {
+    let file = memfd_create("input", MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Opens a file for the output of a program.
@@ -362,10 +378,7 @@ fn warn(text: &str) {
 
 /// Sends a signal to a program, to all processes below the program, and to the program's group.
 fn signal_program(pid: u32, signal: Signal, snapshot: &ProcessSnapshot) {
-    let number = match signal {
-        Signal::Terminate => Number::TERM,
-        Signal::Kill => Number::KILL,
-    };
+    let number = signal.number();
     let below = snapshot.below(pid);
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, number);

@@ -2,6 +2,19 @@
 
 use std::path::PathBuf;
 
+use crate::directory::DirectoryError;
+
+/// Why the start of a program cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program cannot be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A file of the start cannot be written.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+}
+
 /// Why a program cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {

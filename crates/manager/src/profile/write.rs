@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction, params};
@@ -11,7 +11,7 @@ use titin_model::Name;
 use titin_wire::control::{ConduitProfile, Event, FieldEnd, Profile};
 
 use super::{EVENT_TYPES, FIRST_REGION, OPERATORS, REGION, TABLES};
-use crate::placement::Placement;
+use crate::placement::{Core, Placement};
 use crate::plan::{ConduitId, InstanceId, Plan, PlannedConduit};
 
 /// The number of instances in one transaction.
@@ -76,7 +76,7 @@ impl Recorder {
         path: PathBuf,
         plan: Arc<Plan>,
         host: String,
-        placement: Placement,
+        placement: Arc<OnceLock<Placement>>,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
         let writer = ProfileWriter {
@@ -181,8 +181,10 @@ impl ConduitCounts {
 struct ProfileWriter {
     path: PathBuf,
     plan: Arc<Plan>,
+    /// The name of the manager's own host.
     host: String,
-    placement: Placement,
+    /// The placement, once all hosts are known.
+    placement: Arc<OnceLock<Placement>>,
     /// The file; `None` before the first write.
     database: Option<Connection>,
     totals: BTreeMap<InstanceId, Profile>,
@@ -308,6 +310,8 @@ impl ProfileWriter {
         self.write_counts()?;
         let (plan, host) = (self.plan.clone(), self.host.clone());
         let placement = self.placement.clone();
+        let further = plan.hosts.iter().map(|host| host.name.as_str());
+        let names: Vec<&str> = std::iter::once(host.as_str()).chain(further).collect();
         let totals = std::mem::take(&mut self.totals);
         let transaction = self.open()?.transaction()?;
         transaction.execute(
@@ -318,7 +322,9 @@ impl ProfileWriter {
         for (&id, profile) in &totals {
             // MUSCLE3's tools assume that an instance with cores has joined and left.
             if profile.stop > 0.0 {
-                write_cores(&transaction, id, &host, &placement.cores[id])?;
+                if let Some(placement) = placement.get() {
+                    write_cores(&transaction, id, &names, &placement.cores[id])?;
+                }
                 write_totals(&transaction, id, profile)?;
             }
         }
@@ -395,12 +401,12 @@ fn write_fields(
 fn write_cores(
     transaction: &Transaction<'_>,
     id: InstanceId,
-    host: &str,
-    cores: &[u32],
+    hosts: &[&str],
+    cores: &[Core],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
     for core in cores {
-        insert.execute(params![oid(id), host, core])?;
+        insert.execute(params![oid(id), hosts[core.host.index()], core.number])?;
     }
     Ok(())
 }
@@ -539,7 +545,7 @@ fn signed(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::place;
+    use crate::placement::{LauncherReach, place};
     use crate::profile::{Database, EventClass};
     use titin_wire::control::ConduitProfile;
     use titin_wire::meta::Dtype;
@@ -557,7 +563,8 @@ mod tests {
             )
             .unwrap(),
         );
-        let placement = place(&plan, &[4]);
+        let placement = place(&plan, &[vec![4]], LauncherReach::OneHost);
+        let placement = Arc::new(OnceLock::from(placement));
         Recorder::start(path.to_owned(), plan, "here".into(), placement).unwrap()
     }
 

@@ -167,6 +167,12 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
         Cause::GuardLost(_) => {
             &["Something killed the guard, a process of titin's: was the host out of memory?"]
         }
+        Cause::HostLost(..) => &[
+            "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
+        ],
+        Cause::HostsLate(..) => &[
+            "Files under agents/ in the run directory have what the commands printed that start the agents.",
+        ],
         Cause::ManagerFailed(_) | Cause::Interrupted(_) => &[],
     };
     owned(lines)

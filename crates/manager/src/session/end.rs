@@ -8,17 +8,15 @@ use serde::Serialize;
 use super::results::StagedResults;
 use super::{RunView, Session, SessionEvent};
 use crate::event::{Level, RunEvent};
+use crate::host::HostId;
 use crate::plan::InstanceId;
-use crate::process_tree::{self, Descendant};
+use crate::process_tree;
 use crate::profile::Summary;
 use crate::report::Report;
 use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
 
 /// The time for the guard to end the remaining processes.
-const SWEEP_TIME: Duration = Duration::from_secs(30);
-
-/// From SIGTERM to SIGKILL for orphans of a dead guard.
-const ORPHAN_GRACE: Duration = Duration::from_secs(2);
+pub(super) const SWEEP_TIME: Duration = Duration::from_secs(30);
 
 /// How a run ended. The names of the fields are also the names in `titin run --json`.
 #[derive(Debug, Serialize)]
@@ -59,29 +57,38 @@ impl Session {
     /// Ends the programs of a dead guard.
     pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
-        let (left, stuck) =
-            process_tree::end_descendants(ORPHAN_GRACE, std::thread::park_timeout, |_, _| ());
-        let names = |processes: &[Descendant]| -> Vec<String> {
-            processes.iter().map(ToString::to_string).collect()
-        };
-        self.log_leftovers(&names(&left), &names(&stuck), view);
+        let (left, stuck) = process_tree::end_orphans();
+        self.log_leftovers(&left, &stuck, "", view);
         self.connection.remove();
     }
 
-    /// Logs leftover processes, and processes that could not be ended.
-    fn log_leftovers(&mut self, left: &[String], stuck: &[String], view: &mut dyn RunView) {
+    /// Logs leftover processes, and processes that could not be ended. `place` says where, if not here.
+    pub(super) fn log_leftovers(
+        &mut self,
+        left: &[String],
+        stuck: &[String],
+        place: &str,
+        view: &mut dyn RunView,
+    ) {
         if !left.is_empty() {
-            let text = format!("ended what programs had left behind: {}", left.join(", "));
+            let text = format!(
+                "ended what programs had left behind{place}: {}",
+                left.join(", ")
+            );
             self.say(Level::Info, text, view);
         }
         if !stuck.is_empty() {
-            let text = format!("cannot be ended, not even by SIGKILL: {}", stuck.join(", "));
+            let text = format!(
+                "cannot be ended{place}, not even by SIGKILL: {}",
+                stuck.join(", ")
+            );
             self.say(Level::Error, text, view);
         }
     }
 
     /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
+        self.dismiss_agents(view);
         self.dismiss_guard(view);
         self.connection.remove();
         let StagedResults {
@@ -141,7 +148,9 @@ impl Session {
         while self.guard_lives {
             let remaining = until.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(remaining) {
-                Ok(SessionEvent::Swept { left, stuck }) => self.log_leftovers(&left, &stuck, view),
+                Ok(SessionEvent::Swept { left, stuck }) => {
+                    self.log_leftovers(&left, &stuck, "", view);
+                }
                 Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
                 Err(_) if killed => self.guard_lives = false,
                 Err(_) => {
@@ -150,7 +159,9 @@ impl Session {
                     self.guard.kill();
                     (killed, until) = (true, Instant::now() + SWEEP_TIME);
                 }
-                Ok(SessionEvent::Run(RunEvent::GuardLost(_))) => self.end_orphans(view),
+                Ok(SessionEvent::Run(RunEvent::HostLost(HostId::MANAGER, _))) => {
+                    self.end_orphans(view);
+                }
                 Ok(_) => {}
             }
         }

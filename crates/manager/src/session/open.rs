@@ -1,27 +1,29 @@
 //! How a run begins: the run directory, the listener, the guard, and the threads around the loop.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use titin_os::host;
-use titin_transport::{Handler, Link, LinkError, Medium, Reactor};
+use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
 use super::{Session, SessionEvent};
+use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::RunEvent;
 use crate::guard::{Guard, GuardEvent};
+use crate::host::ProcessId;
 use crate::log::{Log, timestamp};
-use crate::placement::{Placement, place_on_this_host};
-use crate::plan::{PerInstance, Plan};
+use crate::placement::{Placement, own_cores};
+use crate::plan::{InstanceId, Plan};
 use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
 use crate::starter::{ProgramPreparer, Starter, StarterEvent};
@@ -87,8 +89,7 @@ impl Session {
         let secret = Secret::random();
         let reactor = start_reactor(&secret, &sender)?;
         let mut connection = directory.prepare_connection(&secret);
-        let host = host_name();
-        let placement = place_instances(&plan, setup.reach.is_some());
+        let host = host::name();
         let folders =
             connection.make_folders(&plan.media_in_folders(), plan.options.folder.as_deref())?;
         let opening = SessionOpening {
@@ -97,7 +98,8 @@ impl Session {
             connection: &connection,
             titin: &setup.titin,
             reach: setup.reach,
-            placement: &Arc::new(placement),
+            placement: &Arc::new(OnceLock::new()),
+            agents: &Arc::new(Agents::expected(plan.hosts.len())),
             sender: &sender,
         };
         let mut addresses = opening.listen(&reactor)?;
@@ -105,14 +107,21 @@ impl Session {
         addresses.extend(listen_in_folders(&reactor, &folders)?);
         // If this process is killed, the guard removes the file with the secret. So the guard
         // starts before the file exists.
-        opening.write_connection(addresses, secret, folders)?;
+        let way_to_manager = opening.write_connection(addresses, secret, folders)?;
         allow_many_files();
         let recorder = opening.start_recorder(&host)?;
         let starter = opening.begin_starter(&guard, setup.folders)?;
         let watcher = opening.start_watcher(setup.host)?;
         let log = Log::new(directory.open_log()?, plan.clone());
+        let own_cores = own_cores(&plan);
+        let further = plan.hosts.iter().map(|_| None);
         Ok(Session {
             placement: opening.placement.clone(),
+            agents: opening.agents.clone(),
+            groups: agent::groups(&plan, &setup.titin),
+            host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
+            way_to_manager,
+            is_reached: setup.reach.is_some(),
             plan,
             directory,
             titin: setup.titin,
@@ -145,7 +154,8 @@ struct SessionOpening<'a> {
     connection: &'a ConnectionFile,
     titin: &'a Path,
     reach: Option<IpAddr>,
-    placement: &'a Arc<Placement>,
+    placement: &'a Arc<OnceLock<Placement>>,
+    agents: &'a Arc<Agents>,
     /// The way to the loop.
     sender: &'a Sender<SessionEvent>,
 }
@@ -167,22 +177,24 @@ impl SessionOpening<'_> {
         })
     }
 
-    /// Writes the connection file, by which programs find the manager.
+    /// Writes the connection file, by which programs find the manager. Returns what the file says.
     fn write_connection(
         &self,
         addresses: Vec<Address>,
         secret: Secret,
         folders: Vec<(Medium, PathBuf)>,
-    ) -> Result<(), DirectoryError> {
+    ) -> Result<Connection, DirectoryError> {
         let folders = folders.into_iter();
         let folders = folders.map(|(medium, folder)| (medium.key().to_owned(), folder));
-        self.connection.write(&Connection {
+        let connection = Connection {
             addresses,
             secret,
             spans_hosts: self.reach.is_some(),
             folders: folders.collect(),
             patience: self.plan.options.patience.as_secs_f64(),
-        })
+        };
+        self.connection.write(&connection)?;
+        Ok(connection)
     }
 
     /// Starts the guard. Its reports go to the loop.
@@ -191,9 +203,10 @@ impl SessionOpening<'_> {
         set_child_subreaper(Some(getpid()))
             .map_err(|error| system("adopt orphans")(error.into()))?;
         let sender = self.sender.clone();
+        let count = self.plan.instances.len();
         let report = move |event| {
             let _ = sender.send(match event {
-                GuardEvent::Run(event) => SessionEvent::Run(event),
+                GuardEvent::Run(event) => of_guard(event, count),
                 GuardEvent::Swept { left, stuck } => SessionEvent::Swept { left, stuck },
                 GuardEvent::Ended => SessionEvent::GuardEnded,
             });
@@ -215,7 +228,7 @@ impl SessionOpening<'_> {
             self.directory.profile(),
             self.plan.clone(),
             host.to_owned(),
-            Placement::clone(self.placement),
+            self.placement.clone(),
         );
         recorder.map_err(system("start the thread for the profile"))
     }
@@ -235,6 +248,7 @@ impl SessionOpening<'_> {
             titin: self.titin.to_owned(),
             placement: self.placement.clone(),
             guard: guard.clone(),
+            agents: self.agents.clone(),
         };
         let sender = self.sender.clone();
         let report = move |event| {
@@ -257,7 +271,8 @@ impl SessionOpening<'_> {
                 );
                 let _ = sender.send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
             }
-            let _ = sender.send(SessionEvent::Run(RunEvent::ProcessGone(pid)));
+            let gone = RunEvent::ProcessGone(ProcessId::here(pid));
+            let _ = sender.send(SessionEvent::Run(gone));
         });
         watcher.map_err(system("start the thread that watches programs"))
     }
@@ -268,25 +283,30 @@ fn start_reactor(
     secret: &Secret,
     sender: &Sender<SessionEvent>,
 ) -> Result<Arc<Reactor>, SessionError> {
-    let handler = Arc::new(ControlHandler(sender.clone()));
+    let handler = Arc::new(ControlHandler {
+        sender: sender.clone(),
+        agents: Mutex::default(),
+    });
     let reactor = Reactor::start(secret.clone(), handler);
     reactor.map_err(system("start the thread for sockets"))
 }
 
-/// The name of this host, in the form of programs' reports.
-fn host_name() -> String {
-    let system = rustix::system::uname();
-    system.nodename().to_string_lossy().into_owned()
-}
-
-/// Assigns the cores of this host. With `spans_hosts`, an unknown part of the programs may run on
-/// other hosts, so no instance counts as crowded.
-fn place_instances(plan: &Plan, spans_hosts: bool) -> Placement {
-    let mut placement = place_on_this_host(plan);
-    if spans_hosts {
-        placement.crowded = PerInstance::make(plan.instances.len(), |_| false);
+/// The event of the guard. A number behind those of the instances belongs to the command that starts
+/// the agents of a group of hosts.
+fn of_guard(event: RunEvent, instances: usize) -> SessionEvent {
+    let group = |id: InstanceId| id.index().checked_sub(instances);
+    match event {
+        RunEvent::ProcessStarted(id, _) if group(id).is_some() => SessionEvent::LauncherStarted,
+        RunEvent::StartFailed(id, why) if group(id).is_some() => SessionEvent::LauncherEnded {
+            group: group(id).unwrap_or_default(),
+            how: format!("could not be started: {why}"),
+        },
+        RunEvent::ProcessEnded(id, exit) if group(id).is_some() => SessionEvent::LauncherEnded {
+            group: group(id).unwrap_or_default(),
+            how: exit.to_string(),
+        },
+        event => SessionEvent::Run(event),
     }
-    placement
 }
 
 /// Listens in folders: programs that no network connects with this host find the manager there.
@@ -310,36 +330,58 @@ fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Hands events of control links to the loop.
-struct ControlHandler(Sender<SessionEvent>);
+/// Hands events of the links of programs and agents to the loop.
+struct ControlHandler {
+    sender: Sender<SessionEvent>,
+    /// The links of agents.
+    agents: Mutex<HashSet<LinkId>>,
+}
+
+impl ControlHandler {
+    fn hand(&self, event: SessionEvent) {
+        let _ = self.sender.send(event);
+    }
+
+    fn agents(&self) -> MutexGuard<'_, HashSet<LinkId>> {
+        self.agents.lock().expect("nobody panics meanwhile")
+    }
+}
 
 impl Handler for ControlHandler {
     fn opened(&self, link: &Arc<Link>, agreement: Agreement) {
-        if agreement.purpose == Purpose::Control {
-            let _ = self.0.send(SessionEvent::LinkOpened(link.clone()));
-        } else {
-            link.close();
+        match agreement.purpose {
+            Purpose::Control => self.hand(SessionEvent::LinkOpened(link.clone())),
+            Purpose::Agent => drop(self.agents().insert(link.id())),
+            Purpose::Data | Purpose::Streams | Purpose::Stream => link.close(),
         }
     }
 
     fn control(&self, link: &Arc<Link>, body: &[u8]) {
-        let _ = self.0.send(match control::decode::<ToManager>(body) {
-            Ok(message) => {
-                SessionEvent::Run(RunEvent::MessageReceived(link.id(), Box::new(message)))
-            }
-            Err(error) => SessionEvent::UnreadableMessage(link.id(), error.to_string()),
+        let id = link.id();
+        if self.agents().contains(&id) {
+            return self.hand(match control::decode::<AgentReport>(body) {
+                Ok(report) => SessionEvent::Agent(link.clone(), report),
+                Err(error) => {
+                    link.close();
+                    SessionEvent::AgentLost(id, error.to_string())
+                }
+            });
+        }
+        self.hand(match control::decode::<ToManager>(body) {
+            Ok(message) => SessionEvent::Run(RunEvent::MessageReceived(id, Box::new(message))),
+            Err(error) => SessionEvent::UnreadableMessage(id, error.to_string()),
         });
     }
 
     fn lost(&self, link: &Arc<Link>, why: LinkError) {
-        let event = RunEvent::LinkLost(link.id(), why.to_string());
-        let _ = self.0.send(SessionEvent::Run(event));
+        self.hand(match self.agents().remove(&link.id()) {
+            true => SessionEvent::AgentLost(link.id(), why.to_string()),
+            false => SessionEvent::Run(RunEvent::LinkLost(link.id(), why.to_string())),
+        });
     }
 
     fn broken(&self, text: String) {
         let text = format!("internal error in the thread for sockets: {text}");
-        let _ = self
-            .0
-            .send(SessionEvent::Run(RunEvent::ManagerFailed(text)));
+        self.hand(SessionEvent::Run(RunEvent::ManagerFailed(text)));
     }
 }

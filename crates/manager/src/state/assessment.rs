@@ -145,13 +145,13 @@ impl Manager {
         );
         match &member.membership {
             // The guard may yet report the exit of the process, or even the start.
-            Membership::LinkLost(_) if member.local_process_gone && runs => {
+            Membership::LinkLost(_) if member.watched_process_gone && runs => {
                 FaultVerdict::after(LAST_MESSAGE_TIME, Fault::ProcessGone)
             }
-            Membership::LinkLost(_) if member.local_process_gone => {
+            Membership::LinkLost(_) if member.watched_process_gone => {
                 FaultVerdict::at_once(Fault::ProcessGone)
             }
-            Membership::Joined(_) if member.local_process_gone => {
+            Membership::Joined(_) if member.watched_process_gone => {
                 FaultVerdict::after(DONE_MESSAGE_TIME, Fault::ProcessGone)
             }
             Membership::LinkLost(why) if runs || member.watched => {

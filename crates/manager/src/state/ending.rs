@@ -11,6 +11,7 @@ use super::failure::{Cause, Failure};
 use super::member::{InstanceProcess, Membership};
 use super::status::Phase;
 use crate::event::{Level, LogRecord, RunAction, Signal};
+use crate::host::ProcessId;
 use crate::plan::{InstanceId, StartMode};
 
 /// From SIGTERM to SIGKILL.
@@ -241,22 +242,25 @@ impl Manager {
                 && matches!(member.membership, Membership::Joined(_))
                 && member.reported_error.is_none()
                 && member.watched
-                && !member.local_process_gone
+                && !member.watched_process_gone
         };
-        let processes: Vec<(InstanceId, u32)> = self
+        let processes: Vec<(InstanceId, ProcessId)> = self
             .ids()
             .filter(has_not_returned)
-            .filter_map(|id| Some((id, self.members[id].local_pid?)))
+            .filter_map(|id| Some((id, self.members[id].known_process?)))
             .collect();
         let mut signalled = Vec::new();
-        for (id, pid) in processes {
-            if signalled.contains(&pid) {
+        for (id, process) in processes {
+            if signalled.contains(&process) {
                 continue;
             }
-            signalled.push(pid);
-            let text = format!("does not return, so its host, process {pid}, is ended");
+            signalled.push(process);
+            let text = format!(
+                "does not return, so its host, {}, is ended",
+                self.process_text(process)
+            );
             self.log(Level::Warning, Some(id), text);
-            self.actions.push(RunAction::SignalHost(pid, signal));
+            self.actions.push(RunAction::SignalProcess(process, signal));
         }
     }
 
@@ -269,9 +273,10 @@ impl Manager {
     /// Gives up processes that live on after SIGKILL.
     fn give_up(&mut self) {
         for id in self.ids() {
-            if let InstanceProcess::Running(pid) = self.members[id].process {
+            if let InstanceProcess::Running(process) = self.members[id].process {
                 let text = format!(
-                    "SIGKILL was sent to process {pid}, but in {} s nobody has seen it end",
+                    "SIGKILL was sent to {}, but in {} s nobody has seen it end",
+                    self.process_text(process),
                     KILL_TO_GIVE_UP.as_secs()
                 );
                 self.log(Level::Error, Some(id), text);

@@ -7,6 +7,7 @@ use titin_wire::control::ToProgram;
 use super::Manager;
 use super::fault::Fault;
 use super::wait_graph::Deadlock;
+use crate::host::HostId;
 use crate::plan::InstanceId;
 
 /// Why the run failed.
@@ -16,8 +17,12 @@ pub enum Cause {
     Instance(InstanceId, Fault),
     /// Instances wait for each other.
     Deadlock(Deadlock),
-    /// The guard has ended, in a way described in words.
+    /// The guard of the manager's host has ended, in a way described in words.
     GuardLost(String),
+    /// The agent of a host has ended, or is cut off, in a way described in words.
+    HostLost(HostId, String),
+    /// The agents of hosts, given by name, have not reported in time.
+    HostsLate(Vec<String>, Duration),
     /// The manager could not go on, for a reason in words.
     ManagerFailed(String),
     /// The user ended the run with a signal, given by name.
@@ -57,7 +62,11 @@ impl Manager {
     pub fn failure_line(&self, failure: &Failure) -> String {
         let (culprit, text) = self.culprit_and_text(&failure.cause);
         match &failure.cause {
-            Cause::Instance(..) | Cause::GuardLost(_) | Cause::Interrupted(_) => {
+            Cause::Instance(..)
+            | Cause::GuardLost(_)
+            | Cause::HostLost(..)
+            | Cause::HostsLate(..)
+            | Cause::Interrupted(_) => {
                 format!("{culprit} {text}")
             }
             Cause::Deadlock(_) | Cause::ManagerFailed(_) => text,
@@ -92,6 +101,19 @@ impl Manager {
                 "the guard",
                 format!("{how}, so the programs it had started were ended"),
             ),
+            Cause::HostLost(id, how) => {
+                let culprit = format!("the agent of host {}", self.host_name(*id));
+                return (culprit, how.clone());
+            }
+            Cause::HostsLate(names, patience) => {
+                let (hosts, have) = match &names[..] {
+                    [_] => ("host", "has"),
+                    _ => ("hosts", "have"),
+                };
+                let culprit = format!("{hosts} {}", names.join(", "));
+                let seconds = patience.as_secs_f64();
+                return (culprit, format!("{have} no agent after {seconds} s"));
+            }
             Cause::ManagerFailed(why) => ("the manager", why.clone()),
             Cause::Interrupted(signal) => ("the user", format!("ended the run ({signal})")),
         };

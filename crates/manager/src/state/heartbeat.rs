@@ -71,7 +71,7 @@ impl Manager {
     /// Whether the manager knows that the process of an instance lives.
     fn is_alive(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
-        member.watched && !member.local_process_gone
+        member.watched && !member.watched_process_gone
             || matches!(member.process, InstanceProcess::Running(_))
     }
 

@@ -10,6 +10,7 @@ use titin_wire::{Address, EndpointId};
 
 use super::fault::Fault;
 use crate::event::Exit;
+use crate::host::ProcessId;
 use crate::plan::{InstanceId, StartMode};
 
 /// How many of an instance's last log lines the manager keeps for the report.
@@ -22,12 +23,12 @@ pub(super) struct Member {
     pub(super) membership: Membership,
     /// The time of the order to start; the beginning of the run if the user starts the program.
     pub(super) waiting_since: Duration,
-    /// The process of the instance, if the process is on the manager's host.
-    pub(super) local_pid: Option<u32>,
-    /// Whether the local process is watched, because the guard has not started the process.
+    /// The process of the instance, if the process is on a host of the run.
+    pub(super) known_process: Option<ProcessId>,
+    /// Whether the known process is watched, because no guard has started the process.
     pub(super) watched: bool,
-    /// Whether the local process was watched and has ended.
-    pub(super) local_process_gone: bool,
+    /// Whether the known process was watched and has ended.
+    pub(super) watched_process_gone: bool,
     /// The processes of the ranks from 1 on, if the program is parallel.
     pub(super) ranks: Vec<RankProcess>,
     /// The first rank with an ended process, rank 0 included: the number and the process.
@@ -60,9 +61,9 @@ impl Member {
             },
             membership: Membership::NotJoined,
             waiting_since: Duration::ZERO,
-            local_pid: None,
+            known_process: None,
             watched: false,
-            local_process_gone: false,
+            watched_process_gone: false,
             ranks: Vec::new(),
             first_rank_gone: None,
             refused_process: None,
@@ -84,10 +85,10 @@ impl Member {
         }
     }
 
-    /// Notes that the guard has started the process of the instance.
-    pub(super) fn assign_process(&mut self, pid: u32) {
-        if self.local_pid == Some(pid) && self.process == InstanceProcess::NotOurs {
-            self.process = InstanceProcess::Running(pid);
+    /// Notes that a guard has started the process of the instance.
+    pub(super) fn assign_process(&mut self, process: ProcessId) {
+        if self.known_process == Some(process) && self.process == InstanceProcess::NotOurs {
+            self.process = InstanceProcess::Running(process);
         }
     }
 
@@ -173,8 +174,8 @@ pub(super) enum InstanceProcess {
     NotOurs,
     /// The manager has asked for the start.
     Starting,
-    /// The process runs, under this number.
-    Running(u32),
+    /// The process runs.
+    Running(ProcessId),
     /// The process has ended.
     Ended(Exit),
     /// The process was not started, and will not be started.

@@ -199,21 +199,20 @@ impl Manager {
         self.tell_peers_of_newcomer(id);
     }
 
-    /// Watches the processes of an instance that the guard has not started. The guard reports the
-    /// end of its own processes.
+    /// Watches the processes of an instance that no guard has started. A guard reports the end of its
+    /// own processes.
     fn watch_processes(&mut self, id: InstanceId, registration: &Registration) {
-        let pid = registration.pid;
-        let is_local = registration.host == self.host;
-        self.members[id].local_pid = is_local.then_some(pid);
-        self.assign_process_to(id, pid);
-        if is_local && self.members[id].process != InstanceProcess::Running(pid) {
-            self.actions.push(RunAction::WatchProcess(pid));
+        let process = self.process_on(&registration.host, registration.pid, id);
+        self.members[id].known_process = process;
+        if let Some(process) = process {
+            self.assign_process_to(id, process);
+            if self.members[id].process != InstanceProcess::Running(process) {
+                self.actions.push(RunAction::WatchProcess(process));
+            }
         }
-        let local_ranks = registration
-            .ranks
-            .iter()
-            .filter(|rank| rank.host == self.host);
-        let watch = local_ranks.map(|rank| RunAction::WatchProcess(rank.pid));
+        let ranks = registration.ranks.iter();
+        let ranks = ranks.filter_map(|rank| self.process_on(&rank.host, rank.pid, id));
+        let watch: Vec<_> = ranks.map(RunAction::WatchProcess).collect();
         self.actions.extend(watch);
     }
 
@@ -281,7 +280,7 @@ impl Manager {
     /// Whether the instance must start after a peer that has not joined. The ports of a built-in
     /// component have slots if the ports of the peers have slots, so a built-in component starts
     /// after its peers.
-    pub(super) fn follows_absent_peers(&self, id: InstanceId) -> bool {
+    fn follows_absent_peers(&self, id: InstanceId) -> bool {
         let is_absent = |&end: &(ConduitId, bool)| {
             let [here, there] = self.both_ends(end);
             here.slot.is_none()
@@ -295,10 +294,15 @@ impl Manager {
         self.plan.instances[id].is_built_in() && self.conduit_ends[id].iter().any(is_absent)
     }
 
-    /// Starts the deferred instances whose peers have joined.
-    fn start_deferred(&mut self) {
+    /// Whether an instance may start now.
+    pub(super) fn can_start(&self, id: InstanceId) -> bool {
+        self.are_hosts_known() && !self.follows_absent_peers(id)
+    }
+
+    /// Starts the deferred instances that may start now.
+    pub(super) fn start_deferred(&mut self) {
         for id in std::mem::take(&mut self.deferred_starts) {
-            if self.follows_absent_peers(id) {
+            if !self.can_start(id) {
                 self.deferred_starts.push(id);
                 continue;
             }

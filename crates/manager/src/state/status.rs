@@ -131,9 +131,10 @@ impl Manager {
         if let Some(host) = host.filter(|_| self.plan.sharers(id).len() > 1) {
             return Some(format!("host process {}", host.name));
         }
-        let pid = self.members[id].local_pid?;
-        let is_other =
-            |other: &InstanceId| *other != id && self.members[*other].local_pid == Some(pid);
+        let process = self.members[id].known_process?;
+        let is_other = |other: &InstanceId| {
+            *other != id && self.members[*other].known_process == Some(process)
+        };
         let others = self.ids().filter(is_other);
         let names = titin_model::listing(others.map(|other| self.name(other)));
         (!names.is_empty()).then(|| format!("its process, which ran {names} too,"))

@@ -2,6 +2,7 @@
 
 mod deadlock;
 mod failures;
+mod hosts;
 mod registry;
 mod stall;
 
@@ -17,6 +18,7 @@ use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
 use super::member::{InstanceProcess, Membership};
 use super::{Manager, Phase, RunOutcome};
 use crate::event::{Exit, Level, RunAction, RunEvent, Signal};
+use crate::host::{HostId, ProcessId};
 use crate::plan::{
     InstanceId, Plan, PlannedConduit, PlannedEnd, PlannedInstance, PlannedPort, PlannedProgram,
     StartMode,
@@ -37,8 +39,10 @@ struct Rig {
     /// Whether the manager has ordered to start no more programs.
     stopped: bool,
     signals: Vec<(String, Signal)>,
-    hosts: Vec<(u32, Signal)>,
-    watches: Vec<u32>,
+    signalled: Vec<(ProcessId, Signal)>,
+    watches: Vec<ProcessId>,
+    heartbeats: Vec<HostId>,
+    closed_hosts: Vec<HostId>,
     closed: Vec<LinkId>,
     logs: Vec<(Level, String)>,
     finished: bool,
@@ -132,14 +136,19 @@ impl Rig {
     fn new(plan: Plan) -> Self {
         let mut rig = Rig::begun(plan);
         for id in rig.begun.clone() {
-            rig.event(RunEvent::ProcessStarted(id, 100 + id.0));
+            rig.event(RunEvent::ProcessStarted(id, ProcessId::here(100 + id.0)));
         }
         rig
     }
 
     /// A run that has begun, with programs that have not started yet.
     fn begun(plan: Plan) -> Self {
-        let manager = Manager::new(Arc::new(plan), HOST);
+        Rig::begun_on(plan, &[])
+    }
+
+    /// As [`Rig::begun`], with further hosts, which are not ready yet.
+    fn begun_on(plan: Plan, hosts: &[&str]) -> Self {
+        let manager = Manager::new(Arc::new(plan), HOST).with_hosts(hosts.iter().copied());
         let mut rig = Rig {
             manager,
             now: Duration::ZERO,
@@ -147,7 +156,9 @@ impl Rig {
             reported: BTreeMap::new(),
             stopped: false,
             signals: Vec::new(),
-            hosts: Vec::new(),
+            signalled: Vec::new(),
+            heartbeats: Vec::new(),
+            closed_hosts: Vec::new(),
             watches: Vec::new(),
             closed: Vec::new(),
             logs: Vec::new(),
@@ -178,13 +189,15 @@ impl Rig {
                     self.reported.entry(link).or_default().push(message)
                 }
                 RunAction::CloseLink(link) => self.closed.push(link),
+                RunAction::HostHeartbeat(host) => self.heartbeats.push(host),
+                RunAction::CloseHost(host) => self.closed_hosts.push(host),
                 RunAction::StartProgram(id) => self.begun.push(id),
                 RunAction::StopStarting => self.stopped = true,
                 RunAction::Signal(id, signal) => self
                     .signals
                     .push((self.manager.name(id).to_owned(), signal)),
-                RunAction::SignalHost(pid, signal) => self.hosts.push((pid, signal)),
-                RunAction::WatchProcess(pid) => self.watches.push(pid),
+                RunAction::SignalProcess(process, signal) => self.signalled.push((process, signal)),
+                RunAction::WatchProcess(process) => self.watches.push(process),
                 RunAction::Record(record) | RunAction::RecordCause(record) => {
                     self.logs.push((record.level, record.text))
                 }

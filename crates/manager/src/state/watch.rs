@@ -8,10 +8,10 @@ use titin_transport::LinkId;
 use titin_wire::control::ToProgram;
 
 use super::Manager;
-use super::failure::Cause;
 use super::fault::Fault;
 use super::member::{ControlLink, ErrorOrigin, InstanceProcess, Membership};
 use crate::event::{Exit, Level, Signal};
+use crate::host::ProcessId;
 use crate::plan::InstanceId;
 
 impl Manager {
@@ -37,36 +37,37 @@ impl Manager {
         }
     }
 
-    pub(super) fn process_started(&mut self, id: InstanceId, pid: u32) {
+    pub(super) fn process_started(&mut self, id: InstanceId, process: ProcessId) {
         let was_given_up = match self.members[id].process {
             InstanceProcess::Starting => false,
             // The guard had the order to start the program before the manager gave the program up.
             InstanceProcess::Never => true,
             _ => return,
         };
-        self.members[id].process = InstanceProcess::Running(pid);
+        self.members[id].process = InstanceProcess::Running(process);
         self.members[id].waiting_since = self.now;
         self.expect_instances();
-        self.log(Level::Debug, Some(id), format!("started as process {pid}"));
-        self.assign_process(pid);
+        let text = format!("started as {}", self.process_text(process));
+        self.log(Level::Debug, Some(id), text);
+        self.assign_process(process);
         if was_given_up {
             self.signal_to_end(id, Signal::Kill);
         }
     }
 
-    /// A program of the guard may have joined as further instances, not started by the manager. Now
+    /// A program of a guard may have joined as further instances, not started by the manager. Now
     /// the process of such instances is known.
-    fn assign_process(&mut self, pid: u32) {
-        self.programs.insert(pid);
+    fn assign_process(&mut self, process: ProcessId) {
+        self.programs.insert(process);
         for member in self.members.iter_mut() {
-            member.assign_process(pid);
+            member.assign_process(process);
         }
     }
 
     /// Notes the process of an instance, if the process belongs to a started program.
-    pub(super) fn assign_process_to(&mut self, id: InstanceId, pid: u32) {
-        if self.programs.contains(&pid) {
-            self.members[id].assign_process(pid);
+    pub(super) fn assign_process_to(&mut self, id: InstanceId, process: ProcessId) {
+        if self.programs.contains(&process) {
+            self.members[id].assign_process(process);
         }
     }
 
@@ -84,8 +85,8 @@ impl Manager {
     pub(super) fn process_ended(&mut self, id: InstanceId, exit: Exit) {
         self.log(Level::Debug, Some(id), format!("its process {exit}"));
         let ended = self.instances_of_program(id);
-        if let InstanceProcess::Running(pid) = self.members[id].process {
-            self.programs.remove(&pid);
+        if let InstanceProcess::Running(process) = self.members[id].process {
+            self.programs.remove(&process);
         }
         self.members[id].process = InstanceProcess::Ended(exit);
         for &id in &ended {
@@ -99,16 +100,17 @@ impl Manager {
         }
     }
 
-    pub(super) fn process_watched(&mut self, pid: u32) {
-        for id in self.instances_of_process(pid) {
+    pub(super) fn process_watched(&mut self, process: ProcessId) {
+        for id in self.instances_of_process(process) {
             self.members[id].watched = true;
         }
     }
 
-    pub(super) fn process_gone(&mut self, pid: u32) {
-        for id in self.instances_of_process(pid) {
+    pub(super) fn process_gone(&mut self, process: ProcessId) {
+        let ProcessId { host, pid } = process;
+        for id in self.instances_of_process(process) {
             let member = &mut self.members[id];
-            member.local_process_gone = true;
+            member.watched_process_gone = true;
             if !member.ranks.is_empty() {
                 member.first_rank_gone.get_or_insert((0, pid));
             }
@@ -116,25 +118,14 @@ impl Manager {
         }
         // The end of another rank may be in order. If the rank had not closed, the other ranks
         // report an error.
-        for member in self.members.iter_mut() {
-            let mut ranks = (1..).zip(&member.ranks);
-            let rank = ranks.find(|(_, rank)| rank.pid == pid && rank.host == self.host);
+        for id in self.ids() {
+            let mut ranks = (1..).zip(&self.members[id].ranks);
+            let rank =
+                ranks.find(|(_, rank)| rank.pid == pid && self.has_system_name(host, &rank.host));
             if let Some((rank, _)) = rank {
-                member.first_rank_gone.get_or_insert((rank, pid));
+                self.members[id].first_rank_gone.get_or_insert((rank, pid));
             }
         }
-    }
-
-    /// The guard has ended. The session ends the programs as orphans, with unknown exits.
-    pub(super) fn guard_lost(&mut self, why: String) {
-        for member in self.members.iter_mut() {
-            member.process = match member.process {
-                InstanceProcess::Starting => InstanceProcess::Never,
-                InstanceProcess::Running(_) => InstanceProcess::Unknown,
-                known => known,
-            };
-        }
-        self.fail(Cause::GuardLost(why));
     }
 
     /// An instance reports an error.
@@ -213,8 +204,8 @@ impl Manager {
         instances
     }
 
-    fn instances_of_process(&self, pid: u32) -> Vec<InstanceId> {
-        let is_of_process = |id: &InstanceId| self.members[*id].local_pid == Some(pid);
+    fn instances_of_process(&self, process: ProcessId) -> Vec<InstanceId> {
+        let is_of_process = |id: &InstanceId| self.members[*id].known_process == Some(process);
         self.ids().filter(is_of_process).collect()
     }
 }

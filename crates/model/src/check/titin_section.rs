@@ -1,12 +1,14 @@
 //! The `titin:` section: paths must lead to components and ports, and scales must fit together.
 
+use std::collections::HashMap;
+
 use crate::description::Description;
 use crate::names::{InstanceName, Name};
 use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
-use crate::titin_section::EndTime;
+use crate::titin_section::{AgentStart, EndTime, OWN_HOST};
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
@@ -35,7 +37,30 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     for (path, (_, at)) in &extras.links.components {
         end(network, path, *at, problems);
     }
+    hosts(network, problems);
     steps(network, problems);
+}
+
+/// Checks that the components of each host exist, and that each is on one host alone.
+fn hosts(network: &Network, problems: &mut Problems) {
+    let mut places: HashMap<&Name, &Name> = HashMap::new();
+    for (name, host) in &network.extras.hosts {
+        for path in &host.components {
+            component(network, path, host.at, "hosts", problems);
+            let Some(other) = places.insert(path, name) else {
+                continue;
+            };
+            let what = format!("\"{path}\" is on two hosts");
+            let why = format!("\"titin: hosts\" has it for {other} and for {name}");
+            problems.error(host.at, Code::Duplicate, what, why);
+        }
+        let is_started = host.address.is_some() || host.start != AgentStart::default();
+        if name == OWN_HOST && (is_started || host.titin.is_some()) {
+            let what = format!("{OWN_HOST} has no agent to start");
+            let why = "it is the host on which the run is started, so only \"cores\" and \"components\" apply";
+            problems.error(host.at, Code::BadValue, what, why);
+        }
+    }
 }
 
 fn component(

@@ -12,8 +12,8 @@ use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity, UnitError};
 use crate::titin_section::{
-    BufferLimits, Buffers, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
-    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
+    Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
 use crate::yaml::{MapEntry, Node, NodeKind, Scalar, ScalarType, shorten};
 
@@ -32,6 +32,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         folder: read(&mut fields, "folder", problems, folder),
         fields: by_path(&mut fields, "fields", problems, pattern),
         links: links(&mut fields, problems),
+        hosts: hosts(&mut fields, problems),
         buffer: read(&mut fields, "buffer", problems, buffers).unwrap_or_default(),
         grace: read(&mut fields, "grace", problems, duration),
         heartbeat: read(&mut fields, "heartbeat", problems, timeout),
@@ -87,6 +88,84 @@ fn links(fields: &mut Fields<'_>, problems: &mut Problems) -> Links {
         default: default.map_or_else(LinkTuning::default, |(tuning, _)| tuning),
         components,
     }
+}
+
+/// Reads the hosts. The name of a host may have dashes and dots.
+fn hosts(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMap<Name, Host> {
+    let given = fields.take("hosts");
+    let given = given.and_then(|node| entries(node, "\"hosts\"", problems));
+    let mut hosts = IndexMap::new();
+    for entry in given.unwrap_or_default() {
+        if let Some(host) = host(&entry, problems) {
+            hosts.insert(entry.key.as_str().into(), host);
+        }
+    }
+    hosts
+}
+
+fn host(entry: &MapEntry, problems: &mut Problems) -> Option<Host> {
+    let what = format!("host \"{}\"", shorten(&entry.key));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if entry.key.is_empty() || entry.key.starts_with(['-', '.']) || !entry.key.chars().all(is_plain)
+    {
+        let why = "the name of a host has letters, digits, dashes, dots and underscores";
+        let hint = "write what ssh is to be given as \"address\"".to_owned();
+        let what = format!("{what} is no name of a host");
+        problems.error_hint(entry.at, Code::BadName, what, why, hint);
+        return None;
+    }
+    if matches!(entry.value.kind(), NodeKind::Scalar(scalar) if scalar.of == ScalarType::Null) {
+        return Some(Host {
+            at: entry.at,
+            ..Host::default()
+        });
+    }
+    let mut fields = Fields::new(&entry.value, what, problems)?;
+    let host = Host {
+        address: read(&mut fields, "address", problems, word),
+        start: read(&mut fields, "start", problems, agent_start).unwrap_or_default(),
+        titin: read(&mut fields, "titin", problems, word),
+        cores: read(&mut fields, "cores", problems, cores),
+        components: read(&mut fields, "components", problems, components).unwrap_or_default(),
+        at: entry.at,
+    };
+    fields.finish(problems);
+    Some(host)
+}
+
+/// A text that a command may be given as a word: not empty, and no option.
+fn word(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let word = text(node, what, problems)?;
+    if !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_control) {
+        return Some(word);
+    }
+    let why = "it is given to a command, so it must not be empty or begin with a dash";
+    problems.error(node.at, Code::BadValue, format!("{what} does not fit"), why);
+    None
+}
+
+fn cores(node: &Node, what: &str, problems: &mut Problems) -> Option<u32> {
+    let cores = count(node, what, 0, 1 << 20, problems)?;
+    u32::try_from(cores).ok()
+}
+
+fn components(node: &Node, what: &str, problems: &mut Problems) -> Option<Vec<Name>> {
+    let paths = text_list(node, what, problems).into_iter();
+    Some(paths.map(Name::from).collect())
+}
+
+/// A key of [`AgentStart::KEYS`], or a list with the words of a command.
+fn agent_start(node: &Node, what: &str, problems: &mut Problems) -> Option<AgentStart> {
+    if let NodeKind::List(_) = node.kind() {
+        let words = text_list(node, what, problems);
+        if words.is_empty() {
+            let why = "the words of a command are expected, such as [docker, exec, -i, box]";
+            problems.error(node.at, Code::BadValue, format!("{what} is empty"), why);
+            return None;
+        }
+        return Some(AgentStart::Command(words));
+    }
+    choice(node, "the start of the agent", &AgentStart::KEYS, problems)
 }
 
 /// Reads the mapping from paths to values of a key.

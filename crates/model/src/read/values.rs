@@ -118,7 +118,7 @@ pub(crate) fn text_list(node: &Node, what: &str, problems: &mut Problems) -> Vec
 }
 
 /// One of several words.
-pub(crate) fn choice<T: Copy>(
+pub(crate) fn choice<T: Clone>(
     node: &Node,
     what: &str,
     choices: &[(&str, T)],
@@ -127,7 +127,7 @@ pub(crate) fn choice<T: Copy>(
     let written = text(node, what, problems)?;
     let lower = written.to_lowercase();
     if let Some((_, value)) = choices.iter().find(|(word, _)| *word == lower) {
-        return Some(*value);
+        return Some(value.clone());
     }
     let words = || choices.iter().map(|(word, _)| *word);
     let hint = did_you_mean(&written, words());

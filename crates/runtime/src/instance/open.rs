@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use titin_model::Pattern;
+use titin_os::host;
 use titin_transport::{Doorbell, Wake};
 use titin_wire::ConduitId;
 use titin_wire::control::{Registration, ToManager, Welcome};
@@ -14,7 +15,7 @@ use titin_wire::ranks::RankProcess;
 use super::Instance;
 use super::layers::Layers;
 use crate::field::{InstanceFields, Rendezvous};
-use crate::process::{Process, ProcessMember, forked, host};
+use crate::process::{Process, ProcessMember, forked};
 use crate::ranks::{Bootstrapped, RankGroup, RankPlace, RankTree, bootstrap};
 use crate::serial::{Opened, SLICE, Serial};
 use crate::{Error, Kind, Options, Result};
@@ -249,7 +250,7 @@ fn registration(instance: &str, options: &Options, roll: Vec<RankProcess>) -> Re
         endpoint: titin_wire::EndpointId(0),
         addresses: Vec::new(),
         pid: std::process::id(),
-        host: host(),
+        host: host::name(),
         ports: options.ports.clone(),
         language: options.language.clone(),
         release: env!("CARGO_PKG_VERSION").to_owned(),

@@ -114,14 +114,6 @@ fn near_end(address: &Address) -> Option<Ipv4Addr> {
     }
 }
 
-/// The host's name.
-pub(crate) fn host() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use titin_os::host;
 use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::control::{self, Peer, ToManager, ToProgram};
 use titin_wire::ranks::{RankProcess, children, conduits, parent};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings};
 
-use super::addresses::host;
 use super::outbox::Outbox;
 use super::{Process, RouteMedium};
 use crate::peer_names::{rank_name, written_process};
@@ -96,7 +96,7 @@ impl Process {
             endpoint: self.id,
             addresses: self.addresses.get().cloned().unwrap_or_default(),
             pid: std::process::id(),
-            host: host(),
+            host: host::name(),
         }
     }
 
@@ -305,7 +305,7 @@ impl Process {
         }
         // On this host the link breaks when the process ends. A stopped process may go on later, so
         // silence means nothing here.
-        let here = host();
+        let here = host::name();
         let is_silent = |below: &&Neighbour| {
             below.process.host != here && below.heard.elapsed() > 3 * heartbeat
         };
@@ -358,6 +358,6 @@ impl Process {
             .branch
             .as_ref()
             .and_then(|branch| branch.above.as_ref());
-        above.is_some_and(|above| above.process.host == host())
+        above.is_some_and(|above| above.process.host == host::name())
     }
 }

@@ -232,7 +232,10 @@ impl Pending {
             send_whole(&self.socket, &Header::from(&frame).encode())?;
             return Ok(HandshakeStep::Joined(joins));
         }
-        if matches!(agreement.purpose, Purpose::Control | Purpose::Data) {
+        if matches!(
+            agreement.purpose,
+            Purpose::Control | Purpose::Data | Purpose::Agent
+        ) {
             return Ok(HandshakeStep::Agreed(agreement));
         }
         self.agreed = Some(agreement);

@@ -209,9 +209,9 @@ fn a_program_behind_a_script_is_named_with_what_the_script_says() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
     rig.join_from("micro", 5000);
-    rig.event(RunEvent::ProcessWatched(5000));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(5000)));
     rig.lose("micro");
-    rig.event(RunEvent::ProcessGone(5000));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(5000)));
     assert_eq!(rig.failure(), None);
     rig.exit("micro", Exit::Code(137));
     rig.assert_failure_says("SIGKILL in a shell");
@@ -223,8 +223,8 @@ fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
     let mut rig = Rig::new(plan(&PAIR, &[]));
     rig.join("macro");
     rig.join_from("micro", 5000);
-    rig.event(RunEvent::ProcessWatched(5000));
-    rig.event(RunEvent::ProcessGone(5000));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(5000)));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(5000)));
     rig.pass(Duration::from_secs(3));
     rig.assert_failure_says("without closing its instance");
     wind_up(&mut rig);
@@ -234,11 +234,14 @@ fn a_program_behind_a_script_that_goes_on_without_it_has_failed() {
 fn a_program_that_dies_before_the_guard_has_told_of_its_start_is_named_with_its_exit() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
     rig.join("macro");
-    rig.event(RunEvent::ProcessWatched(100));
-    rig.event(RunEvent::ProcessGone(100));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(100)));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(100)));
     rig.lose("macro");
     assert_eq!(rig.failure(), None, "the guard knows more");
-    rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
+    rig.event(RunEvent::ProcessStarted(
+        rig.id("macro"),
+        ProcessId::here(100),
+    ));
     rig.exit("macro", Exit::Signal(6, true));
     rig.assert_failure_begins("macro was ended by SIGABRT");
     rig.event(RunEvent::StartSkipped(rig.id("micro")));
@@ -255,12 +258,12 @@ fn a_program_started_by_hand_that_dies_is_named() {
         ],
     ));
     rig.join("macro");
-    rig.event(RunEvent::ProcessWatched(100));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(100)));
     rig.join("micro");
-    rig.event(RunEvent::ProcessWatched(101));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(101)));
     rig.lose("macro");
     assert_eq!(rig.failure(), None);
-    rig.event(RunEvent::ProcessGone(100));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(100)));
     rig.assert_failure_begins("macro ended");
     assert!(!rig.finished, "micro is told and may end by itself");
     rig.fail("micro", "lost macro", true);
@@ -272,7 +275,7 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
     // The report of the start may come after both instances have joined.
     for late in [false, true] {
         let mut rig = Rig::begun(plan(&PAIR, &[("micro", StartMode::Manual(None))]));
-        let started = RunEvent::ProcessStarted(rig.id("macro"), 100);
+        let started = RunEvent::ProcessStarted(rig.id("macro"), ProcessId::here(100));
         if !late {
             rig.event(started.clone());
         }
@@ -283,8 +286,8 @@ fn a_program_that_opens_two_instances_is_named_as_the_one_that_was_started() {
         }
         rig.lose("micro");
         rig.lose("macro");
-        rig.event(RunEvent::ProcessWatched(100));
-        rig.event(RunEvent::ProcessGone(100));
+        rig.event(RunEvent::ProcessWatched(ProcessId::here(100)));
+        rig.event(RunEvent::ProcessGone(ProcessId::here(100)));
         assert_eq!(rig.failure(), None, "the guard knows more");
         rig.exit("macro", Exit::Signal(6, false));
         rig.assert_failure_begins("macro was ended by SIGABRT");
@@ -739,7 +742,7 @@ fn nothing_is_started_any_more_once_the_run_has_failed() {
     assert!(rig.stopped);
     rig.event(RunEvent::StartSkipped(rig.id("b")));
     assert!(!rig.finished, "c may have been on its way");
-    rig.event(RunEvent::ProcessStarted(rig.id("c"), 102));
+    rig.event(RunEvent::ProcessStarted(rig.id("c"), ProcessId::here(102)));
     rig.pass(ms(5100));
     assert_eq!(rig.signals, [("c".to_owned(), Signal::Terminate)]);
     rig.exit("c", Exit::Signal(15, false));
@@ -769,13 +772,19 @@ fn files_that_cannot_be_staged_fail_the_instance_that_needs_them() {
 #[test]
 fn whoever_is_still_being_prepared_does_not_hold_up_the_end() {
     let mut rig = Rig::begun(plan(&PAIR, &[]));
-    rig.event(RunEvent::ProcessStarted(rig.id("micro"), 101));
+    rig.event(RunEvent::ProcessStarted(
+        rig.id("micro"),
+        ProcessId::here(101),
+    ));
     rig.event(RunEvent::Interrupted("SIGINT".into()));
     assert!(!rig.finished);
     rig.pass(Duration::from_secs(1));
     rig.event(RunEvent::Interrupted("SIGINT".into()));
     // The guard had already got the order to start macro.
-    rig.event(RunEvent::ProcessStarted(rig.id("macro"), 100));
+    rig.event(RunEvent::ProcessStarted(
+        rig.id("macro"),
+        ProcessId::here(100),
+    ));
     let killed = ["micro", "macro"].map(|name| (name.to_owned(), Signal::Kill));
     assert_eq!(rig.signals[rig.signals.len() - 2..], killed);
     rig.exit("macro", KILLED);
@@ -803,7 +812,10 @@ fn the_next_deadline_is_never_in_the_past() {
 #[test]
 fn the_loss_of_the_guard_ends_the_run_without_its_reports() {
     let mut rig = Rig::pair();
-    rig.event(RunEvent::GuardLost("was ended by SIGKILL".into()));
+    rig.event(RunEvent::HostLost(
+        HostId::MANAGER,
+        "was ended by SIGKILL".into(),
+    ));
     assert!(
         rig.failure()
             .unwrap()
@@ -874,12 +886,12 @@ fn a_hosted_instance_that_does_not_return_ends_its_host() {
     let mut rig = Rig::new(plan(&PAIR, &[("micro", StartMode::Hosted)]));
     rig.join("macro");
     rig.join("micro");
-    rig.event(RunEvent::ProcessWatched(101));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(101)));
     rig.lose("macro");
     rig.exit("macro", KILLED);
     rig.pass(ms(5000));
-    assert_eq!(rig.hosts, [(101, Signal::Terminate)]);
-    rig.event(RunEvent::ProcessGone(101));
+    assert_eq!(rig.signalled, [(ProcessId::here(101), Signal::Terminate)]);
+    rig.event(RunEvent::ProcessGone(ProcessId::here(101)));
     rig.lose("micro");
     rig.assert_over(false);
 }
@@ -893,13 +905,13 @@ fn a_hosted_instance_that_has_returned_does_not_cost_its_host() {
     for name in ["a", "b", "c"] {
         rig.join(name);
     }
-    rig.event(RunEvent::ProcessWatched(100));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(100)));
     rig.done("a");
     rig.lose("c");
     rig.exit("c", KILLED);
     rig.pass(ms(7000));
     assert_eq!(rig.signals.last(), Some(&("b".to_owned(), Signal::Kill)));
-    assert_eq!(rig.hosts, []);
+    assert_eq!(rig.signalled, []);
     rig.exit("b", KILLED);
     rig.assert_over(false);
 }
@@ -914,8 +926,8 @@ fn links_and_messages_of_strangers_are_passed_over() {
             instance: "macro".into(),
         },
     );
-    rig.event(RunEvent::ProcessGone(4));
-    rig.event(RunEvent::ProcessWatched(4));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(4)));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(4)));
     assert_eq!(rig.failure(), None);
     assert_eq!(rig.phase("macro"), Phase::Running);
 }
@@ -924,7 +936,10 @@ fn links_and_messages_of_strangers_are_passed_over() {
 fn a_program_that_is_in_no_plan_is_a_fault_of_the_guard() {
     for number in [2, u32::MAX] {
         let mut rig = Rig::begun(plan(&PAIR, &[]));
-        rig.event(RunEvent::ProcessStarted(InstanceId(number), 7));
+        rig.event(RunEvent::ProcessStarted(
+            InstanceId(number),
+            ProcessId::here(7),
+        ));
         let failure = rig.failure().unwrap();
         assert!(
             failure.contains(&format!(
@@ -944,13 +959,13 @@ proptest! {
         for (kind, number, pid, code) in reports {
             let (id, pid) = (InstanceId(number), pid.wrapping_sub(1));
             rig.event(match kind {
-                0 => RunEvent::ProcessStarted(id, pid),
+                0 => RunEvent::ProcessStarted(id, ProcessId::here(pid)),
                 1 => RunEvent::StartFailed(id, "no".into()),
                 2 => RunEvent::ProcessEnded(id, Exit::Code(code)),
                 _ => RunEvent::ProcessEnded(id, Exit::Signal(code, code % 2 == 0)),
             });
         }
-        rig.event(RunEvent::GuardLost("was ended".into()));
+        rig.event(RunEvent::HostLost(HostId::MANAGER, "was ended".into()));
         rig.pass(Duration::from_secs(600));
         prop_assert!(rig.manager.outcome().is_some());
     }

@@ -124,7 +124,7 @@ fn a_second_rank_without_a_communicator_ends_the_run_at_once() {
 fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follows() {
     let mut rig = Rig::new(plan(&PAIR, &[("macro", StartMode::Manual(None))]));
     rig.join("macro");
-    rig.event(RunEvent::ProcessWatched(100));
+    rig.event(RunEvent::ProcessWatched(ProcessId::here(100)));
     rig.join("micro");
     let text = rig.join_again("macro", 4711);
     assert!(
@@ -139,7 +139,7 @@ fn a_program_of_the_users_may_be_refused_and_is_told_in_the_report_of_what_follo
         recent[0].starts_with("process 4711 was not let in: process 100 on here"),
         "{recent:?}"
     );
-    rig.event(RunEvent::ProcessGone(100));
+    rig.event(RunEvent::ProcessGone(ProcessId::here(100)));
     rig.lose("macro");
     let failure = rig.failure().unwrap();
     let cause = "macro ended (how is not known) without closing its instance, after process 4711 was not let in: ";
@@ -270,11 +270,11 @@ fn one_that_comes_a_minute_late_is_waited_for_and_one_that_never_comes_is_not() 
 fn a_process_that_the_guard_did_not_start_is_watched() {
     let mut rig = Rig::new(plan(&PAIR, &[("macro", StartMode::Manual(None))]));
     rig.join("macro");
-    assert_eq!(rig.watches, [100]);
+    assert_eq!(rig.watches, [ProcessId::here(100)]);
     rig.join_from("micro", 5000);
     assert_eq!(
         rig.watches,
-        [100, 5000],
+        [ProcessId::here(100), ProcessId::here(5000)],
         "a program behind a script is not the script"
     );
     let mut rig = Rig::pair();

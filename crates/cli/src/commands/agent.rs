@@ -1,0 +1,56 @@
+//! `titin agent`: starts, watches and ends the programs of a run on another host.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use titin_manager::agent::{AgentError, AgentInput, AgentSetup, InputError, serve};
+
+use crate::terminal::complain;
+
+/// Serves a run on another host than the run's own: starts the programs placed there, watches and ends
+/// them
+///
+/// A run starts its agents by itself, and hands over by standard input how to find it. An agent that is
+/// started by hand reads the run's connection file.
+#[derive(Args)]
+pub(crate) struct AgentCommand {
+    /// The name of this host under `titin: hosts`; else the name that Slurm has for this node, or the
+    /// system
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// The file connection.json in the run directory, instead of standard input
+    connection: Option<PathBuf>,
+}
+
+/// Why an agent has not served to the end.
+#[derive(Debug, thiserror::Error)]
+enum AgentFailure {
+    #[error("cannot find this command's own file: {0}")]
+    OwnFile(io::Error),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+impl AgentCommand {
+    pub(crate) fn run(self) -> ExitCode {
+        match self.serve() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => complain(failure),
+        }
+    }
+
+    fn serve(self) -> Result<(), AgentFailure> {
+        let input = match &self.connection {
+            Some(file) => AgentInput::of_file(file)?,
+            None => AgentInput::of_stream(io::stdin().lock())?,
+        };
+        let in_slurm = || std::env::var("SLURMD_NODENAME").ok();
+        let host = self.host.or_else(in_slurm);
+        let titin = std::env::current_exe().map_err(AgentFailure::OwnFile)?;
+        Ok(serve(AgentSetup { input, host, titin })?)
+    }
+}

@@ -1,0 +1,109 @@
+//! The agent: starts, watches and ends the programs that are placed on another host.
+//!
+//! An agent is to a host what the manager's own process is to its host: it has a [guard](crate::guard)
+//! as a child, and passes orders and reports on between the guard and the manager, by a link. If the
+//! manager is gone the agent has its guard end all programs. If the agent is killed the guard does so
+//! by itself. The run starts its agents (`launcher`), or the user does.
+//!
+//! ```text
+//! manager ──link── agent ──socket── guard ── programs of the host
+//! ```
+
+mod client;
+mod input;
+mod launcher;
+mod serve;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Exit, Signal};
+use crate::plan::PlannedProgram;
+
+pub(crate) use client::{Agents, tell};
+pub use input::{AgentInput, InputError};
+pub(crate) use launcher::{AgentGroup, by_hand, groups};
+pub use serve::{AgentError, AgentSetup, serve};
+
+/// An order from the manager to an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum AgentOrder {
+    /// The agent takes part in the run.
+    Welcome {
+        /// The longest silence of the manager, in seconds.
+        heartbeat: f64,
+    },
+    /// The agent takes no part in the run, for the given reason.
+    Refused { text: String },
+    /// A sign of life. The agent answers [`AgentReport::Heartbeat`].
+    Heartbeat,
+    /// Start a program.
+    Start(Box<ProgramOrder>),
+    /// Send a signal to the processes of a program, by the program's number.
+    Signal { id: u32, signal: Signal },
+    /// Watch a process, and report the end.
+    Watch { pid: u32 },
+    /// Send a signal to a process that the guard has not started.
+    SignalProcess { pid: u32, signal: Signal },
+    /// Stop every process, until the order to resume. The manager is silent meanwhile.
+    Pause,
+    /// Let every stopped process go on.
+    Resume,
+    /// End all processes, and then end the agent.
+    Finish,
+}
+
+/// A program to start on the host of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProgramOrder {
+    /// The number of the program.
+    pub(crate) id: u32,
+    /// The name of the instance.
+    pub(crate) instance: String,
+    /// The folder of the instance's process, in the folder `instances` of the run directory.
+    pub(crate) folder: String,
+    pub(crate) program: PlannedProgram,
+    pub(crate) cores: Vec<u32>,
+    /// Whether another program computes on the same cores at the same time.
+    pub(crate) crowded: bool,
+}
+
+/// A report from an agent to the manager.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum AgentReport {
+    /// The agent is ready: the first report.
+    Ready(AgentHello),
+    /// A sign of life.
+    Heartbeat,
+    /// The guard has started a program.
+    Started { id: u32, pid: u32 },
+    /// A program could not be started, for the given reason.
+    NotStarted { id: u32, why: String },
+    /// A program has ended.
+    Ended { id: u32, exit: Exit },
+    /// A process is watched from now on.
+    Watched { pid: u32 },
+    /// A watched process has ended.
+    Gone { pid: u32 },
+    /// The agent has to end, for the given reason, and ends its programs.
+    Leaving { how: String },
+    /// The processes that were left at the end, and the processes that could not be ended.
+    Swept {
+        left: Vec<String>,
+        stuck: Vec<String>,
+    },
+}
+
+/// The facts about a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AgentHello {
+    /// The name of the host in the description, or in the batch system.
+    pub(crate) host: String,
+    /// The name in the form in which programs report their hosts.
+    pub(crate) system_name: String,
+    /// The cores that the agent's process may use.
+    pub(crate) cores: Vec<u32>,
+    /// Whether the host has the run directory of the manager, at the same path.
+    pub(crate) shares_files: bool,
+    /// The release of titin.
+    pub(crate) release: String,
+}

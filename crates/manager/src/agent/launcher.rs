@@ -1,0 +1,241 @@
+//! The commands that start the agents of a run.
+
+use std::path::Path;
+
+use crate::guard::Launch;
+use crate::host::HostId;
+use crate::plan::{AgentStart, Plan, PlannedHost};
+use crate::shell::quote;
+
+/// Hosts whose agents one command starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentGroup {
+    pub(crate) hosts: Vec<HostId>,
+    /// The name of the file with the output of the command.
+    pub(crate) name: String,
+    words: Vec<String>,
+}
+
+impl AgentGroup {
+    /// The command in words, for people.
+    pub(crate) fn command(&self) -> String {
+        let words = self.words.iter().map(|word| quote(word));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The command for the guard of the manager's host. `input` is the input of the agents.
+    pub(crate) fn launch(&self, folder: &Path, input: String) -> Launch {
+        let output = folder.join(format!("{}.txt", self.name));
+        Launch {
+            program: self.words[0].as_str().into(),
+            args: self.words[1..].to_vec(),
+            clear: false,
+            set: Vec::new(),
+            unset: Vec::new(),
+            directory: folder.to_owned(),
+            stdout: output.clone(),
+            stderr: output,
+            input: Some(input),
+        }
+    }
+}
+
+/// The commands that start the agents of a plan's hosts. `titin` is the path of this command.
+pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
+    let mut groups: Vec<AgentGroup> = Vec::new();
+    let mut in_slurm: Vec<(Option<u32>, Vec<HostId>)> = Vec::new();
+    for (at, host) in plan.hosts.iter().enumerate() {
+        let id = HostId(at as u32 + 1);
+        let words = match &host.start {
+            AgentStart::ByHand => continue,
+            AgentStart::Srun => {
+                let same = |group: &&mut (Option<u32>, _)| group.0 == host.het_group;
+                match in_slurm.iter_mut().find(same) {
+                    Some((_, hosts)) => hosts.push(id),
+                    None => in_slurm.push((host.het_group, vec![id])),
+                }
+                continue;
+            }
+            start => words(start, host, titin),
+        };
+        groups.push(AgentGroup {
+            hosts: vec![id],
+            name: host.name.clone(),
+            words,
+        });
+    }
+    let sruns = in_slurm.into_iter();
+    groups.extend(sruns.map(|(het_group, hosts)| srun(plan, het_group, hosts, titin)));
+    groups
+}
+
+/// One `srun` for all nodes of a job, or of a part of a heterogeneous job. Each agent knows its node by
+/// a variable of Slurm's.
+fn srun(plan: &Plan, het_group: Option<u32>, hosts: Vec<HostId>, titin: &Path) -> AgentGroup {
+    let planned = |id: &HostId| &plan.hosts[id.index() - 1];
+    let nodes: Vec<&str> = hosts
+        .iter()
+        .map(|id| planned(id).address.as_str())
+        .collect();
+    let own = planned(&hosts[0]).titin.clone();
+    let count = nodes.len();
+    let mut words: Vec<String> = vec![
+        "srun".into(),
+        format!("--nodes={count}"),
+        format!("--ntasks={count}"),
+        "--ntasks-per-node=1".into(),
+        format!("--nodelist={}", nodes.join(",")),
+        // Programs of the run share the nodes with the agents.
+        "--overlap".into(),
+        "--mem=0".into(),
+        "--cpu-bind=none".into(),
+        "--mpi=none".into(),
+        // The end of an agent is no reason to end the other agents.
+        "--kill-on-bad-exit=0".into(),
+        "--wait=0".into(),
+    ];
+    words.extend(het_group.map(|group| format!("--het-group={group}")));
+    words.push(own.unwrap_or_else(|| titin.to_string_lossy().into_owned()));
+    words.push("agent".into());
+    let name = match het_group {
+        None => "srun".to_owned(),
+        Some(group) => format!("srun-{group}"),
+    };
+    AgentGroup { hosts, name, words }
+}
+
+/// The words before those that run on the host, and whether a shell reads those.
+fn launcher(start: &AgentStart, address: &str) -> (Vec<String>, bool) {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match start {
+        // Without a terminal nobody could answer a question.
+        AgentStart::Ssh => (words(&["ssh", "-T", "-o", "BatchMode=yes", address]), true),
+        AgentStart::Mpirun => (words(&["mpirun", "--host", address, "-np", "1"]), false),
+        AgentStart::Hydra => (
+            words(&["mpiexec.hydra", "-hosts", address, "-n", "1"]),
+            false,
+        ),
+        AgentStart::Command(own) => (own.clone(), false),
+        AgentStart::Srun | AgentStart::ByHand => (Vec::new(), false),
+    }
+}
+
+/// The command that starts the agent of one host.
+fn words(start: &AgentStart, host: &PlannedHost, titin: &Path) -> Vec<String> {
+    let (mut words, by_shell) = launcher(start, &host.address);
+    let script = agent_script(host, titin);
+    if by_shell {
+        // The shell of a user may be any, so it only has to read quotes.
+        words.push(format!("exec sh -c {}", quote(&script)));
+    } else {
+        words.extend(["sh".to_owned(), "-c".to_owned(), script]);
+    }
+    words
+}
+
+/// Runs the agent by `titin` of the description. Otherwise by the path of the manager's `titin`, as on
+/// a shared file system, or by the `titin` in `PATH`.
+fn agent_script(host: &PlannedHost, titin: &Path) -> String {
+    let name = quote(&host.name);
+    match &host.titin {
+        Some(own) => format!("exec {} agent --host {name}", quote(own)),
+        None => {
+            let titin = quote(&titin.to_string_lossy());
+            format!("t={titin}; [ -x \"$t\" ] || t=titin; exec \"$t\" agent --host {name}")
+        }
+    }
+}
+
+/// What the user is told of the agents to start by hand; `None` without such agents.
+pub(crate) fn by_hand(plan: &Plan, connection: &Path) -> Option<String> {
+    let hosts = plan.hosts.iter();
+    let hosts: Vec<&PlannedHost> = hosts
+        .filter(|host| host.start == AgentStart::ByHand)
+        .collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    let lines = hosts.into_iter().map(|host| {
+        let titin = host.titin.as_deref().unwrap_or("titin");
+        format!(
+            "  on {}:  {} agent --host {} {}\n",
+            host.name,
+            quote(titin),
+            quote(&host.name),
+            quote(&connection.to_string_lossy())
+        )
+    });
+    let lines: String = lines.collect();
+    Some(format!("start an agent on each of these hosts:\n{lines}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(hosts: &[(&str, AgentStart)]) -> Plan {
+        let host = |(name, start): &(&str, AgentStart)| PlannedHost {
+            name: (*name).to_owned(),
+            address: format!("me@{name}"),
+            start: start.clone(),
+            ..PlannedHost::default()
+        };
+        Plan {
+            hosts: hosts.iter().map(host).collect(),
+            ..Plan::default()
+        }
+    }
+
+    fn words_of(start: AgentStart) -> Vec<String> {
+        let groups = groups(&plan(&[("n1", start)]), Path::new("/opt/my titin"));
+        groups[0].words.clone()
+    }
+
+    #[test]
+    fn each_launcher_has_its_words() {
+        let script = "t='/opt/my titin'; [ -x \"$t\" ] || t=titin; exec \"$t\" agent --host n1";
+        assert_eq!(
+            words_of(AgentStart::Mpirun),
+            ["mpirun", "--host", "me@n1", "-np", "1", "sh", "-c", script]
+        );
+        assert_eq!(
+            words_of(AgentStart::Hydra)[..5],
+            ["mpiexec.hydra", "-hosts", "me@n1", "-n", "1"]
+        );
+        let own = vec!["docker".to_owned(), "exec".to_owned(), "-i".to_owned()];
+        assert_eq!(
+            words_of(AgentStart::Command(own))[..4],
+            ["docker", "exec", "-i", "sh"]
+        );
+        let by_ssh = words_of(AgentStart::Ssh);
+        assert_eq!(by_ssh[..5], ["ssh", "-T", "-o", "BatchMode=yes", "me@n1"]);
+        let remote = std::process::Command::new("sh")
+            .args(["-c", &by_ssh[5].replace("exec sh -c", "printf %s")])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(remote.stdout).unwrap(), script);
+    }
+
+    #[test]
+    fn one_srun_starts_the_agents_of_a_job() {
+        let mut plan = plan(&[
+            ("n2", AgentStart::Srun),
+            ("box", AgentStart::ByHand),
+            ("n3", AgentStart::Srun),
+        ]);
+        let found = groups(&plan, Path::new("/bin/titin"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].hosts, [HostId(1), HostId(3)]);
+        assert!(found[0].command().contains("--nodelist=me@n2,me@n3 "));
+        plan.hosts[2].het_group = Some(1);
+        let found = groups(&plan, Path::new("/bin/titin"));
+        assert_eq!(found[1].hosts, [HostId(3)]);
+        assert!(
+            found[1]
+                .command()
+                .contains("--het-group=1 /bin/titin agent")
+        );
+        let text = by_hand(&plan, Path::new("/run/connection.json")).unwrap();
+        assert!(text.contains("on box:  titin agent --host box /run/connection.json"));
+    }
+}

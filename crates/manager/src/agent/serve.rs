@@ -1,0 +1,469 @@
+//! The agent's own process.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{getpid, set_child_subreaper};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use titin_os::{folder_lock, host};
+use titin_transport::{Handler, Link, LinkError, Reactor};
+use titin_wire::connection::MEETING_PLACES;
+use titin_wire::control;
+use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::{EndpointId, LinkSettings};
+
+use super::{AgentHello, AgentInput, AgentOrder, AgentReport, ProgramOrder};
+use crate::cores::cores;
+use crate::directory::write_connection_file;
+use crate::event::{RunEvent, signal_name};
+use crate::guard::{Guard, GuardEvent};
+use crate::launch::{LaunchContext, environment, prepare_with_files};
+use crate::plan::InstanceId;
+use crate::process_tree;
+use crate::process_watcher::{self, ProcessWatcher};
+
+/// The time for the guard to end the remaining processes.
+const SWEEP_TIME: Duration = Duration::from_secs(30);
+
+/// The tag of the manager's link.
+const MANAGER: u128 = 0;
+
+/// The setup of an agent.
+#[derive(Debug)]
+pub struct AgentSetup {
+    /// How to find the manager, and the run directory.
+    pub input: AgentInput,
+    /// The name of the host in the description, or in the batch system; `None` for the system's name.
+    pub host: Option<String>,
+    /// The path of the command `titin` on this host.
+    pub titin: PathBuf,
+}
+
+/// Why an agent has ended before the run, or has not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The system refuses something.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// The attempt.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The manager cannot be reached.
+    #[error("{0}. Has the run ended? Can this host reach the manager's by the network?")]
+    Unreachable(String),
+    /// The manager has refused the agent.
+    #[error("the manager does not let this agent in: {0}")]
+    Refused(String),
+    /// The manager is gone, in the given way.
+    #[error("the manager is gone ({0}); the programs on this host were ended")]
+    ManagerGone(String),
+    /// A signal has ended the agent.
+    #[error("{0}; the programs on this host were ended")]
+    Left(String),
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
+    move |source| AgentError::System { what, source }
+}
+
+/// An event for the agent.
+enum AgentEvent {
+    Opened(Arc<Link>),
+    Order(AgentOrder),
+    /// The link to the manager is lost, or could not be made, for the given reason.
+    Lost(String),
+    Unreachable(String),
+    Guard(GuardEvent),
+    /// A watched process has ended.
+    Gone(u32),
+    Signal(i32),
+}
+
+/// Runs an agent until the run is over, or the manager is gone. At the end no program of the run is
+/// left on this host.
+///
+/// # Errors
+/// [`AgentError`] if the agent cannot begin, or has ended before the run.
+pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
+    let (sender, events) = channel();
+    set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
+    forward_signals(sender.clone()).map_err(system("listen to signals"))?;
+    let scratch = ScratchFolder::make().map_err(system("make a folder in /dev/shm"))?;
+    let connection = scratch.path.join("connection.json");
+    let secret = setup.input.connection.secret.clone();
+    let handler = Arc::new(LinkHandler(sender.clone()));
+    let reactor =
+        Reactor::start(secret, handler).map_err(system("start the thread for sockets"))?;
+    let guard = start_guard(&setup.titin, &connection, &scratch.path, sender.clone())?;
+    write_connection_file(&connection, &setup.input.connection)
+        .map_err(|error| system("write the connection file")(io::Error::other(error)))?;
+    let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
+    let watcher = ProcessWatcher::start(gone).map_err(system("watch processes"))?;
+    dial(&reactor, &setup.input)?;
+    let agent = Agent {
+        setup,
+        connection,
+        scratch: scratch.path.clone(),
+        env: environment(),
+        guard,
+        watcher,
+        link: None,
+        silence: None,
+    };
+    let result = agent.run(&events);
+    reactor.stop();
+    result
+}
+
+/// A folder in memory of an agent, for the connection file and for temporary files. Goes with the
+/// agent or with the guard.
+struct ScratchFolder {
+    path: PathBuf,
+    lock: Option<File>,
+}
+
+impl ScratchFolder {
+    fn make() -> io::Result<Self> {
+        let id = EndpointId::random().0;
+        let path = Path::new("/dev/shm").join(format!("{MEETING_PLACES}agent-{id:032x}"));
+        let lock = folder_lock::enter(&path, MEETING_PLACES)?;
+        Ok(ScratchFolder {
+            path,
+            lock: Some(lock),
+        })
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            folder_lock::leave(&self.path, lock);
+        }
+    }
+}
+
+fn forward_signals(sender: Sender<AgentEvent>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let forward = move || {
+        for signal in signals.forever() {
+            let _ = sender.send(AgentEvent::Signal(signal));
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(forward).map(drop)
+}
+
+/// Starts the guard of this host. The guard removes the connection file and the folder of the agent.
+fn start_guard(
+    titin: &Path,
+    connection: &Path,
+    scratch: &Path,
+    sender: Sender<AgentEvent>,
+) -> Result<Guard, AgentError> {
+    let log = io::stderr().as_fd().try_clone_to_owned();
+    let log = log.map_err(system("copy standard error"))?;
+    let report = move |event| drop(sender.send(AgentEvent::Guard(event)));
+    let guard = Guard::start(
+        titin.as_os_str(),
+        connection,
+        scratch,
+        None,
+        log.into(),
+        report,
+    );
+    guard.map_err(system("start the guard"))
+}
+
+fn dial(reactor: &Reactor, input: &AgentInput) -> Result<(), AgentError> {
+    let dialled = reactor.dial(
+        &input.connection.addresses,
+        Purpose::Agent,
+        MANAGER,
+        None,
+        LinkSettings::default(),
+        input.connection.patience(),
+    );
+    dialled.map_err(|why| AgentError::Unreachable(why.to_string()))
+}
+
+/// An agent that serves.
+struct Agent {
+    setup: AgentSetup,
+    /// The connection file for programs of this host.
+    connection: PathBuf,
+    scratch: PathBuf,
+    env: BTreeMap<String, String>,
+    guard: Guard,
+    watcher: ProcessWatcher,
+    link: Option<Arc<Link>>,
+    /// The limit for the silence of the manager; `None` before the welcome.
+    silence: Option<SilenceLimit>,
+}
+
+/// A limit for the silence of the manager.
+struct SilenceLimit {
+    longest: Duration,
+    last_heard: Instant,
+    /// Whether the run is paused. The manager is silent then.
+    paused: bool,
+}
+
+/// The reason why an agent ends.
+enum Ending {
+    /// The run is over.
+    Finished,
+    /// Something else.
+    Early(AgentError),
+}
+
+impl Agent {
+    fn run(mut self, events: &Receiver<AgentEvent>) -> Result<(), AgentError> {
+        let ending = loop {
+            let event = match self.remaining() {
+                None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(remaining) => events.recv_timeout(remaining),
+            };
+            let ending = match event {
+                Ok(event) => self.handle(event),
+                Err(_) => {
+                    let how = "silent for too long".to_owned();
+                    Some(Ending::Early(AgentError::ManagerGone(how)))
+                }
+            };
+            if let Some(ending) = ending {
+                break ending;
+            }
+        };
+        if let Ending::Early(AgentError::Left(how)) = &ending {
+            self.report(&AgentReport::Leaving { how: how.clone() });
+        }
+        self.dismiss_guard(events);
+        if let Some(link) = &self.link {
+            link.close();
+        }
+        match ending {
+            Ending::Finished => Ok(()),
+            Ending::Early(error) => Err(error),
+        }
+    }
+
+    /// The time until the manager counts as gone.
+    fn remaining(&self) -> Option<Duration> {
+        let limit = self.silence.as_ref().filter(|limit| !limit.paused)?;
+        Some(limit.longest.saturating_sub(limit.last_heard.elapsed()))
+    }
+
+    fn handle(&mut self, event: AgentEvent) -> Option<Ending> {
+        match event {
+            AgentEvent::Opened(link) => {
+                self.link = Some(link);
+                self.report(&AgentReport::Ready(self.hello()));
+                None
+            }
+            AgentEvent::Order(order) => {
+                if let Some(limit) = &mut self.silence {
+                    limit.last_heard = Instant::now();
+                }
+                self.obey(order)
+            }
+            AgentEvent::Lost(why) => Some(Ending::Early(AgentError::ManagerGone(why))),
+            AgentEvent::Unreachable(why) => Some(Ending::Early(AgentError::Unreachable(why))),
+            AgentEvent::Guard(event) => self.pass_on(event).map(Ending::Early),
+            AgentEvent::Gone(pid) => {
+                self.report(&AgentReport::Gone { pid });
+                None
+            }
+            AgentEvent::Signal(number) => {
+                let name = signal_name(number).unwrap_or("a signal");
+                Some(Ending::Early(AgentError::Left(format!(
+                    "was ended by {name}"
+                ))))
+            }
+        }
+    }
+
+    fn hello(&self) -> AgentHello {
+        AgentHello {
+            host: self.setup.host.clone().unwrap_or_else(host::name),
+            system_name: host::name(),
+            cores: cores(),
+            shares_files: self.setup.input.shares_files(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn obey(&mut self, order: AgentOrder) -> Option<Ending> {
+        match order {
+            AgentOrder::Welcome { heartbeat } => {
+                let longest = Duration::try_from_secs_f64(heartbeat);
+                self.silence = Some(SilenceLimit {
+                    longest: longest.unwrap_or(Duration::MAX),
+                    last_heard: Instant::now(),
+                    paused: false,
+                });
+            }
+            AgentOrder::Refused { text } => return Some(Ending::Early(AgentError::Refused(text))),
+            AgentOrder::Heartbeat => self.report(&AgentReport::Heartbeat),
+            AgentOrder::Start(program) => self.start(&program),
+            AgentOrder::Signal { id, signal } => self.guard.signal(InstanceId(id), signal),
+            AgentOrder::Watch { pid } => self.watch(pid),
+            AgentOrder::SignalProcess { pid, signal } => {
+                process_tree::signal(pid, signal.number());
+            }
+            AgentOrder::Pause => {
+                self.guard.pause();
+                self.set_paused(true);
+            }
+            AgentOrder::Resume => {
+                self.guard.resume();
+                self.set_paused(false);
+            }
+            AgentOrder::Finish => return Some(Ending::Finished),
+        }
+        None
+    }
+
+    fn set_paused(&mut self, paused: bool) {
+        if let Some(limit) = &mut self.silence {
+            limit.paused = paused;
+        }
+    }
+
+    /// Has the guard start a program.
+    fn start(&self, order: &ProgramOrder) {
+        let folder = self.setup.input.run_directory.join("instances");
+        let folder = folder.join(&order.folder);
+        let context = LaunchContext {
+            env: &self.env,
+            connection: &self.connection,
+            titin: self.setup.titin.as_os_str(),
+            directory: &folder,
+            cores: &order.cores,
+            crowded: order.crowded,
+            temporary: Some(&self.scratch),
+        };
+        match prepare_with_files(&order.instance, &order.program, &context) {
+            Ok(prepared) => self.guard.launch(InstanceId(order.id), prepared.launch),
+            Err(error) => self.report(&AgentReport::NotStarted {
+                id: order.id,
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// Watches a process of this run.
+    fn watch(&self, pid: u32) {
+        if process_watcher::is_ours(pid, &self.connection) && self.watcher.watch(pid) {
+            self.report(&AgentReport::Watched { pid });
+        }
+    }
+
+    /// Passes a report of the guard on to the manager. Returns an error if the guard has ended too
+    /// soon.
+    fn pass_on(&self, event: GuardEvent) -> Option<AgentError> {
+        match event {
+            GuardEvent::Run(RunEvent::HostLost(_, how)) => {
+                let (left, stuck) = process_tree::end_orphans();
+                self.report(&AgentReport::Swept { left, stuck });
+                return Some(AgentError::Left(format!("had a guard that {how}")));
+            }
+            GuardEvent::Run(event) => {
+                if let Some(report) = report(event) {
+                    self.report(&report);
+                }
+            }
+            GuardEvent::Swept { left, stuck } => self.report(&AgentReport::Swept { left, stuck }),
+            GuardEvent::Ended => {}
+        }
+        None
+    }
+
+    /// Has the guard end all processes, and waits until the guard has ended.
+    fn dismiss_guard(&self, events: &Receiver<AgentEvent>) {
+        self.guard.finish();
+        let until = Instant::now() + SWEEP_TIME;
+        loop {
+            let remaining = until.saturating_duration_since(Instant::now());
+            match events.recv_timeout(remaining) {
+                Ok(AgentEvent::Guard(GuardEvent::Ended)) => return,
+                Ok(AgentEvent::Guard(event)) => {
+                    if self.pass_on(event).is_some() {
+                        return;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    // The guard does not answer.
+                    self.guard.kill();
+                    process_tree::end_orphans();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn report(&self, report: &AgentReport) {
+        if let Some(link) = &self.link {
+            link.tell(&control::encode(report));
+        }
+    }
+}
+
+/// The report of the guard's event about a program.
+fn report(event: RunEvent) -> Option<AgentReport> {
+    Some(match event {
+        RunEvent::ProcessStarted(id, process) => AgentReport::Started {
+            id: id.0,
+            pid: process.pid,
+        },
+        RunEvent::StartFailed(id, why) => AgentReport::NotStarted { id: id.0, why },
+        RunEvent::ProcessEnded(id, exit) => AgentReport::Ended { id: id.0, exit },
+        _ => return None,
+    })
+}
+
+/// Hands the events of the link to the agent.
+struct LinkHandler(Sender<AgentEvent>);
+
+impl LinkHandler {
+    fn hand(&self, event: AgentEvent) {
+        let _ = self.0.send(event);
+    }
+}
+
+impl Handler for LinkHandler {
+    fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        self.hand(AgentEvent::Opened(link.clone()));
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        self.hand(match control::decode(body) {
+            Ok(order) => AgentEvent::Order(order),
+            Err(error) => {
+                link.close();
+                AgentEvent::Lost(error.to_string())
+            }
+        });
+    }
+
+    fn lost(&self, _: &Arc<Link>, why: LinkError) {
+        self.hand(AgentEvent::Lost(why.to_string()));
+    }
+
+    fn unreachable(&self, _: u128, why: LinkError) {
+        self.hand(AgentEvent::Unreachable(why.to_string()));
+    }
+
+    fn broken(&self, text: String) {
+        self.hand(AgentEvent::Lost(format!("internal error: {text}")));
+    }
+}

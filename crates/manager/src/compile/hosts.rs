@@ -1,0 +1,44 @@
+//! The hosts of a plan.
+
+use titin_model::{Host, Name, Network, OWN_HOST};
+
+use crate::host::HostId;
+use crate::plan::PlannedHost;
+
+/// The hosts of the description but for the manager's own, in the order of their ids.
+fn further_hosts(network: &Network) -> impl Iterator<Item = (&Name, &Host)> {
+    let hosts = network.extras.hosts.iter();
+    hosts.filter(|(name, _)| *name != OWN_HOST)
+}
+
+pub(super) fn planned_hosts(network: &Network) -> Vec<PlannedHost> {
+    let planned = |(name, host): (&Name, &Host)| PlannedHost {
+        name: name.to_string(),
+        address: host.address.clone().unwrap_or_else(|| name.to_string()),
+        start: host.start.clone(),
+        titin: host.titin.clone(),
+        cores: host.cores,
+        het_group: None,
+    };
+    further_hosts(network).map(planned).collect()
+}
+
+/// The most cores of the manager's own host for the run, if the description says so.
+pub(super) fn own_cores(network: &Network) -> Option<u32> {
+    network.extras.hosts.get(OWN_HOST)?.cores
+}
+
+/// The host that the description chooses for the instances of a component.
+pub(super) fn pinned_host(network: &Network, component: &str) -> Option<HostId> {
+    let has_component = |host: &Host| host.components.iter().any(|name| *name == component);
+    if network
+        .extras
+        .hosts
+        .get(OWN_HOST)
+        .is_some_and(has_component)
+    {
+        return Some(HostId::MANAGER);
+    }
+    let place = further_hosts(network).position(|(_, host)| has_component(host))?;
+    Some(HostId(place as u32 + 1))
+}

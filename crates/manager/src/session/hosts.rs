@@ -1,0 +1,293 @@
+//! The hosts of a run in the session: agents, placement, and the guard or agent of each program.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use titin_transport::{Link, LinkId};
+
+use super::end::SWEEP_TIME;
+use super::{RunView, Session, SessionEvent};
+use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport};
+use crate::event::{Exit, Level, RunEvent, Signal};
+use crate::host::{HostId, ProcessId};
+use crate::placement::{LauncherReach, place};
+use crate::plan::{InstanceId, PerInstance};
+use crate::{process_tree, process_watcher};
+
+/// How many bytes of a launcher's output an error quotes.
+const MOST_OUTPUT: usize = 600;
+
+impl Session {
+    /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
+    pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
+        if let Some(text) = agent::by_hand(&self.plan, &self.directory.connection()) {
+            view.manual_starts(&text);
+        }
+        if self.groups.is_empty() {
+            return;
+        }
+        let input = AgentInput {
+            connection: self.way_to_manager.clone(),
+            run_directory: self.directory.path().to_owned(),
+        };
+        let input = input.to_json();
+        let folder = match self.directory.prepare_agents() {
+            Ok(folder) => folder,
+            Err(error) => {
+                let event = RunEvent::ManagerFailed(error.to_string());
+                let _ = self.sender.send(SessionEvent::Run(event));
+                return;
+            }
+        };
+        for (at, group) in self.groups.iter().enumerate() {
+            let id = InstanceId((self.plan.instances.len() + at) as u32);
+            self.guard.launch(id, group.launch(&folder, input.clone()));
+        }
+        let commands = self.groups.iter().map(|group| group.command());
+        let text = format!("starts agents: {}", commands.collect::<Vec<_>>().join("; "));
+        self.say(Level::Debug, text, view);
+    }
+
+    /// Places the instances once the cores of all hosts are known.
+    pub(super) fn place_if_known(&mut self, view: &mut dyn RunView) {
+        let known: Option<Vec<Vec<u32>>> = self.host_cores.iter().cloned().collect();
+        let Some(hosts) = known.filter(|_| self.placement.get().is_none()) else {
+            return;
+        };
+        let mut placement = place(&self.plan, &hosts, LauncherReach::here());
+        if self.is_reached && self.plan.hosts.is_empty() {
+            // An unknown part of the programs may run on other hosts.
+            placement.crowded = PerInstance::make(self.plan.instances.len(), |_| false);
+        }
+        let _ = self.placement.set(placement);
+        if let Some(text) = self.crowded_text() {
+            self.say(Level::Info, text, view);
+        }
+        self.prepare_manual_starts();
+    }
+
+    /// The text about instances on shared cores.
+    fn crowded_text(&self) -> Option<String> {
+        let (placement, instances) = (self.placement.get()?, &self.plan.instances);
+        let crowded = instances.ids().filter(|&id| placement.crowded[id]);
+        let names: Vec<&str> = crowded.map(|id| instances[id].name.as_str()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let cores: usize = self.host_cores.iter().flatten().map(Vec::len).sum();
+        let place = match self.host_cores.len() {
+            1 => "here".to_owned(),
+            hosts => format!("on {hosts} hosts"),
+        };
+        let names = titin_model::listing(names);
+        Some(format!(
+            "too few cores for all that computes at the same time, with {cores} {place}; slower for it: {names}"
+        ))
+    }
+
+    /// The instances that a host starts.
+    pub(super) fn placed_on(&self, host: HostId) -> Vec<InstanceId> {
+        let Some(placement) = self.placement.get() else {
+            return Vec::new();
+        };
+        let ids = self.plan.instances.ids();
+        ids.filter(|&id| placement.hosts[id] == host).collect()
+    }
+
+    /// Sends a signal to the processes of an instance.
+    pub(super) fn signal(&self, id: InstanceId, signal: Signal) {
+        match self.placement.get().map(|placement| placement.hosts[id]) {
+            None | Some(HostId::MANAGER) => self.guard.signal(id, signal),
+            Some(host) => {
+                let order = AgentOrder::Signal { id: id.0, signal };
+                self.agents.order(host, &order);
+            }
+        }
+    }
+
+    /// Sends a signal to a process that no guard has started.
+    pub(super) fn signal_process(&self, ProcessId { host, pid }: ProcessId, signal: Signal) {
+        match host {
+            HostId::MANAGER => process_tree::signal(pid, signal.number()),
+            host => {
+                let order = AgentOrder::SignalProcess { pid, signal };
+                self.agents.order(host, &order);
+            }
+        }
+    }
+
+    /// Watches a process of this run.
+    pub(super) fn watch(&self, process: ProcessId) {
+        let ProcessId { host, pid } = process;
+        if host != HostId::MANAGER {
+            return self.agents.order(host, &AgentOrder::Watch { pid });
+        }
+        let is_ours = self.hosting == Some(pid)
+            || process_watcher::is_ours(pid, &self.directory.connection());
+        if is_ours && self.watcher.watch(pid) {
+            let event = RunEvent::ProcessWatched(process);
+            let _ = self.sender.send(SessionEvent::Run(event));
+        }
+    }
+
+    /// Takes in a report of an agent. Returns an event for the state machine, if there is one.
+    pub(super) fn take_in_report(
+        &mut self,
+        link: &Arc<Link>,
+        report: AgentReport,
+        view: &mut dyn RunView,
+    ) -> Option<RunEvent> {
+        if let AgentReport::Ready(hello) = report {
+            return self.agent_ready(link, hello, view);
+        }
+        let host = self.agents.host_of(link.id())?;
+        let process = |pid| ProcessId { host, pid };
+        Some(match report {
+            AgentReport::Ready(_) => unreachable!("handled before"),
+            AgentReport::Heartbeat => RunEvent::HostHeard(host),
+            AgentReport::Started { id, pid } => {
+                RunEvent::ProcessStarted(InstanceId(id), process(pid))
+            }
+            AgentReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
+            AgentReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
+            AgentReport::Watched { pid } => RunEvent::ProcessWatched(process(pid)),
+            AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
+            AgentReport::Leaving { how } => {
+                RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
+            }
+            AgentReport::Swept { left, stuck } => {
+                let place = format!(" on {}", self.host_name(host));
+                self.log_leftovers(&left, &stuck, &place, view);
+                return None;
+            }
+        })
+    }
+
+    /// The name of a further host.
+    fn host_name(&self, host: HostId) -> &str {
+        &self.plan.hosts[host.index() - 1].name
+    }
+
+    /// The first report of an agent.
+    fn agent_ready(
+        &mut self,
+        link: &Arc<Link>,
+        hello: AgentHello,
+        view: &mut dyn RunView,
+    ) -> Option<RunEvent> {
+        let host = match self.check_agent(&hello) {
+            Ok(host) => host,
+            Err(text) => {
+                let line = format!("an agent on {} is not let in: {text}", hello.system_name);
+                self.say(Level::Warning, line, view);
+                agent::tell(link, &AgentOrder::Refused { text });
+                link.close();
+                return None;
+            }
+        };
+        if !hello.shares_files {
+            let directory = self.directory.path().display();
+            let text = format!(
+                "has no run directory {directory}: choose a --run-dir that all hosts have at the same path"
+            );
+            agent::tell(link, &AgentOrder::Refused { text: text.clone() });
+            link.close();
+            return Some(RunEvent::HostLost(host, text));
+        }
+        let mut cores = hello.cores;
+        let most = self.plan.hosts[host.index() - 1].cores;
+        cores.truncate(most.map_or(usize::MAX, |most| most as usize));
+        self.host_cores[host.index()] = Some(cores);
+        self.agents.attach(host, link.clone());
+        let heartbeat = self.plan.options.heartbeat.as_secs_f64();
+        agent::tell(link, &AgentOrder::Welcome { heartbeat });
+        self.place_if_known(view);
+        Some(RunEvent::HostReady(host, hello.system_name))
+    }
+
+    /// The host of a new agent, or why the agent is not let in.
+    fn check_agent(&self, hello: &AgentHello) -> Result<HostId, String> {
+        let names = || self.plan.hosts.iter().map(|host| host.name.as_str());
+        let Some(at) = names().position(|name| name == hello.host) else {
+            return Err(format!(
+                "the run has no host {}; it has {}",
+                hello.host,
+                titin_model::listing(names())
+            ));
+        };
+        let host = HostId(at as u32 + 1);
+        match self.host_cores[host.index()] {
+            Some(_) => Err(format!("host {} has had an agent already", hello.host)),
+            None => Ok(host),
+        }
+    }
+
+    /// The link of an agent is lost.
+    pub(super) fn agent_lost(&mut self, link: LinkId, why: &str) -> Option<RunEvent> {
+        let host = self.agents.host_of(link)?;
+        self.agents.detach(host);
+        let how = format!("has ended or is cut off ({why}), so the programs there are lost");
+        Some(RunEvent::HostLost(host, how))
+    }
+
+    pub(super) fn close_agent(&self, host: HostId) {
+        if let Some(link) = self.agents.detach(host) {
+            link.close();
+        }
+    }
+
+    /// The command that starts the agents of a group has ended. That is a failure if an agent has not
+    /// reported yet, unless the command ended well: the agent may come later.
+    pub(super) fn launcher_ended(&mut self, group: usize, how: &str) -> Option<RunEvent> {
+        let group = self.groups.get(group)?;
+        let mut hosts = group.hosts.iter();
+        let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
+        if how == Exit::Code(0).to_string() {
+            return None;
+        }
+        let output = self.directory.agents().join(format!("{}.txt", group.name));
+        let printed = last_output(&std::fs::read(output).unwrap_or_default());
+        let how = format!("could not be started: {} {how}{printed}", group.command());
+        Some(RunEvent::HostLost(*missing, how))
+    }
+
+    /// Orders the agents to end the remaining processes, and waits until the agents have ended.
+    pub(super) fn dismiss_agents(&mut self, view: &mut dyn RunView) {
+        self.agents.order_all(&AgentOrder::Finish);
+        let until = Instant::now() + SWEEP_TIME;
+        loop {
+            let hosts = self.agents.hosts();
+            if hosts.is_empty() {
+                return;
+            }
+            let remaining = until.saturating_duration_since(Instant::now());
+            match self.receiver.recv_timeout(remaining) {
+                Ok(SessionEvent::Agent(link, report)) => {
+                    self.take_in_report(&link, report, view);
+                }
+                Ok(SessionEvent::AgentLost(link, _)) => drop(self.agent_lost(link, "")),
+                Ok(SessionEvent::Run(RunEvent::HostLost(HostId::MANAGER, _))) => {
+                    self.end_orphans(view);
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    let names = hosts.into_iter().map(|host| self.host_name(host));
+                    let names = titin_model::listing(names);
+                    let text = format!("the agents of {names} do not answer at the end of the run");
+                    self.say(Level::Error, text, view);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The end of a launcher's output behind a colon, if there is any.
+fn last_output(output: &[u8]) -> String {
+    let from = output.len().saturating_sub(MOST_OUTPUT);
+    let text = String::from_utf8_lossy(&output[from..]);
+    match text.trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}

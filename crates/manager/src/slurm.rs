@@ -1,0 +1,143 @@
+//! The nodes of a Slurm job as hosts of a run.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Command;
+
+use titin_os::host;
+
+use crate::plan::{AgentStart, Plan, PlannedHost};
+
+/// Why the nodes of a job cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum SlurmError {
+    /// The command cannot be run.
+    #[error("cannot run `scontrol show hostnames`, which lists the nodes of this Slurm job: {0}")]
+    NoCommand(io::Error),
+    /// The command has failed.
+    #[error("`scontrol show hostnames {list}` has failed: {text}")]
+    Failed {
+        /// The list of nodes, as Slurm writes it.
+        list: String,
+        /// The printed text.
+        text: String,
+    },
+}
+
+/// Adds the other nodes of a Slurm job to a plan, unless the description lists hosts. `env` is the
+/// environment of the manager. Outside of a job of several nodes nothing is added.
+///
+/// # Errors
+/// [`SlurmError`] if the nodes cannot be listed.
+pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Result<(), SlurmError> {
+    if plan.lists_hosts {
+        return Ok(());
+    }
+    // `salloc` sets no name of a node. It runs the manager on any host.
+    let own = match env.get("SLURMD_NODENAME") {
+        Some(node) => node.clone(),
+        None => short_name(&host::name()).to_owned(),
+    };
+    let mut is_on_node = false;
+    for (het_group, list) in lists_of_nodes(env) {
+        let nodes = host_names(&list)?;
+        is_on_node |= nodes.contains(&own);
+        plan.hosts.extend(further_nodes(&nodes, &own, het_group));
+    }
+    // The cores of a host outside of the job are not for the programs.
+    if !is_on_node && !plan.hosts.is_empty() {
+        plan.own_cores = Some(0);
+    }
+    Ok(())
+}
+
+/// The lists of nodes of a job of several nodes, as Slurm writes them: one list, or one for each part of
+/// a heterogeneous job with the number of the part.
+fn lists_of_nodes(env: &BTreeMap<String, String>) -> Vec<(Option<u32>, String)> {
+    let count = |name: &str| env.get(name).and_then(|count| count.parse::<u32>().ok());
+    if let Some(parts) = count("SLURM_HET_SIZE") {
+        let list = |part: u32| {
+            let list = env.get(&format!("SLURM_JOB_NODELIST_HET_GROUP_{part}"))?;
+            Some((Some(part), list.clone()))
+        };
+        return (0..parts).filter_map(list).collect();
+    }
+    let has_several = count("SLURM_JOB_NUM_NODES").is_some_and(|nodes| nodes > 1);
+    let list = env.get("SLURM_JOB_NODELIST").filter(|_| has_several);
+    list.map(|list| (None, list.clone())).into_iter().collect()
+}
+
+/// The names of nodes in a list such as `n[1-3]`.
+fn host_names(list: &str) -> Result<Vec<String>, SlurmError> {
+    let output = Command::new("scontrol")
+        .args(["show", "hostnames", list])
+        .output()
+        .map_err(SlurmError::NoCommand)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if !output.status.success() {
+        return Err(SlurmError::Failed {
+            list: list.to_owned(),
+            text: text(&output.stderr),
+        });
+    }
+    let names = text(&output.stdout);
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The name of a host without the domain.
+fn short_name(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+fn further_nodes(
+    nodes: &[String],
+    own: &str,
+    het_group: Option<u32>,
+) -> impl Iterator<Item = PlannedHost> {
+    let further = nodes.iter().filter(move |node| own != node.as_str());
+    further.map(move |node| PlannedHost {
+        name: node.clone(),
+        address: node.clone(),
+        start: AgentStart::Srun,
+        het_group,
+        ..PlannedHost::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn a_job_of_one_node_has_no_further_hosts() {
+        assert_eq!(lists_of_nodes(&env(&[])), []);
+        let one = env(&[("SLURM_JOB_NUM_NODES", "1"), ("SLURM_JOB_NODELIST", "n1")]);
+        assert_eq!(lists_of_nodes(&one), []);
+        let mut plan = Plan::default();
+        add_nodes_of_job(&mut plan, &one).unwrap();
+        assert_eq!((plan.hosts.len(), plan.own_cores), (0, None));
+    }
+
+    #[test]
+    fn each_part_of_a_heterogeneous_job_has_its_nodes() {
+        let job = env(&[
+            ("SLURM_HET_SIZE", "2"),
+            ("SLURM_JOB_NUM_NODES", "1"),
+            ("SLURM_JOB_NODELIST_HET_GROUP_0", "n1"),
+            ("SLURM_JOB_NODELIST_HET_GROUP_1", "n[2-3]"),
+        ]);
+        let lists = lists_of_nodes(&job);
+        assert_eq!(lists, [(Some(0), "n1".into()), (Some(1), "n[2-3]".into())]);
+        let nodes = ["n2", "n3"].map(str::to_owned);
+        let hosts: Vec<_> = further_nodes(&nodes, "n2", Some(1)).collect();
+        let [host] = &hosts[..] else {
+            panic!("{hosts:?}")
+        };
+        assert_eq!((host.name.as_str(), host.het_group), ("n3", Some(1)));
+    }
+}

@@ -1,0 +1,138 @@
+//! Several hosts: programs start when all are ready, and each host may be late, silent or lost.
+
+use super::*;
+
+const FURTHER: [HostId; 2] = [HostId(1), HostId(2)];
+
+fn process(host: HostId, pid: u32) -> ProcessId {
+    ProcessId { host, pid }
+}
+
+impl Rig {
+    /// The pair on two further hosts, `n1` and `n2`, which are ready. Each instance has process 7 of its
+    /// host, and has joined.
+    fn apart() -> Self {
+        let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1", "n2"]);
+        for (host, name) in FURTHER.into_iter().zip(["one", "two"]) {
+            rig.event(RunEvent::HostReady(host, name.into()));
+        }
+        for ((host, system_name), name) in FURTHER
+            .into_iter()
+            .zip(["one", "two"])
+            .zip(["macro", "micro"])
+        {
+            let started = RunEvent::ProcessStarted(rig.id(name), process(host, 7));
+            rig.event(started);
+            let registration = Registration {
+                pid: 7,
+                host: system_name.into(),
+                ..rig.registration(name)
+            };
+            rig.register(rig.link(name), registration);
+        }
+        rig.reported.clear();
+        rig
+    }
+
+    fn hear_hosts(&mut self) {
+        for host in FURTHER {
+            self.event(RunEvent::HostHeard(host));
+        }
+    }
+}
+
+#[test]
+fn programs_start_when_all_hosts_are_ready() {
+    let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1", "n2"]);
+    assert!(rig.begun.is_empty());
+    rig.event(RunEvent::HostReady(FURTHER[1], "two".into()));
+    assert!(rig.begun.is_empty());
+    rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+    assert_eq!(rig.begun, [InstanceId(0), InstanceId(1)]);
+}
+
+#[test]
+fn hosts_that_are_late_are_named() {
+    let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1", "n2", "n3"]);
+    rig.event(RunEvent::HostReady(FURTHER[1], "two".into()));
+    assert!(rig.manager.deadline() <= rig.manager.plan.options.patience);
+    rig.now = rig.manager.plan.options.patience;
+    rig.event(RunEvent::HostHeard(FURTHER[1]));
+    rig.event(RunEvent::Tick);
+    let failure = rig.failure().unwrap();
+    assert_eq!(failure, "hosts n1, n3 have no agent after 300 s");
+    assert!(rig.finished && rig.stopped && rig.begun.is_empty());
+}
+
+#[test]
+fn an_interrupt_ends_a_run_that_waits_for_its_hosts() {
+    let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1"]);
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
+    assert!(rig.finished && rig.begun.is_empty());
+}
+
+#[test]
+fn processes_of_the_same_number_on_two_hosts_are_two_processes() {
+    let mut rig = Rig::apart();
+    assert_eq!(rig.watches, []);
+    rig.event(RunEvent::ProcessEnded(rig.id("micro"), Exit::Code(3)));
+    rig.pass(ms(5000));
+    assert_eq!(rig.failure().unwrap(), "micro ended with exit code 3");
+    let running = InstanceProcess::Running(process(FURTHER[0], 7));
+    assert_eq!(rig.manager.members[rig.id("macro")].process, running);
+}
+
+#[test]
+fn a_process_behind_a_script_is_watched_on_its_host() {
+    let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1"]);
+    rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+    let started = RunEvent::ProcessStarted(rig.id("macro"), process(FURTHER[0], 7));
+    rig.event(started);
+    let registration = Registration {
+        pid: 8,
+        host: "one".into(),
+        ..rig.registration("macro")
+    };
+    rig.register(rig.link("macro"), registration);
+    assert_eq!(rig.watches, [process(FURTHER[0], 8)]);
+    // A process of the same number here is another process.
+    rig.event(RunEvent::ProcessGone(ProcessId::here(8)));
+    assert!(!rig.manager.members[rig.id("macro")].watched_process_gone);
+    rig.event(RunEvent::ProcessGone(process(FURTHER[0], 8)));
+    assert!(rig.manager.members[rig.id("macro")].watched_process_gone);
+}
+
+#[test]
+fn a_silent_host_is_lost_and_a_host_that_answers_is_not() {
+    let mut rig = Rig::apart();
+    let limit = rig.manager.plan.options.heartbeat;
+    for _ in 0..3 {
+        rig.now += limit / 3 + ms(1);
+        rig.event(RunEvent::HostHeard(FURTHER[0]));
+        rig.event(RunEvent::Tick);
+    }
+    assert!(rig.heartbeats.contains(&FURTHER[0]) && rig.heartbeats.contains(&FURTHER[1]));
+    let failure = rig.failure().unwrap();
+    assert!(
+        failure.starts_with("the agent of host n2 was silent for 10.0 s"),
+        "{failure}"
+    );
+    assert_eq!(rig.closed_hosts, [FURTHER[1]]);
+    assert_eq!(
+        rig.manager.members[rig.id("micro")].process,
+        InstanceProcess::Unknown
+    );
+    assert!(rig.was_told_of_failure("macro"));
+}
+
+#[test]
+fn a_lost_host_ends_the_run_and_the_other_host_is_ended() {
+    let mut rig = Rig::apart();
+    rig.hear_hosts();
+    rig.event(RunEvent::HostLost(FURTHER[1], "has ended".into()));
+    assert_eq!(rig.failure().unwrap(), "the agent of host n2 has ended");
+    rig.event(RunEvent::LinkLost(rig.link("micro"), "closed".into()));
+    rig.event(RunEvent::ProcessEnded(rig.id("macro"), Exit::Code(1)));
+    rig.pass(ms(2000));
+    assert!(rig.finished);
+}

@@ -1,0 +1,195 @@
+"""However a program, an agent, a guard or a host fails, the run ends, names the culprit, and leaves nothing on any host."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ..conftest import TITIN
+from .conftest import HOSTS
+
+#: Two programs that call each other until something ends them.
+CALLS = """\
+import os, sys, time
+from pathlib import Path
+import titin
+
+first = sys.argv[1] == "a"
+ports = {"o_i": ["out"], "s": ["back"]} if first else {"f_init": ["in"], "o_f": ["out"]}
+with titin.Instance(**ports) as instance:
+    while instance.reuse():
+        for step in range(100_000) if first else [0]:
+            if first:
+                instance.send("out", step, timestamp=float(step))
+                instance.receive("back")
+                time.sleep(0.01)
+                Path("running").touch()
+            else:
+                instance.receive("in")
+                instance.send("out", step, timestamp=0.0)
+"""
+
+MODEL = """\
+ymmsl_version: v0.2
+models:
+  calls:
+    components:
+      a: {{description: calls, ports: {{o_i: out, s: back}}, implementation: a}}
+      b: {{description: answers, ports: {{f_init: in, o_f: out}}, implementation: b}}
+    conduits: {{a.out: b.in, b.out: a.back}}
+programs:
+  a: {{executable: {python}, args: [{folder}/calls.py, a]}}
+  b: {{executable: {python}, args: [{folder}/calls.py, b]}}
+titin: {{hosts: {{n2: {{components: [a]}}, n3: {{components: [b]}}}}, heartbeat: 3 s}}
+"""
+
+
+@dataclass
+class Calls:
+    """A run of two programs on the hosts n2 and n3."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+
+    def await_running(self) -> None:
+        """Waits until the programs have called each other."""
+        while not (self.folder / "run/instances/a/workdir/running").exists():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            time.sleep(0.02)
+
+    def processes(self, *words: str) -> list[int]:
+        """The processes of this run, on all hosts, whose command lines have these words in this order."""
+        parents, commands = {}, {}
+        for entry in Path("/proc").iterdir():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except (OSError, ValueError):
+                continue
+
+        def is_below(pid: int) -> bool:
+            while pid in parents and pid != self.process.pid:
+                pid = parents[pid]
+            return pid == self.process.pid
+
+        pattern = re.compile(".*".join(map(re.escape, words)))
+        return sorted(pid for pid, command in commands.items() if pattern.search(command) and is_below(pid))
+
+    def signal(self, number: signal.Signals, *words: str) -> None:
+        """Sends a signal to the process whose command line has these words; to the latest if there are several."""
+        os.kill(self.processes(*words)[-1], number)
+
+    def wait(self) -> str:
+        """Waits for the end of the run, which fails; returns what it has printed, as one line."""
+        output = self.process.communicate(timeout=60)[0]
+        assert self.process.returncode == 1, output
+        assert list((self.folder / "run").glob("connection.json*")) == []
+        assert "left behind: nothing" in output, output
+        return " ".join(output.split())
+
+
+#: Looks on all hosts for what is left of a run. The first host sees the processes of all. A host without a network hears of the end
+#: by the silence of the manager.
+LOOK = """\
+"$@"; code=$?
+for _ in $(seq 100); do
+	left=$(pgrep -fa '[t]itin (agent|guard)|calls[.]py'
+		for server in $(pgrep -x dropbear) self; do ls -d /proc/$server/root/dev/shm/titin-* 2>/dev/null; done)
+	[ -n "$left" ] || break
+	sleep 0.1
+done
+echo "left behind: ${left:-nothing}"
+exit $code
+"""
+
+
+@pytest.fixture
+def calls(_namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
+    runs = []
+
+    def start() -> Calls:
+        (tmp_path / "calls.py").write_text(CALLS)
+        (tmp_path / "look.sh").write_text(LOOK)
+        (tmp_path / "model.ymmsl").write_text(MODEL.format(python=sys.executable, folder=tmp_path))
+        command = ["sh", tmp_path / "look.sh", TITIN, "run", "model.ymmsl", "--run-dir", tmp_path / "run"]
+        process = subprocess.Popen(
+            [HOSTS, "3", *command],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        runs.append(Calls(tmp_path, process))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        if run.process.poll() is None:
+            run.process.kill()
+            run.process.wait()
+
+
+Start = Callable[[], Calls]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_killed_program_is_named(calls: Start, name: str) -> None:
+    run = calls()
+    run.await_running()
+    run.signal(signal.SIGKILL, f"calls.py {name}")
+    assert f"First: {name} was ended by SIGKILL" in run.wait()
+
+
+@pytest.mark.parametrize("host", ["n2", "n3"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_ended_agent_is_named(calls: Start, host: str, number: signal.Signals) -> None:
+    run = calls()
+    run.await_running()
+    run.signal(number, f"titin agent --host {host}")
+    how = "has ended or is cut off" if number == signal.SIGKILL else "was ended by SIGTERM"
+    assert f"First: the agent of host {host} {how}" in run.wait()
+
+
+@pytest.mark.parametrize("host", [0, 1, 2])
+def test_a_killed_guard_is_named(calls: Start, host: int) -> None:
+    run = calls()
+    run.await_running()
+    guards = run.processes("titin guard /")
+    assert len(guards) == 3
+    os.kill(guards[host], signal.SIGKILL)
+    said = run.wait()
+    assert "First: the guard was ended by SIGKILL" in said or "had a guard that was ended by SIGKILL" in said
+
+
+def test_a_killed_manager_takes_all_hosts_along(calls: Start) -> None:
+    run = calls()
+    run.await_running()
+    run.signal(signal.SIGKILL, "titin run")
+    output = run.process.communicate(timeout=60)[0]
+    assert "left behind: nothing" in output, output
+
+
+def test_a_host_without_a_network_is_named(calls: Start) -> None:
+    run = calls()
+    run.await_running()
+    first = run.processes("look.sh")[0]
+    subprocess.run(["nsenter", f"--net=/proc/{first}/ns/net", "ip", "link", "set", "to-n3", "down"], check=True)
+    assert "First: the agent of host n3 was silent for 3" in run.wait()
+
+
+def test_an_interrupt_ends_all_hosts(calls: Start) -> None:
+    run = calls()
+    run.await_running()
+    run.signal(signal.SIGTERM, "titin run")
+    output = run.process.communicate(timeout=60)[0]
+    assert run.process.returncode == 130, output
+    assert "left behind: nothing" in output, output
