@@ -11,7 +11,7 @@ mod hosts;
 mod open;
 mod results;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ use titin_wire::control::{self, ToProgram};
 
 use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
-use crate::event::{Level, LogRecord, RunAction, RunEvent};
+use crate::event::{Exit, Level, LogRecord, RunAction, RunEvent};
 use crate::guard::Guard;
 use crate::host::HostId;
 use crate::log::Log;
@@ -63,11 +63,13 @@ enum SessionEvent {
     /// The link of an agent is lost, for the given reason.
     AgentLost(LinkId, String),
     /// The command that starts the agents of a group of hosts runs.
-    LauncherStarted,
-    /// The command that starts the agents of a group of hosts has ended, in a way described in words.
+    LauncherStarted {
+        group: usize,
+    },
+    /// The command that starts the agents of a group of hosts has ended.
     LauncherEnded {
         group: usize,
-        how: String,
+        end: LauncherEnd,
     },
     /// An event for the state machine.
     Run(RunEvent),
@@ -83,6 +85,14 @@ enum SessionEvent {
     GuardEnded,
     /// The user had stopped this process and the programs, for the given time.
     Paused(Duration),
+}
+
+/// The end of a command that starts agents.
+enum LauncherEnd {
+    /// The command could not be started, for the given reason.
+    NotStarted(String),
+    /// The command has ended.
+    Ended(Exit),
 }
 
 /// Ends or pauses a run from another thread.
@@ -130,6 +140,8 @@ pub struct Session {
     agents: Arc<Agents>,
     /// The commands that start the agents.
     groups: Vec<AgentGroup>,
+    /// The commands that run, by the place in `groups`.
+    launchers: BTreeSet<usize>,
     /// The cores of each host for the run, by [`HostId`]; `None` before the agent has reported.
     host_cores: Vec<Option<Vec<u32>>>,
     /// Whether programs on other hosts may join.
@@ -276,10 +288,12 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
-            SessionEvent::LauncherEnded { group, how } => self.launcher_ended(group, &how),
-            SessionEvent::Swept { .. }
-            | SessionEvent::GuardEnded
-            | SessionEvent::LauncherStarted => None,
+            SessionEvent::LauncherEnded { group, end } => self.launcher_ended(group, &end),
+            SessionEvent::LauncherStarted { group } => {
+                self.launchers.insert(group);
+                None
+            }
+            SessionEvent::Swept { .. } | SessionEvent::GuardEnded => None,
         }
     }
 

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use titin_os::{folder_lock, host};
 use titin_transport::{Handler, Link, LinkError, Reactor};
-use titin_wire::connection::MEETING_PLACES;
+use titin_wire::connection::{MEETING_PLACES, meeting_place};
 use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{EndpointId, LinkSettings};
@@ -97,13 +97,18 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let (sender, events) = channel();
     set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
     forward_signals(sender.clone()).map_err(system("listen to signals"))?;
-    let scratch = ScratchFolder::make().map_err(system("make a folder in /dev/shm"))?;
-    let connection = scratch.path.join("connection.json");
     let secret = setup.input.connection.secret.clone();
+    let made = UsedFolder::enter(scratch_folder());
+    let scratch = made.map_err(system("make a folder in /dev/shm"))?;
+    // Without a meeting place, programs of this host use the network.
+    let meeting_place = UsedFolder::enter(meeting_place(&secret)).ok();
+    let connection = scratch.path.join("connection.json");
     let handler = Arc::new(LinkHandler(sender.clone()));
     let reactor =
         Reactor::start(secret, handler).map_err(system("start the thread for sockets"))?;
-    let guard = start_guard(&setup.titin, &connection, &scratch.path, sender.clone())?;
+    let meeting_place = meeting_place.as_ref().map(|folder| folder.path.as_path());
+    let folders = (scratch.path.as_path(), meeting_place);
+    let guard = start_guard(&setup.titin, &connection, folders, sender.clone())?;
     write_connection_file(&connection, &setup.input.connection)
         .map_err(|error| system("write the connection file")(io::Error::other(error)))?;
     let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
@@ -124,26 +129,30 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     result
 }
 
-/// A folder in memory of an agent, for the connection file and for temporary files. Goes with the
-/// agent or with the guard.
-struct ScratchFolder {
+/// A folder in memory for the connection file and for temporary files of programs.
+fn scratch_folder() -> PathBuf {
+    let id = EndpointId::random().0;
+    Path::new("/dev/shm").join(format!("{MEETING_PLACES}agent-{id:032x}"))
+}
+
+/// A folder that this process uses. The last process that uses the folder removes it.
+struct UsedFolder {
     path: PathBuf,
+    /// `None` once the folder is let go.
     lock: Option<File>,
 }
 
-impl ScratchFolder {
-    fn make() -> io::Result<Self> {
-        let id = EndpointId::random().0;
-        let path = Path::new("/dev/shm").join(format!("{MEETING_PLACES}agent-{id:032x}"));
+impl UsedFolder {
+    fn enter(path: PathBuf) -> io::Result<Self> {
         let lock = folder_lock::enter(&path, MEETING_PLACES)?;
-        Ok(ScratchFolder {
+        Ok(UsedFolder {
             path,
             lock: Some(lock),
         })
     }
 }
 
-impl Drop for ScratchFolder {
+impl Drop for UsedFolder {
     fn drop(&mut self) {
         if let Some(lock) = self.lock.take() {
             folder_lock::leave(&self.path, lock);
@@ -162,11 +171,12 @@ fn forward_signals(sender: Sender<AgentEvent>) -> io::Result<()> {
     thread.spawn(forward).map(drop)
 }
 
-/// Starts the guard of this host. The guard removes the connection file and the folder of the agent.
+/// Starts the guard of this host. The guard removes the connection file and the first of the folders,
+/// the scratch folder. If the agent is killed, the guard removes the meeting place too.
 fn start_guard(
     titin: &Path,
     connection: &Path,
-    scratch: &Path,
+    (scratch, meeting_place): (&Path, Option<&Path>),
     sender: Sender<AgentEvent>,
 ) -> Result<Guard, AgentError> {
     let log = io::stderr().as_fd().try_clone_to_owned();
@@ -176,7 +186,7 @@ fn start_guard(
         titin.as_os_str(),
         connection,
         scratch,
-        None,
+        meeting_place,
         log.into(),
         report,
     );

@@ -285,7 +285,10 @@ mod tests {
         ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
             let [
-                GuardEvent::Run(RunEvent::ProcessStarted(InstanceId(3), ProcessId { pid: 4711, .. })),
+                GuardEvent::Run(RunEvent::ProcessStarted(
+                    InstanceId(3),
+                    ProcessId { pid: 4711, .. },
+                )),
                 GuardEvent::Run(RunEvent::HostLost(HostId::MANAGER, how)),
             ] = &heard(&said)[..]
             else {

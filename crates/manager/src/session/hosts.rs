@@ -1,18 +1,21 @@
 //! The hosts of a run in the session: agents, placement, and the guard or agent of each program.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId};
 
 use super::end::SWEEP_TIME;
-use super::{RunView, Session, SessionEvent};
+use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport};
-use crate::event::{Exit, Level, RunEvent, Signal};
+use crate::event::{Level, RunEvent, Signal};
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
 use crate::plan::{InstanceId, PerInstance};
 use crate::{process_tree, process_watcher};
+
+/// The time for the commands that have started agents to end after the agents.
+const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 
 /// How many bytes of a launcher's output an error quotes.
 const MOST_OUTPUT: usize = 600;
@@ -40,8 +43,8 @@ impl Session {
             }
         };
         for (at, group) in self.groups.iter().enumerate() {
-            let id = InstanceId((self.plan.instances.len() + at) as u32);
-            self.guard.launch(id, group.launch(&folder, input.clone()));
+            let launch = group.launch(&folder, input.clone());
+            self.guard.launch(self.launcher_id(at), launch);
         }
         let commands = self.groups.iter().map(|group| group.command());
         let text = format!("starts agents: {}", commands.collect::<Vec<_>>().join("; "));
@@ -238,47 +241,70 @@ impl Session {
 
     /// The command that starts the agents of a group has ended. That is a failure if an agent has not
     /// reported yet, unless the command ended well: the agent may come later.
-    pub(super) fn launcher_ended(&mut self, group: usize, how: &str) -> Option<RunEvent> {
+    pub(super) fn launcher_ended(&mut self, group: usize, end: &LauncherEnd) -> Option<RunEvent> {
+        self.launchers.remove(&group);
         let group = self.groups.get(group)?;
         let mut hosts = group.hosts.iter();
         let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
-        if how == Exit::Code(0).to_string() {
-            return None;
-        }
+        let how = match end {
+            LauncherEnd::Ended(exit) if exit.is_success() => return None,
+            LauncherEnd::Ended(exit) => exit.to_string(),
+            LauncherEnd::NotStarted(why) => format!("could not be started: {why}"),
+        };
         let output = self.directory.agents().join(format!("{}.txt", group.name));
         let printed = last_output(&std::fs::read(output).unwrap_or_default());
         let how = format!("could not be started: {} {how}{printed}", group.command());
         Some(RunEvent::HostLost(*missing, how))
     }
 
-    /// Orders the agents to end the remaining processes, and waits until the agents have ended.
+    /// Orders the agents to end the remaining processes, and waits until the agents have ended, and the
+    /// commands that have started the agents.
     pub(super) fn dismiss_agents(&mut self, view: &mut dyn RunView) {
         self.agents.order_all(&AgentOrder::Finish);
-        let until = Instant::now() + SWEEP_TIME;
-        loop {
-            let hosts = self.agents.hosts();
-            if hosts.is_empty() {
-                return;
+        let is_left = |session: &Session| !session.agents.hosts().is_empty();
+        if !self.await_end(SWEEP_TIME, is_left, view) {
+            let hosts = self.agents.hosts().into_iter();
+            let names = titin_model::listing(hosts.map(|host| self.host_name(host)));
+            let text = format!("the agents of {names} do not answer at the end of the run");
+            self.say(Level::Error, text, view);
+        }
+        let is_left = |session: &Session| !session.launchers.is_empty();
+        if !self.await_end(LAUNCHER_EXIT_TIME, is_left, view) {
+            // The command waits for a host that is lost.
+            for group in self.launchers.clone() {
+                self.guard.signal(self.launcher_id(group), Signal::Kill);
             }
+            self.await_end(LAUNCHER_EXIT_TIME, is_left, view);
+        }
+    }
+
+    /// Waits at the end of the run as long as something is left. False if the time is over.
+    fn await_end(
+        &mut self,
+        limit: Duration,
+        is_left: impl Fn(&Session) -> bool,
+        view: &mut dyn RunView,
+    ) -> bool {
+        let until = Instant::now() + limit;
+        while is_left(self) {
             let remaining = until.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(remaining) {
-                Ok(SessionEvent::Agent(link, report)) => {
-                    self.take_in_report(&link, report, view);
-                }
-                Ok(SessionEvent::AgentLost(link, _)) => drop(self.agent_lost(link, "")),
-                Ok(SessionEvent::Run(RunEvent::HostLost(HostId::MANAGER, _))) => {
-                    self.end_orphans(view);
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    let names = hosts.into_iter().map(|host| self.host_name(host));
-                    let names = titin_model::listing(names);
-                    let text = format!("the agents of {names} do not answer at the end of the run");
-                    self.say(Level::Error, text, view);
-                    return;
+                Err(_) => return false,
+                Ok(event) => {
+                    let event = self.take_in(event, view);
+                    if let Some(RunEvent::HostLost(HostId::MANAGER, _)) = event {
+                        self.end_orphans(view);
+                        return true;
+                    }
                 }
             }
         }
+        true
+    }
+
+    /// The number of a launcher for the guard, behind the numbers of the instances.
+    fn launcher_id(&self, group: usize) -> InstanceId {
+        InstanceId((self.plan.instances.len() + group) as u32)
     }
 }
 

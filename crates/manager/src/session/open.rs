@@ -1,6 +1,6 @@
 //! How a run begins: the run directory, the listener, the guard, and the threads around the loop.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -15,7 +15,7 @@ use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
-use super::{Session, SessionEvent};
+use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::RunEvent;
@@ -23,7 +23,7 @@ use crate::guard::{Guard, GuardEvent};
 use crate::host::ProcessId;
 use crate::log::{Log, timestamp};
 use crate::placement::{Placement, own_cores};
-use crate::plan::{InstanceId, Plan};
+use crate::plan::Plan;
 use crate::process_watcher::ProcessWatcher;
 use crate::profile::Recorder;
 use crate::starter::{ProgramPreparer, Starter, StarterEvent};
@@ -119,6 +119,7 @@ impl Session {
             placement: opening.placement.clone(),
             agents: opening.agents.clone(),
             groups: agent::groups(&plan, &setup.titin),
+            launchers: BTreeSet::new(),
             host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
             way_to_manager,
             is_reached: setup.reach.is_some(),
@@ -294,18 +295,25 @@ fn start_reactor(
 /// The event of the guard. A number behind those of the instances belongs to the command that starts
 /// the agents of a group of hosts.
 fn of_guard(event: RunEvent, instances: usize) -> SessionEvent {
-    let group = |id: InstanceId| id.index().checked_sub(instances);
+    let (RunEvent::ProcessStarted(id, _)
+    | RunEvent::StartFailed(id, _)
+    | RunEvent::ProcessEnded(id, _)) = &event
+    else {
+        return SessionEvent::Run(event);
+    };
+    let Some(group) = id.index().checked_sub(instances) else {
+        return SessionEvent::Run(event);
+    };
     match event {
-        RunEvent::ProcessStarted(id, _) if group(id).is_some() => SessionEvent::LauncherStarted,
-        RunEvent::StartFailed(id, why) if group(id).is_some() => SessionEvent::LauncherEnded {
-            group: group(id).unwrap_or_default(),
-            how: format!("could not be started: {why}"),
+        RunEvent::StartFailed(_, why) => SessionEvent::LauncherEnded {
+            group,
+            end: LauncherEnd::NotStarted(why),
         },
-        RunEvent::ProcessEnded(id, exit) if group(id).is_some() => SessionEvent::LauncherEnded {
-            group: group(id).unwrap_or_default(),
-            how: exit.to_string(),
+        RunEvent::ProcessEnded(_, exit) => SessionEvent::LauncherEnded {
+            group,
+            end: LauncherEnd::Ended(exit),
         },
-        event => SessionEvent::Run(event),
+        _ => SessionEvent::LauncherStarted { group },
     }
 }
 
