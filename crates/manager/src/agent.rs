@@ -10,9 +10,13 @@
 //! ```
 
 mod client;
+mod files;
 mod input;
 mod launcher;
+mod own_files;
 mod serve;
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +24,7 @@ use crate::event::{Exit, Signal};
 use crate::plan::PlannedProgram;
 
 pub(crate) use client::{Agents, tell};
+use files::FilePiece;
 pub use input::{AgentInput, InputError};
 pub(crate) use launcher::{AgentGroup, by_hand, groups};
 pub use serve::{AgentError, AgentSetup, serve};
@@ -31,11 +36,18 @@ pub(crate) enum AgentOrder {
     Welcome {
         /// The longest silence of the manager, in seconds.
         heartbeat: f64,
+        /// The folder in which the agent makes a folder for the run, if the host does not have the run
+        /// directory; `None` for the usual folder for temporary files.
+        folder: Option<PathBuf>,
     },
     /// The agent takes no part in the run, for the given reason.
     Refused { text: String },
     /// A sign of life. The agent answers [`AgentReport::Heartbeat`].
     Heartbeat,
+    /// A piece of a file, for a host without the run directory. The agent acknowledges the size.
+    File(FilePiece),
+    /// The manager has a piece of a file, of this size.
+    FileReceived { size: u64 },
     /// Start a program.
     Start(Box<ProgramOrder>),
     /// Send a signal to the processes of a program, by the program's number.
@@ -84,6 +96,12 @@ pub(crate) enum AgentReport {
     Watched { pid: u32 },
     /// A watched process has ended.
     Gone { pid: u32 },
+    /// A piece of a file, from a host without the run directory. The manager acknowledges the size.
+    File(FilePiece),
+    /// The agent has a piece of a file, of this size.
+    FileReceived { size: u64 },
+    /// A file cannot be read, for the given reason.
+    FileLost { text: String },
     /// The agent has to end, for the given reason, and ends its programs.
     Leaving { how: String },
     /// The processes that were left at the end, and the processes that could not be ended.

@@ -145,9 +145,14 @@ impl RunDirectory {
         self.path.join("performance.sqlite")
     }
 
+    /// The folder with the folders of the instances.
+    pub fn instances(&self) -> PathBuf {
+        self.path.join("instances")
+    }
+
     /// The folder of an instance.
     pub fn instance(&self, name: &str) -> PathBuf {
-        self.path.join("instances").join(name)
+        self.instances().join(name)
     }
 
     /// The folder with the output of the commands that start agents.

@@ -75,6 +75,8 @@ pub struct PlannedHost {
     pub titin: Option<String>,
     /// The most cores for the run, if the description says so.
     pub cores: Option<u32>,
+    /// The folder for files of the run, if the host does not have the run directory.
+    pub folder: Option<PathBuf>,
     /// The number of the part of a heterogeneous job of Slurm, if the host is in one.
     pub het_group: Option<u32>,
 }

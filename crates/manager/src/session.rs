@@ -142,6 +142,8 @@ pub struct Session {
     groups: Vec<AgentGroup>,
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
+    /// Files of other hosts that could not be copied to the run directory, with the reasons.
+    lost_files: Vec<String>,
     /// The cores of each host for the run, by [`HostId`]; `None` before the agent has reported.
     host_cores: Vec<Option<Vec<u32>>>,
     /// Whether programs on other hosts may join.

@@ -220,8 +220,12 @@ impl ProgramPreparer {
         )?;
         match &planned.start {
             StartMode::Program(program) if self.host(id) != HostId::MANAGER => {
+                let (host, root) = (self.host(id), self.directory.instances());
+                let name = Path::new(planned.folder());
+                let sent = self.agents.send_folder(host, &root, name, may_continue);
+                sent.map_err(|error| PrepareError::Files(error.to_string()))?;
                 let order = Box::new(self.program_order(id, program));
-                Ok(PreparedStart::OnHost(self.host(id), order))
+                Ok(PreparedStart::OnHost(host, order))
             }
             StartMode::Program(program) => {
                 let temporary = self.temporary.as_deref();

@@ -410,6 +410,9 @@ fn host(host: &Host) -> YamlMap {
     if let Some(titin) = &host.titin {
         map.text("titin", titin);
     }
+    if let Some(folder) = &host.folder {
+        map.text("folder", folder);
+    }
     if let Some(cores) = host.cores {
         map.put("cores", Yaml::Raw(cores.to_string()));
     }

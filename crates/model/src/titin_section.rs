@@ -63,6 +63,9 @@ pub struct Host {
     pub start: AgentStart,
     /// The path of the command `titin` on the host; `None` for the path on the manager's host.
     pub titin: Option<String>,
+    /// The folder for files of the run on a host that does not have the run directory; `None` for the
+    /// usual folder for temporary files.
+    pub folder: Option<String>,
     /// The most cores for the run; `None` for all that the host offers.
     pub cores: Option<u32>,
     /// The components whose instances are on the host.

@@ -1,71 +1,157 @@
 //! The manager's end of its agents.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use titin_transport::{Link, LinkId};
 use titin_wire::control;
 
 use super::AgentOrder;
+use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, TreePieces};
 use crate::host::HostId;
+use crate::stage::MayContinue;
+
+/// How often a sender of files that waits for room looks whether the run has failed.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The agents of a run. Several threads give orders. Each order is one message.
-#[derive(Default)]
 pub(crate) struct Agents {
-    /// The link of each further host, the host with the id 1 first; `None` for a host without an
-    /// agent.
-    links: Mutex<Vec<Option<Arc<Link>>>>,
+    /// The agent of each further host, the host with the id 1 first.
+    connected: Mutex<Vec<Option<ConnectedAgent>>>,
+    /// Rung when an agent has acknowledged bytes of files, or is gone.
+    room: Condvar,
+}
+
+/// An agent that takes part in the run.
+struct ConnectedAgent {
+    link: Arc<Link>,
+    /// Whether the host has the run directory.
+    shares_files: bool,
+    /// Bytes of files that the agent has not acknowledged.
+    in_flight: u64,
 }
 
 impl Agents {
     /// The agents of `count` further hosts, which have none yet.
     pub(crate) fn expected(count: usize) -> Self {
         Agents {
-            links: Mutex::new(vec![None; count]),
+            connected: Mutex::new((0..count).map(|_| None).collect()),
+            room: Condvar::new(),
         }
     }
 
     /// Gives an order to the agent of a host. Without an agent nothing happens: the manager has heard
     /// of the loss, or soon hears.
     pub(crate) fn order(&self, host: HostId, order: &AgentOrder) {
-        let link = self.lock().get(index(host)).cloned().flatten();
-        if let Some(link) = link {
-            tell(&link, order);
+        if let Some(Some(agent)) = self.lock().get(index(host)) {
+            tell(&agent.link, order);
         }
     }
 
     /// Gives an order to all agents.
     pub(crate) fn order_all(&self, order: &AgentOrder) {
-        for link in self.lock().iter().flatten() {
-            tell(link, order);
+        for agent in self.lock().iter().flatten() {
+            tell(&agent.link, order);
         }
     }
 
     /// The hosts with an agent.
     pub(crate) fn hosts(&self) -> Vec<HostId> {
-        let links = self.lock();
-        let hosts = (0..links.len()).filter(|&at| links[at].is_some());
+        let connected = self.lock();
+        let hosts = (0..connected.len()).filter(|&at| connected[at].is_some());
         hosts.map(|at| HostId(at as u32 + 1)).collect()
     }
 
     /// The host of the agent at the other end of a link.
     pub(crate) fn host_of(&self, link: LinkId) -> Option<HostId> {
-        let is_meant = |other: &Option<Arc<Link>>| other.as_ref().is_some_and(|o| o.id() == link);
-        let at = self.lock().iter().position(is_meant)?;
-        Some(HostId(at as u32 + 1))
+        let connected = self.lock();
+        let mut agents = connected.iter();
+        let is_meant = |agent: &Option<ConnectedAgent>| {
+            let agent = agent.as_ref();
+            agent.is_some_and(|agent| agent.link.id() == link)
+        };
+        Some(HostId(agents.position(is_meant)? as u32 + 1))
     }
 
     /// Takes in the agent of a host.
-    pub(crate) fn attach(&self, host: HostId, link: Arc<Link>) {
-        self.lock()[index(host)] = Some(link);
+    pub(crate) fn attach(&self, host: HostId, link: Arc<Link>, shares_files: bool) {
+        self.lock()[index(host)] = Some(ConnectedAgent {
+            link,
+            shares_files,
+            in_flight: 0,
+        });
     }
 
     /// Lets go of the agent of a host, and returns the link.
     pub(crate) fn detach(&self, host: HostId) -> Option<Arc<Link>> {
-        self.lock().get_mut(index(host))?.take()
+        let agent = self.lock().get_mut(index(host))?.take();
+        self.room.notify_all();
+        Some(agent?.link)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Arc<Link>>>> {
-        self.links.lock().expect("nobody panics meanwhile")
+    /// Sends a folder of `root`, the folder `instances`, to a host that does not have the run directory.
+    /// Waits for room. Ends early if the agent is gone, or may not continue.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(crate) fn send_folder(
+        &self,
+        host: HostId,
+        root: &Path,
+        folder: &Path,
+        may_continue: MayContinue<'_>,
+    ) -> io::Result<()> {
+        if self.shares_files(host) {
+            return Ok(());
+        }
+        let known = KnownFiles::default();
+        let mut pieces = TreePieces::of(root, folder);
+        while let Some(piece) = pieces.next(&known) {
+            if !self.send_piece(host, piece?, may_continue) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn shares_files(&self, host: HostId) -> bool {
+        let connected = self.lock();
+        let agent = connected.get(index(host)).and_then(Option::as_ref);
+        agent.is_none_or(|agent| agent.shares_files)
+    }
+
+    /// Sends a piece once there is room. False if the agent is gone, or may not continue.
+    fn send_piece(&self, host: HostId, piece: FilePiece, may_continue: MayContinue<'_>) -> bool {
+        let mut connected = self.lock();
+        loop {
+            let Some(agent) = &mut connected[index(host)] else {
+                return false;
+            };
+            if agent.in_flight < MOST_IN_FLIGHT {
+                agent.in_flight += piece.size();
+                tell(&agent.link, &AgentOrder::File(piece));
+                return true;
+            }
+            let waited = self.room.wait_timeout(connected, LOOK);
+            connected = waited.expect("nobody panics meanwhile").0;
+            if !may_continue() {
+                return false;
+            }
+        }
+    }
+
+    /// The agent of a host has acknowledged bytes of files.
+    pub(crate) fn acknowledged(&self, host: HostId, size: u64) {
+        if let Some(Some(agent)) = self.lock().get_mut(index(host)) {
+            agent.in_flight = agent.in_flight.saturating_sub(size);
+        }
+        self.room.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<ConnectedAgent>>> {
+        self.connected.lock().expect("nobody panics meanwhile")
     }
 }
 

@@ -19,6 +19,7 @@ use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{EndpointId, LinkSettings};
 
+use super::own_files::OwnFiles;
 use super::{AgentHello, AgentInput, AgentOrder, AgentReport, ProgramOrder};
 use crate::cores::cores;
 use crate::directory::write_connection_file;
@@ -31,6 +32,9 @@ use crate::process_watcher::{self, ProcessWatcher};
 
 /// The time for the guard to end the remaining processes.
 const SWEEP_TIME: Duration = Duration::from_secs(30);
+
+/// How often to look for new output of programs on a host without the run directory.
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The tag of the manager's link.
 const MANAGER: u128 = 0;
@@ -120,9 +124,11 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         scratch: scratch.path.clone(),
         env: environment(),
         guard,
+        guard_lives: true,
         watcher,
         link: None,
         silence: None,
+        own_files: None,
     };
     let result = agent.run(&events);
     reactor.stop();
@@ -213,10 +219,13 @@ struct Agent {
     scratch: PathBuf,
     env: BTreeMap<String, String>,
     guard: Guard,
+    guard_lives: bool,
     watcher: ProcessWatcher,
     link: Option<Arc<Link>>,
     /// The limit for the silence of the manager; `None` before the welcome.
     silence: Option<SilenceLimit>,
+    /// The files of the programs, on a host without the run directory.
+    own_files: Option<OwnFiles>,
 }
 
 /// A limit for the silence of the manager.
@@ -238,25 +247,29 @@ enum Ending {
 impl Agent {
     fn run(mut self, events: &Receiver<AgentEvent>) -> Result<(), AgentError> {
         let ending = loop {
-            let event = match self.remaining() {
+            let remaining = self.remaining();
+            let event = match remaining.into_iter().chain(self.output_interval()).min() {
                 None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(remaining) => events.recv_timeout(remaining),
+                Some(wait) => events.recv_timeout(wait),
             };
             let ending = match event {
                 Ok(event) => self.handle(event),
-                Err(_) => {
+                Err(_) if self.remaining().is_some_and(|left| left.is_zero()) => {
                     let how = "silent for too long".to_owned();
                     Some(Ending::Early(AgentError::ManagerGone(how)))
                 }
+                Err(_) => None,
             };
             if let Some(ending) = ending {
                 break ending;
             }
+            self.report_output();
         };
         if let Ending::Early(AgentError::Left(how)) = &ending {
             self.report(&AgentReport::Leaving { how: how.clone() });
         }
         self.dismiss_guard(events);
+        self.hand_over_files(events);
         if let Some(link) = &self.link {
             link.close();
         }
@@ -313,7 +326,15 @@ impl Agent {
 
     fn obey(&mut self, order: AgentOrder) -> Option<Ending> {
         match order {
-            AgentOrder::Welcome { heartbeat } => {
+            AgentOrder::Welcome { heartbeat, folder } => {
+                if !self.setup.input.shares_files() {
+                    match OwnFiles::make(folder.as_deref()) {
+                        Ok(files) => self.own_files = Some(files),
+                        Err(error) => {
+                            return Some(Ending::Early(AgentError::Left(error.to_string())));
+                        }
+                    }
+                }
                 let longest = Duration::try_from_secs_f64(heartbeat);
                 self.silence = Some(SilenceLimit {
                     longest: longest.unwrap_or(Duration::MAX),
@@ -323,6 +344,13 @@ impl Agent {
             }
             AgentOrder::Refused { text } => return Some(Ending::Early(AgentError::Refused(text))),
             AgentOrder::Heartbeat => self.report(&AgentReport::Heartbeat),
+            AgentOrder::File(piece) => {
+                if let Some(files) = &mut self.own_files {
+                    files.write(&piece);
+                }
+                self.report(&AgentReport::FileReceived { size: piece.size() });
+            }
+            AgentOrder::FileReceived { size } => self.acknowledged(size),
             AgentOrder::Start(program) => self.start(&program),
             AgentOrder::Signal { id, signal } => self.guard.signal(InstanceId(id), signal),
             AgentOrder::Watch { pid } => self.watch(pid),
@@ -349,9 +377,17 @@ impl Agent {
     }
 
     /// Has the guard start a program.
-    fn start(&self, order: &ProgramOrder) {
-        let folder = self.setup.input.run_directory.join("instances");
-        let folder = folder.join(&order.folder);
+    fn start(&mut self, order: &ProgramOrder) {
+        let root = match &mut self.own_files {
+            None => self.setup.input.run_directory.join("instances"),
+            Some(files) => {
+                if let Err(why) = files.begin(&order.folder) {
+                    return self.report(&AgentReport::NotStarted { id: order.id, why });
+                }
+                files.root()
+            }
+        };
+        let folder = root.join(&order.folder);
         let context = LaunchContext {
             env: &self.env,
             connection: &self.connection,
@@ -379,9 +415,10 @@ impl Agent {
 
     /// Passes a report of the guard on to the manager. Returns an error if the guard has ended too
     /// soon.
-    fn pass_on(&self, event: GuardEvent) -> Option<AgentError> {
+    fn pass_on(&mut self, event: GuardEvent) -> Option<AgentError> {
         match event {
             GuardEvent::Run(RunEvent::HostLost(_, how)) => {
+                self.guard_lives = false;
                 let (left, stuck) = process_tree::end_orphans();
                 self.report(&AgentReport::Swept { left, stuck });
                 return Some(AgentError::Left(format!("had a guard that {how}")));
@@ -392,23 +429,21 @@ impl Agent {
                 }
             }
             GuardEvent::Swept { left, stuck } => self.report(&AgentReport::Swept { left, stuck }),
-            GuardEvent::Ended => {}
+            GuardEvent::Ended => self.guard_lives = false,
         }
         None
     }
 
     /// Has the guard end all processes, and waits until the guard has ended.
-    fn dismiss_guard(&self, events: &Receiver<AgentEvent>) {
+    fn dismiss_guard(&mut self, events: &Receiver<AgentEvent>) {
         self.guard.finish();
         let until = Instant::now() + SWEEP_TIME;
-        loop {
+        while self.guard_lives {
             let remaining = until.saturating_duration_since(Instant::now());
             match events.recv_timeout(remaining) {
-                Ok(AgentEvent::Guard(GuardEvent::Ended)) => return,
-                Ok(AgentEvent::Guard(event)) => {
-                    if self.pass_on(event).is_some() {
-                        return;
-                    }
+                Ok(AgentEvent::Guard(event)) => drop(self.pass_on(event)),
+                Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
+                    self.acknowledged(size);
                 }
                 Ok(_) => {}
                 Err(_) => {
@@ -419,6 +454,50 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// The manager has acknowledged bytes of files.
+    fn acknowledged(&mut self, size: u64) {
+        if let Some(files) = &mut self.own_files {
+            files.acknowledged(size);
+        }
+    }
+
+    /// How often to look for new output of programs; `None` if the host has the run directory.
+    fn output_interval(&self) -> Option<Duration> {
+        self.own_files.as_ref().map(|_| OUTPUT_INTERVAL)
+    }
+
+    fn report_output(&mut self) {
+        if let (Some(files), Some(link)) = (&mut self.own_files, &self.link) {
+            files.report_output(|report| link.tell(&control::encode(&report)));
+        }
+    }
+
+    /// Hands over all files of programs to the manager, if the host does not have the run directory. If
+    /// the manager does not take them, they stay on this host.
+    fn hand_over_files(&mut self, events: &Receiver<AgentEvent>) {
+        let (Some(files), Some(link)) = (&mut self.own_files, &self.link) else {
+            return;
+        };
+        let mut rest = files.programs();
+        let send = |report| link.tell(&control::encode(&report));
+        while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
+            match events.recv_timeout(SWEEP_TIME) {
+                Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
+                    files.acknowledged(size);
+                }
+                Ok(AgentEvent::Lost(_)) | Err(_) => {
+                    let folder = files.folder().display();
+                    eprintln!(
+                        "titin agent: the manager is gone, so the files of its programs stay in {folder}"
+                    );
+                    return;
+                }
+                Ok(_) => {}
+            }
+        }
+        files.remove();
     }
 
     fn report(&self, report: &AgentReport) {

@@ -1,5 +1,7 @@
 //! The hosts of a plan.
 
+use std::path::PathBuf;
+
 use titin_model::{Host, Name, Network, OWN_HOST};
 
 use crate::host::HostId;
@@ -18,6 +20,7 @@ pub(super) fn planned_hosts(network: &Network) -> Vec<PlannedHost> {
         start: host.start.clone(),
         titin: host.titin.clone(),
         cores: host.cores,
+        folder: host.folder.as_ref().map(PathBuf::from),
         het_group: None,
     };
     further_hosts(network).map(planned).collect()

@@ -95,6 +95,7 @@ impl Session {
             mut troubles,
             interrupted,
         } = self.stage_out(manager, view);
+        troubles.append(&mut self.lost_files);
         let seconds = self.begun.elapsed().as_secs_f64();
         let report = self.report(manager);
         if let Some(report) = &report {

@@ -17,6 +17,9 @@ use crate::{process_tree, process_watcher};
 /// The time for the commands that have started agents to end after the agents.
 const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 
+/// How many files that cannot be copied are named.
+const MOST_LOST_FILES: usize = 10;
+
 /// How many bytes of a launcher's output an error quotes.
 const MOST_OUTPUT: usize = 600;
 
@@ -155,6 +158,23 @@ impl Session {
             AgentReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
             AgentReport::Watched { pid } => RunEvent::ProcessWatched(process(pid)),
             AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
+            AgentReport::File(piece) => {
+                let written = piece.write(&self.directory.instances());
+                let size = piece.size();
+                self.agents.order(host, &AgentOrder::FileReceived { size });
+                if let Err(error) = written {
+                    self.file_lost(host, &error.to_string(), view);
+                }
+                return None;
+            }
+            AgentReport::FileReceived { size } => {
+                self.agents.acknowledged(host, size);
+                return None;
+            }
+            AgentReport::FileLost { text } => {
+                self.file_lost(host, &text, view);
+                return None;
+            }
             AgentReport::Leaving { how } => {
                 RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
             }
@@ -164,6 +184,15 @@ impl Session {
                 return None;
             }
         })
+    }
+
+    /// A file of a host cannot be copied to the run directory. The run goes on, and fails at the end.
+    fn file_lost(&mut self, host: HostId, why: &str, view: &mut dyn RunView) {
+        if self.lost_files.len() < MOST_LOST_FILES {
+            let text = format!("a file of {}: {why}", self.host_name(host));
+            self.say(Level::Error, format!("cannot copy {text}"), view);
+            self.lost_files.push(text);
+        }
     }
 
     /// The name of a further host.
@@ -188,22 +217,14 @@ impl Session {
                 return None;
             }
         };
-        if !hello.shares_files {
-            let directory = self.directory.path().display();
-            let text = format!(
-                "has no run directory {directory}: choose a --run-dir that all hosts have at the same path"
-            );
-            agent::tell(link, &AgentOrder::Refused { text: text.clone() });
-            link.close();
-            return Some(RunEvent::HostLost(host, text));
-        }
         let mut cores = hello.cores;
         let most = self.plan.hosts[host.index() - 1].cores;
         cores.truncate(most.map_or(usize::MAX, |most| most as usize));
         self.host_cores[host.index()] = Some(cores);
-        self.agents.attach(host, link.clone());
+        self.agents.attach(host, link.clone(), hello.shares_files);
         let heartbeat = self.plan.options.heartbeat.as_secs_f64();
-        agent::tell(link, &AgentOrder::Welcome { heartbeat });
+        let folder = self.plan.hosts[host.index() - 1].folder.clone();
+        agent::tell(link, &AgentOrder::Welcome { heartbeat, folder });
         self.place_if_known(view);
         Some(RunEvent::HostReady(host, hello.system_name))
     }
@@ -285,12 +306,16 @@ impl Session {
         is_left: impl Fn(&Session) -> bool,
         view: &mut dyn RunView,
     ) -> bool {
-        let until = Instant::now() + limit;
+        let mut until = Instant::now() + limit;
         while is_left(self) {
             let remaining = until.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(remaining) {
                 Err(_) => return false,
                 Ok(event) => {
+                    if matches!(event, SessionEvent::Agent(..)) {
+                        // An agent that hands over files may take long.
+                        until = Instant::now() + limit;
+                    }
                     let event = self.take_in(event, view);
                     if let Some(RunEvent::HostLost(HostId::MANAGER, _)) = event {
                         self.end_orphans(view);

@@ -120,6 +120,7 @@ impl Session {
             agents: opening.agents.clone(),
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
+            lost_files: Vec::new(),
             host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
             way_to_manager,
             is_reached: setup.reach.is_some(),

@@ -125,6 +125,7 @@ fn host(entry: &MapEntry, problems: &mut Problems) -> Option<Host> {
         address: read(&mut fields, "address", problems, word),
         start: read(&mut fields, "start", problems, agent_start).unwrap_or_default(),
         titin: read(&mut fields, "titin", problems, word),
+        folder: read(&mut fields, "folder", problems, folder),
         cores: read(&mut fields, "cores", problems, cores),
         components: read(&mut fields, "components", problems, components).unwrap_or_default(),
         at: entry.at,

@@ -1,0 +1,406 @@
+//! Files of instances on the way between the run directory and a host that does not have it.
+//!
+//! Files travel as pieces, in both directions. The receiver of a piece acknowledges the bytes, and the
+//! sender has at most [`MOST_IN_FLIGHT`] bytes that are not acknowledged. So neither end keeps more than
+//! that in memory, however slow the line is.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a piece.
+const PIECE: usize = 128 << 10;
+
+/// The most bytes on the way to the other end.
+pub(crate) const MOST_IN_FLIGHT: u64 = 4 << 20;
+
+/// What a piece counts beside its bytes, so that many empty files are bounded too.
+const HEAD: u64 = 256;
+
+/// A piece of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FilePiece {
+    /// The path in the folder `instances` of the run directory.
+    #[serde(with = "serde_bytes")]
+    path: Vec<u8>,
+    content: PieceContent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum PieceContent {
+    /// A folder.
+    Folder,
+    /// Bytes of a file from an offset on. The piece with the offset 0 comes first.
+    Bytes {
+        mode: u32,
+        offset: u64,
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// A symbolic link.
+    Link {
+        #[serde(with = "serde_bytes")]
+        target: Vec<u8>,
+    },
+}
+
+impl FilePiece {
+    /// What the piece counts against [`MOST_IN_FLIGHT`].
+    pub(crate) fn size(&self) -> u64 {
+        let bytes = match &self.content {
+            PieceContent::Bytes { bytes, .. } => bytes.len() as u64,
+            PieceContent::Folder | PieceContent::Link { .. } => 0,
+        };
+        HEAD + self.path.len() as u64 + bytes
+    }
+
+    /// The path in the folder `instances`.
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+
+    /// Writes the piece below `root`, the folder `instances`.
+    ///
+    /// # Errors
+    /// If the path leads out of `root`, also by a link, or the system refuses.
+    pub(crate) fn write(&self, root: &Path) -> io::Result<()> {
+        let path = self.path();
+        check_inside(root, path)?;
+        let file = root.join(path);
+        match &self.content {
+            PieceContent::Folder => DirBuilder::new().recursive(true).mode(0o755).create(file),
+            PieceContent::Bytes {
+                mode,
+                offset,
+                bytes,
+            } => {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(*offset == 0);
+                let file = options.mode(mode & 0o777).open(file)?;
+                file.write_all_at(bytes, *offset)
+            }
+            PieceContent::Link { target } => {
+                let _ = fs::remove_file(&file);
+                std::os::unix::fs::symlink(OsStr::from_bytes(target), file)
+            }
+        }
+    }
+}
+
+/// Checks that a path stays below a folder: it has only names, and no folder on the way is a link. The
+/// file itself must be no link either, because a write would follow the link.
+fn check_inside(root: &Path, path: &Path) -> io::Result<()> {
+    let outside = || io::Error::other(format!("{} leads out of the run", path.display()));
+    let mut reached = root.to_owned();
+    for component in path.components() {
+        let Component::Normal(name) = component else {
+            return Err(outside());
+        };
+        reached.push(name);
+        let is_link = |found: Metadata| found.file_type().is_symlink();
+        if fs::symlink_metadata(&reached).is_ok_and(is_link) {
+            return Err(outside());
+        }
+    }
+    match reached == root {
+        true => Err(outside()),
+        false => Ok(()),
+    }
+}
+
+/// The state of a file at a time, by which a change is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileStamp {
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    fn of(found: &Metadata) -> Self {
+        FileStamp {
+            length: found.len(),
+            changed: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
+/// The files that the other end has.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFiles {
+    /// Files that are the same at both ends, as long as they are not changed.
+    same: HashMap<PathBuf, FileStamp>,
+    /// Files that only grow: how many bytes the other end has.
+    sent: HashMap<PathBuf, u64>,
+}
+
+impl KnownFiles {
+    /// Notes that the other end has sent a file, or a piece of it.
+    pub(crate) fn note_received(&mut self, root: &Path, piece: &FilePiece) {
+        if let Ok(found) = fs::symlink_metadata(root.join(piece.path())) {
+            self.same
+                .insert(piece.path().to_owned(), FileStamp::of(&found));
+        }
+    }
+
+    /// The next piece of a file that only grows, such as the output of a program; `None` if the other
+    /// end has all bytes.
+    pub(crate) fn next_output(&mut self, root: &Path, path: &Path) -> Option<FilePiece> {
+        let sent = self.sent.entry(path.to_owned()).or_default();
+        let file = File::open(root.join(path)).ok()?;
+        let piece = read_piece(&file, path, *sent).ok()?;
+        let PieceContent::Bytes { bytes, .. } = &piece.content else {
+            return None;
+        };
+        if bytes.is_empty() {
+            return None;
+        }
+        *sent += bytes.len() as u64;
+        Some(piece)
+    }
+
+    /// Whether the other end has a file as it is.
+    fn has(&self, path: &Path, found: &Metadata) -> bool {
+        self.same.get(path) == Some(&FileStamp::of(found))
+    }
+}
+
+/// Reads a piece of a file.
+fn read_piece(file: &File, path: &Path, offset: u64) -> io::Result<FilePiece> {
+    let mut bytes = vec![0; PIECE];
+    let count = file.read_at(&mut bytes, offset)?;
+    bytes.truncate(count);
+    Ok(FilePiece {
+        path: path.as_os_str().as_bytes().to_vec(),
+        content: PieceContent::Bytes {
+            mode: file.metadata()?.mode(),
+            offset,
+            bytes,
+        },
+    })
+}
+
+/// The pieces of all files below a folder that the other end does not have yet. Only files, folders and
+/// links travel. The links come last, so that no piece is written by a link.
+pub(crate) struct TreePieces {
+    root: PathBuf,
+    /// Paths still to be looked at.
+    paths: Vec<PathBuf>,
+    links: Vec<FilePiece>,
+    /// The file that is being read: the path, and the next offset.
+    reading: Option<(File, PathBuf, u64)>,
+}
+
+impl TreePieces {
+    /// The pieces of a folder below `root`, the folder `instances`.
+    pub(crate) fn of(root: &Path, folder: &Path) -> Self {
+        TreePieces {
+            root: root.to_owned(),
+            paths: vec![folder.to_owned()],
+            links: Vec::new(),
+            reading: None,
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// If a file cannot be read, with the path. The next call goes on behind the file.
+    pub(crate) fn next(&mut self, known: &KnownFiles) -> Option<io::Result<FilePiece>> {
+        loop {
+            if let Some((file, path, offset)) = self.reading.take() {
+                match read_piece(&file, &path, offset) {
+                    Err(error) => return Some(Err(at(&path, &error))),
+                    Ok(piece) if piece.is_end() => {}
+                    Ok(piece) => {
+                        self.reading = Some((file, path, offset + piece.length()));
+                        return Some(Ok(piece));
+                    }
+                }
+            }
+            let Some(path) = self.paths.pop() else {
+                return self.links.pop().map(Ok);
+            };
+            match self.look_at(path.clone(), known) {
+                Err(error) => return Some(Err(at(&path, &error))),
+                Ok(Some(piece)) => return Some(Ok(piece)),
+                Ok(None) => {}
+            }
+        }
+    }
+
+    /// Begins with a path. Returns the piece of a folder, or of an empty file.
+    fn look_at(&mut self, path: PathBuf, known: &KnownFiles) -> io::Result<Option<FilePiece>> {
+        let whole = self.root.join(&path);
+        let found = fs::symlink_metadata(&whole)?;
+        let piece = |content| FilePiece {
+            path: path.as_os_str().as_bytes().to_vec(),
+            content,
+        };
+        if found.is_dir() {
+            for entry in fs::read_dir(&whole)? {
+                self.paths.push(path.join(entry?.file_name()));
+            }
+            return Ok(Some(piece(PieceContent::Folder)));
+        }
+        if found.is_symlink() {
+            let target: OsString = fs::read_link(&whole)?.into();
+            let target = target.into_vec();
+            self.links.push(piece(PieceContent::Link { target }));
+            return Ok(None);
+        }
+        // Other kinds of files have no content to copy, and could block.
+        if !found.is_file() || known.has(&path, &found) {
+            return Ok(None);
+        }
+        let file = File::open(&whole)?;
+        let offset = known.sent.get(&path).copied().unwrap_or(0);
+        let first = read_piece(&file, &path, offset)?;
+        // A file without bytes is a piece too.
+        if first.is_end() && offset > 0 {
+            return Ok(None);
+        }
+        let next = offset + first.length();
+        if !first.is_end() {
+            self.reading = Some((file, path, next));
+        }
+        Ok(Some(first))
+    }
+}
+
+impl FilePiece {
+    fn length(&self) -> u64 {
+        match &self.content {
+            PieceContent::Bytes { bytes, .. } => bytes.len() as u64,
+            PieceContent::Folder | PieceContent::Link { .. } => 0,
+        }
+    }
+
+    /// Whether nothing follows in the file.
+    fn is_end(&self) -> bool {
+        self.length() == 0
+    }
+}
+
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    /// Copies a folder by pieces, and returns their number.
+    fn copy(from: &Path, to: &Path, known: &KnownFiles) -> usize {
+        let mut pieces = TreePieces::of(from, Path::new("a"));
+        let mut count = 0;
+        while let Some(piece) = pieces.next(known) {
+            let piece = piece.unwrap();
+            assert!(piece.size() <= PIECE as u64 + 2 * HEAD);
+            piece.write(to).unwrap();
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_folder_arrives_as_it_is() {
+        let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (from, to) = (from.path(), to.path());
+        fs::create_dir_all(from.join("a/workdir/deep/empty")).unwrap();
+        let large: Vec<u8> = (0..PIECE * 2 + 17).map(|at| (at % 251) as u8).collect();
+        for (name, bytes) in [
+            ("large", &large[..]),
+            ("exact", &large[..PIECE]),
+            ("none", b""),
+        ] {
+            fs::write(from.join("a/workdir").join(name), bytes).unwrap();
+        }
+        let script = from.join("a/script");
+        fs::write(&script, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).unwrap();
+        symlink("../script", from.join("a/workdir/link")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, from.join("a/pipe"), 0o600.into()).unwrap();
+        copy(from, to, &KnownFiles::default());
+        for (name, bytes) in [
+            ("large", &large[..]),
+            ("exact", &large[..PIECE]),
+            ("none", b""),
+        ] {
+            assert_eq!(fs::read(to.join("a/workdir").join(name)).unwrap(), bytes);
+        }
+        assert!(to.join("a/workdir/deep/empty").is_dir());
+        let mode = fs::metadata(to.join("a/script")).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o750);
+        let target = fs::read_link(to.join("a/workdir/link")).unwrap();
+        assert_eq!(target, Path::new("../script"));
+        assert!(!to.join("a/pipe").exists());
+    }
+
+    #[test]
+    fn what_the_other_end_has_does_not_travel_again() {
+        let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (from, to) = (from.path(), to.path());
+        fs::create_dir_all(from.join("a")).unwrap();
+        fs::write(from.join("a/mesh"), "mesh").unwrap();
+        fs::write(from.join("a/stdout.txt"), "one\n").unwrap();
+        let mut known = KnownFiles::default();
+        let mut pieces = TreePieces::of(from, Path::new("a"));
+        while let Some(piece) = pieces.next(&known) {
+            piece.unwrap().write(to).unwrap();
+        }
+        // The other way, what has come is known, but for what was changed since.
+        let mut pieces = TreePieces::of(to, Path::new("a"));
+        while let Some(piece) = pieces.next(&KnownFiles::default()) {
+            known.note_received(to, &piece.unwrap());
+        }
+        assert_eq!(copy(to, from, &known), 1);
+        fs::write(to.join("a/mesh"), "finer mesh").unwrap();
+        assert_eq!(copy(to, from, &known), 2);
+        assert_eq!(fs::read(from.join("a/mesh")).unwrap(), b"finer mesh");
+        // A file that grows goes on where it was.
+        let path = Path::new("a/out");
+        let mut known = KnownFiles::default();
+        fs::write(to.join(path), "one\n").unwrap();
+        known.next_output(to, path).unwrap().write(from).unwrap();
+        assert_eq!(known.next_output(to, path), None);
+        fs::write(to.join(path), "one\ntwo\n").unwrap();
+        copy(to, from, &known);
+        assert_eq!(fs::read(from.join(path)).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn no_piece_is_written_outside() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("instances");
+        fs::create_dir(&root).unwrap();
+        symlink("..", root.join("up")).unwrap();
+        symlink("../victim", root.join("file")).unwrap();
+        for path in [
+            "../victim",
+            "/tmp/victim",
+            "up/victim",
+            "file",
+            "",
+            "a/../../victim",
+        ] {
+            let piece = FilePiece {
+                path: path.into(),
+                content: PieceContent::Bytes {
+                    mode: 0o600,
+                    offset: 0,
+                    bytes: b"x".to_vec(),
+                },
+            };
+            let error = piece.write(&root).unwrap_err().to_string();
+            assert!(error.contains("leads out of the run"), "{path}: {error}");
+        }
+        assert!(!folder.path().join("victim").exists());
+    }
+}

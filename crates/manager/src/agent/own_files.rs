@@ -1,0 +1,153 @@
+//! The run directory of an agent whose host does not have the manager's.
+//!
+//! The manager sends the files of each program before the start. The output of the programs goes to the
+//! manager while they run, and at the end all other files of the work directories go, too.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use titin_wire::EndpointId;
+
+use super::AgentReport;
+use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, TreePieces};
+
+/// The files of the programs on a host without the run directory.
+pub(super) struct OwnFiles {
+    /// The folder of this run on this host. It has the folder `instances`.
+    folder: PathBuf,
+    known: KnownFiles,
+    /// The outputs of the programs, below `instances`.
+    outputs: Vec<PathBuf>,
+    /// Bytes of files that the manager has not acknowledged.
+    in_flight: u64,
+    /// Why the files of a program are not complete, by the folder of the program.
+    faults: HashMap<PathBuf, String>,
+}
+
+impl OwnFiles {
+    /// Makes the folder of the run in `parent`, or else in the usual folder for temporary files.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, with the path.
+    pub(super) fn make(parent: Option<&Path>) -> io::Result<Self> {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+        let folder = parent.join(format!("titin-run-{:032x}", EndpointId::random().0));
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.and_then(|()| fs::create_dir(folder.join("instances")))
+            .map_err(|error| {
+                let text = format!("cannot make {}: {error}", folder.display());
+                io::Error::new(error.kind(), text)
+            })?;
+        Ok(OwnFiles {
+            folder,
+            known: KnownFiles::default(),
+            outputs: Vec::new(),
+            in_flight: 0,
+            faults: HashMap::new(),
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder `instances`.
+    pub(super) fn root(&self) -> PathBuf {
+        self.folder.join("instances")
+    }
+
+    /// Writes a piece that the manager has sent.
+    pub(super) fn write(&mut self, piece: &FilePiece) {
+        let root = self.root();
+        match piece.write(&root) {
+            Ok(()) => self.known.note_received(&root, piece),
+            Err(error) => {
+                let program: PathBuf = piece.path().iter().take(1).collect();
+                let text = format!(
+                    "its file {} cannot be written in {}: {error}",
+                    piece.path().display(),
+                    root.display()
+                );
+                self.faults.entry(program).or_insert(text);
+            }
+        }
+    }
+
+    /// Why the files of a program are not complete, if they are not. Otherwise the outputs of the
+    /// program go to the manager from now on.
+    pub(super) fn begin(&mut self, folder: &str) -> Result<(), String> {
+        let folder = Path::new(folder);
+        if let Some(fault) = self.faults.get(folder) {
+            return Err(fault.clone());
+        }
+        let outputs = ["stdout.txt", "stderr.txt"];
+        self.outputs
+            .extend(outputs.map(|output| folder.join(output)));
+        Ok(())
+    }
+
+    /// The manager has acknowledged bytes.
+    pub(super) fn acknowledged(&mut self, size: u64) {
+        self.in_flight = self.in_flight.saturating_sub(size);
+    }
+
+    /// Whether the manager has acknowledged everything.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// Reports new output, as much as there is room for.
+    pub(super) fn report_output(&mut self, mut report: impl FnMut(AgentReport)) {
+        let root = self.root();
+        for output in &self.outputs {
+            while self.in_flight < MOST_IN_FLIGHT
+                && let Some(piece) = self.known.next_output(&root, output)
+            {
+                self.in_flight += piece.size();
+                report(AgentReport::File(piece));
+            }
+        }
+    }
+
+    /// The folders of the programs, for [`OwnFiles::report_rest`].
+    pub(super) fn programs(&self) -> Vec<TreePieces> {
+        let root = self.root();
+        let folders = fs::read_dir(&root).into_iter().flatten().flatten();
+        folders
+            .map(|folder| TreePieces::of(&root, Path::new(&folder.file_name())))
+            .collect()
+    }
+
+    /// Reports the files of programs that the manager does not have yet, as much as there is room for.
+    /// True once all are reported.
+    pub(super) fn report_rest(
+        &mut self,
+        rest: &mut Vec<TreePieces>,
+        mut report: impl FnMut(AgentReport),
+    ) -> bool {
+        while self.in_flight < MOST_IN_FLIGHT {
+            let Some(pieces) = rest.last_mut() else {
+                return true;
+            };
+            match pieces.next(&self.known) {
+                None => drop(rest.pop()),
+                Some(Ok(piece)) => {
+                    self.in_flight += piece.size();
+                    report(AgentReport::File(piece));
+                }
+                Some(Err(error)) => report(AgentReport::FileLost {
+                    text: error.to_string(),
+                }),
+            }
+        }
+        false
+    }
+
+    /// Removes the files of this host.
+    pub(super) fn remove(&self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,118 @@
+"""A host without the run directory: files go there before the start, and all of a program's come back."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ..conftest import TITIN
+from .conftest import HOSTS, STAGE, Hosts
+
+#: Reads a staged file, writes others, and prints; with a number, so many bytes more.
+WORKER = """\
+import os, sys, time
+from pathlib import Path
+import titin
+
+with titin.Instance(f_init=["in"]) as instance:
+    while instance.reuse():
+        instance.receive("in")
+        mesh = Path("mesh.dat").read_bytes()
+        print("mesh of", len(mesh), "bytes on", os.uname().nodename, flush=True)
+        while Path(sys.argv[1]).exists():
+            time.sleep(0.02)
+        Path("deep/er").mkdir(parents=True)
+        Path("deep/er/out.dat").write_bytes(bytes(reversed(mesh)))
+        Path("empty").touch()
+        Path("link").symlink_to("deep/er/out.dat")
+        Path("run.sh").write_text("#!/bin/sh\\n")
+        Path("run.sh").chmod(0o755)
+        print("no mesh is perfect", file=sys.stderr)
+"""
+
+MODEL = """\
+ymmsl_version: v0.2
+models:
+  files:
+    components:
+      clock: {{description: begins, ports: {{o_f: o}}, implementation: clock}}
+      worker: {{description: works, ports: {{f_init: in}}, implementation: worker}}
+    conduits: {{clock.o: worker.in}}
+programs:
+  clock: {{executable: {python}, args: [{folder}/stage.py, first]}}
+  worker: {{executable: {python}, args: [{folder}/worker.py, {folder}/wait]}}
+titin:
+  hosts: {{n2: {{components: [worker], folder: {folder}/scratch}}}}
+  stage: {{worker: {{in: [mesh.dat], out: ["deep", "link"]}}}}
+"""
+
+
+def prepare(folder: Path, size: int) -> bytes:
+    """Writes the model and a mesh of so many bytes."""
+    mesh = os.urandom(size)
+    (folder / "mesh.dat").write_bytes(mesh)
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "stage.py").write_text(STAGE)
+    (folder / "model.ymmsl").write_text(MODEL.format(python=sys.executable, folder=folder))
+    (folder / "scratch").mkdir()
+    (folder / "run").mkdir()
+    return mesh
+
+
+@pytest.mark.parametrize("size", [0, 1, 131_072, 20_000_003])
+def test_all_files_come_back(hosts: Hosts, tmp_path: Path, size: int) -> None:
+    mesh = prepare(tmp_path, size)
+    done = hosts(2, HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == 0, done.stdout
+    worker = tmp_path / "run/instances/worker"
+    assert (worker / "stdout.txt").read_text() == f"mesh of {size} bytes on n2\n"
+    assert (worker / "stderr.txt").read_text() == "no mesh is perfect\n"
+    workdir, results = worker / "workdir", tmp_path / "run/results/worker"
+    for file in [workdir / "deep/er/out.dat", workdir / "link", results / "deep/er/out.dat"]:
+        assert hashlib.sha256(file.read_bytes()).digest() == hashlib.sha256(bytes(reversed(mesh))).digest()
+    assert (workdir / "empty").read_bytes() == b""
+    assert (workdir / "link").is_symlink()
+    assert os.access(workdir / "run.sh", os.X_OK)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_output_comes_while_the_program_runs(tmp_path: Path, _namespaces: None) -> None:
+    prepare(tmp_path, 5)
+    (tmp_path / "wait").touch()
+    command = [HOSTS, "2", TITIN, "run", "model.ymmsl", "--run-dir", "run"]
+    env = {**os.environ, "HIDDEN": str(tmp_path / "run")}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as run:
+        output = tmp_path / "run/instances/worker/stdout.txt"
+        while not (output.exists() and "on n2" in output.read_text()):
+            assert run.poll() is None
+            time.sleep(0.05)
+        (tmp_path / "wait").unlink()
+        said = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, said
+
+
+def test_a_program_that_is_not_there_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    prepare(tmp_path, 5)
+    model = tmp_path / "model.ymmsl"
+    text = f"worker: {{executable: {sys.executable}"
+    model.write_text(model.read_text().replace(text, "worker: {executable: no-such-python"))
+    done = hosts(2, HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == 1, done.stdout
+    said = " ".join(done.stdout.split())
+    assert re.search(r"First: worker could not be started: .*no-such-python", said), done.stdout
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    prepare(tmp_path, 5)
+    (tmp_path / "scratch").rmdir()
+    done = hosts(2, HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == 1, done.stdout
+    assert re.search(r"the agent of host n2 cannot make \S+scratch/titin-run-", " ".join(done.stdout.split()))
