@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -85,16 +86,45 @@ with titin.Instance(**ports) as instance:
 """
 
 
-def test_a_serial_program_runs_on_the_node_that_srun_is_told(tmp_path: Path) -> None:
-    (tmp_path / "where.py").write_text(WHERE)
+def where(folder: Path, programs: list[tuple[object, ...]], rest: str = "") -> str:
+    """A model in which ``a`` sends to ``b``, and both print the names of their hosts."""
+    (folder / "where.py").write_text(WHERE)
+    text = pair(("o_f: u", "f_init: u"), "a.u: b.u", programs)
+    return text.replace("    matching_timelines: {a: [b]}\n", "") + rest
+
+
+def hosts_of(folder: Path) -> list[str]:
+    """What the two have printed."""
+    return [(folder / f"run/instances/{name}/stdout.txt").read_text().strip() for name in "ab"]
+
+
+def test_serial_programs_go_to_the_nodes_with_free_cores(tmp_path: Path) -> None:
+    program = [sys.executable, tmp_path / "where.py"]
+    cores = len(os.sched_getaffinity(0))
+    text = where(tmp_path, [(*program, "a"), (*program, "b")])
+    text = text.replace("{threads: 1}", f"{{threads: {cores}}}").replace("{executable:", "{can_share_resources: false, executable:")
+    done = run(tmp_path, text, CLUSTER)
+    assert done.returncode == 0, done.stdout
+    assert "host n2 is ready" in done.stdout
+    assert hosts_of(tmp_path) == ["n1", "n2"]
+
+
+def test_hosts_of_the_description_replace_the_nodes_of_the_job(tmp_path: Path) -> None:
+    program = [sys.executable, tmp_path / "where.py"]
+    hosts = "titin: {hosts: {second: {address: n2, start: srun, components: [a]}, localhost: {components: [b]}}}\n"
+    done = run(tmp_path, where(tmp_path, [(*program, "a"), (*program, "b")], hosts), CLUSTER)
+    assert done.returncode == 0, done.stdout
+    assert "host second is ready" in done.stdout
+    assert hosts_of(tmp_path) == ["n2", "n1"]
+
+
+def test_srun_as_an_executable_goes_to_the_node_that_it_is_told(tmp_path: Path) -> None:
     srun = ["srun", "--overlap", "--cpu-bind=none", "--nodes=1", "--ntasks=1", "--relative=1"]
     program = [sys.executable, tmp_path / "where.py"]
-    text = pair(("o_f: u", "f_init: u"), "a.u: b.u", [(*program, "a"), (*srun, *program, "b")])
-    done = run(tmp_path, text.replace("    matching_timelines: {a: [b]}\n", ""), CLUSTER)
+    programs = [(*program, "a"), (*srun, *program, "b")]
+    done = run(tmp_path, where(tmp_path, programs, "titin: {hosts: {localhost: {}}}\n"), CLUSTER)
     assert done.returncode == 0, done.stdout
-    told = [(tmp_path / f"run/instances/{name}/stdout.txt").read_text() for name in "ab"]
-    assert told == ["n1\n", "n2\n"]
-    assert 'first of the job\'s 2 nodes: "a"; `executable: srun' in done.stdout, done.stdout
+    assert hosts_of(tmp_path) == ["n1", "n2"]
 
 
 PLACES = """\
@@ -113,7 +143,7 @@ with titin.Instance(**ports, comm=MPI.COMM_WORLD) as instance:
     field.send(mine, timestamp=0.0) if sends else field.receive(mine)
     assert (mine == 7).all()
     shared = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/memfd:titin-ring" in line]
-    places = len(list(Path("/dev/shm").glob("titin-*")))
+    places = len(list(Path("/dev/shm").glob("titin-[!a]*")))  # not the folder of an agent
     session = os.environ.get("OMPI_MCA_orte_top_session_dir")
     assert session is None or Path(session).is_dir(), session
     Path(f"rank{instance.rank}").write_text(f"{os.uname().nodename} {places} {'mapped' if shared else ''}")

@@ -38,3 +38,65 @@ def test_a_plan_says_who_goes_where(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts(1, TITIN, "run", "model.ymmsl", "--plan")
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
     assert rows == [["a", "this"], ["b", "n2"], ["c", "n3"]], done.stdout
+
+
+def test_an_agent_may_be_started_by_hand(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {box: {start: by hand, components: [b]}}")
+    (tmp_path / "by_hand.sh").write_text(
+        f'{TITIN} run model.ymmsl --run-dir run 2>said & until grep -q "on box:" said; do sleep 0.05; done\n'
+        "line=$(sed -n 's/^ *on box: *//p' said)\n"
+        f'ssh n2 "PATH={TITIN.parent}:$PATH; $line"; echo "agent: $?"; wait $!; code=$?; cat said; exit $code\n'
+    )
+    done = hosts(2, "sh", "by_hand.sh")
+    assert done.returncode == 0, done.stdout
+    assert "agent: 0" in done.stdout
+    assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
+
+
+def test_only_agents_of_the_run_are_let_in(hosts: Hosts, tmp_path: Path) -> None:
+    """A wrong name, a second agent for the same host, an agent without the secret."""
+    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: by hand, components: [b]}}")
+    connection = "run/connection.json"
+    (tmp_path / "by_hand.sh").write_text(
+        f"{TITIN} run model.ymmsl --run-dir run >said 2>&1 & until [ -e {connection} ]; do sleep 0.05; done\n"
+        f"{TITIN} agent --host n3 {connection}\n"
+        f"""sed 's/"secret": "[0-9a-f]*"/"secret": "{"0" * 64}"/' {connection} >other.json\n"""
+        f"{TITIN} agent --host n2 other.json\n"
+        f"{TITIN} agent --host n2 nothing.json\n"
+        f"echo nonsense | {TITIN} agent --host n2\n"
+        f"ssh n2 {TITIN} agent --host n2 {tmp_path}/{connection}; wait $!; code=$?; cat said; exit $code\n"
+    )
+    done = hosts(2, "sh", "by_hand.sh")
+    assert done.returncode == 0, done.stdout
+    said = " ".join(done.stdout.split())
+    assert "the manager does not let this agent in: the run has no host n3; it has" in said
+    assert "does not know this run's secret" in said
+    assert "cannot read nothing.json: No such file" in said
+    assert "standard input is not what the manager of a run writes" in said
+
+
+def test_a_host_that_cannot_be_reached_is_named_with_what_ssh_says(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {n2: {}, elsewhere: {address: n9}}")
+    done = hosts(2)
+    assert done.returncode == 1, done.stdout
+    said = " ".join(done.stdout.split())
+    assert "First: the agent of host elsewhere could not be started: ssh -T -o BatchMode=yes n9" in said
+    assert "ended with exit code 255: ssh: Could not resolve hostname n9" in said
+
+
+def test_a_host_that_is_late_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: by hand}, n3: {}}\nregister_timeout: 1.5 s")
+    done = hosts(3)
+    assert done.returncode == 1, done.stdout
+    assert "First: host n2 has no agent after 1.5 s" in " ".join(done.stdout.split())
+    assert "a: was not started any more" in " ".join(done.stdout.split()), done.stdout
+
+
+def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: [nsenter, --all, --target, PID], components: [b]}}")
+    (tmp_path / "own.sh").write_text(
+        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n" + f"exec {TITIN} run model.ymmsl --run-dir run\n"
+    )
+    done = hosts(2, "sh", "own.sh")
+    assert done.returncode == 0, done.stdout
+    assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]

@@ -11,7 +11,7 @@ use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport};
 use crate::event::{Level, RunEvent, Signal};
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
-use crate::plan::{InstanceId, PerInstance};
+use crate::plan::{InstanceId, PerInstance, PlannedHost};
 use crate::{process_tree, process_watcher};
 
 /// The time for the commands that have started agents to end after the agents.
@@ -232,7 +232,9 @@ impl Session {
     /// The host of a new agent, or why the agent is not let in.
     fn check_agent(&self, hello: &AgentHello) -> Result<HostId, String> {
         let names = || self.plan.hosts.iter().map(|host| host.name.as_str());
-        let Some(at) = names().position(|name| name == hello.host) else {
+        // An agent that Slurm has started knows the name of the node, which is the address.
+        let is_meant = |host: &PlannedHost| [&host.name, &host.address].contains(&&hello.host);
+        let Some(at) = self.plan.hosts.iter().position(is_meant) else {
             return Err(format!(
                 "the run has no host {}; it has {}",
                 hello.host,

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::fields::{dotted, entries, identifier};
 use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
-use super::{Fields, choice, count, number, text, text_list, word_list, wrong_type};
+use super::{Fields, any_text, choice, count, number, text, text_list, word_list, wrong_type};
 use crate::byte_size::bytes_of;
 use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
@@ -157,8 +157,11 @@ fn components(node: &Node, what: &str, problems: &mut Problems) -> Option<Vec<Na
 
 /// A key of [`AgentStart::KEYS`], or a list with the words of a command.
 fn agent_start(node: &Node, what: &str, problems: &mut Problems) -> Option<AgentStart> {
-    if let NodeKind::List(_) = node.kind() {
-        let words = text_list(node, what, problems);
+    if let NodeKind::List(items) = node.kind() {
+        let words = items.iter();
+        let words: Vec<String> = words
+            .filter_map(|word| any_text(word, what, problems))
+            .collect();
         if words.is_empty() {
             let why = "the words of a command are expected, such as [docker, exec, -i, box]";
             problems.error(node.at, Code::BadValue, format!("{what} is empty"), why);
