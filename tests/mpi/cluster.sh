@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command on the first node of a Slurm cluster of its own, with all of that allocated: cluster.sh COMMAND ARGUMENT...
+# Runs a command on the first node of a Slurm cluster of its own: cluster.sh COMMAND ARGUMENT... All nodes are allocated for it, unless
+# UNALLOCATED is set.
 #
 # Its two nodes, of 6 cores each by Slurm's count, have this machine's files in common and nothing else: each has its own network,
 # host name, processes and /dev/shm. All of it lives in namespaces that end with this script, so nothing is left. One runs at a time:
@@ -81,4 +82,5 @@ until [ "$(sinfo -h -t idle -o %D)" = 2 ]; do
 	fi
 	sleep 0.1
 done
+[ -z "${UNALLOCATED-}" ] || exec "$@"
 exec salloc --quiet --nodes 2 --ntasks 12 "$@"

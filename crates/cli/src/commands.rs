@@ -14,3 +14,4 @@ pub(crate) mod profile;
 pub(crate) mod refusal;
 pub(crate) mod resources;
 pub(crate) mod run;
+pub(crate) mod submit;

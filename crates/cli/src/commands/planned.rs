@@ -33,6 +33,16 @@ pub(crate) fn plan(
     Ok(compile(&network, &folders(&description), choices)?)
 }
 
+impl NoAnswer {
+    /// Says why there is no answer. Returns the exit code.
+    pub(crate) fn tell(self, as_json: bool) -> ExitCode {
+        match self {
+            NoAnswer::Description(report) => refusal::of_description(&report, as_json),
+            other => refusal::of(other, as_json),
+        }
+    }
+}
+
 /// Prints an answer about the plan of a model, by `text` or as JSON, or why there is none. `what` names
 /// the answer.
 pub(crate) fn tell<T: serde::Serialize>(
@@ -44,8 +54,7 @@ pub(crate) fn tell<T: serde::Serialize>(
     let text = match found {
         Ok(found) if as_json => terminal::json(&found, what),
         Ok(found) => Ok(text(&found)),
-        Err(NoAnswer::Description(report)) => return refusal::of_description(&report, as_json),
-        Err(other) => return refusal::of(other, as_json),
+        Err(error) => return error.tell(as_json),
     };
     text.map_or_else(|code| code, |text| answer(&text))
 }

@@ -21,6 +21,7 @@ use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, Session
 use titin_manager::slurm::{SlurmError, add_nodes_of_job};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
 
+use super::submit::SubmitOptions;
 use super::{check, placement, refusal};
 use crate::listen::{ListenError, reach};
 use crate::sources::Sources;
@@ -50,6 +51,8 @@ pub(crate) struct RunCommand {
     /// nothing
     #[arg(long)]
     plan: bool,
+    #[command(flatten)]
+    submit: SubmitOptions,
 }
 
 /// Serves a model whose programs are all started by hand, and prints how to start each program
@@ -88,7 +91,12 @@ impl RunCommand {
             hosted,
             by_hand,
             plan,
+            submit,
         } = self;
+        if let Some(system) = submit.system() {
+            let arguments = common.arguments();
+            return submit.run(system, &common.sources, &arguments, common.json);
+        }
         let start = StartPolicy::Except {
             hosted: hosted.clone(),
             by_hand: by_hand.clone(),
@@ -140,6 +148,30 @@ enum StartError {
 }
 
 impl CommonOptions {
+    /// These options as arguments of `titin run`.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let with_value = [
+            ("--model", self.sources.model.clone()),
+            ("--run-dir", self.run_dir.as_ref().map(text)),
+            ("--listen", self.listen.clone()),
+        ];
+        for (name, value) in with_value {
+            arguments.extend(value.map(|value| format!("{name}={value}")));
+        }
+        let flags = [
+            ("--trace", self.trace),
+            ("--verbose", self.verbose),
+            ("--json", self.json),
+        ];
+        let given = flags.iter().filter(|(_, is_given)| *is_given);
+        arguments.extend(given.map(|(name, _)| (*name).to_owned()));
+        arguments.push("--".to_owned());
+        arguments.extend(self.sources.files.iter().map(text));
+        arguments
+    }
+
     fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
         match self.open(Instant::now(), start, choices) {
             Ok((session, _forwarding)) => {

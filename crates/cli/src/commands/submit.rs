@@ -1,0 +1,133 @@
+//! `titin run --submit`: the run as a job of a batch system, by PSI/J.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use titin_manager::allocation::nodes_without_waiting;
+use titin_manager::compile::Choices;
+use titin_manager::launch::python;
+use titin_model::StartPolicy;
+use titin_model::quantity;
+
+use super::planned::plan;
+use super::refusal;
+use crate::sources::Sources;
+use crate::terminal::complain;
+
+/// The batch job of a run.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "A batch job")]
+pub(crate) struct SubmitOptions {
+    /// Submit the run to a batch system, as PSI/J calls it: slurm, pbs, lsf, flux, ..., or local. Needs
+    /// the Python package titin[batch]
+    #[arg(long, value_name = "SYSTEM", requires = "time", conflicts_with_all = ["plan", "by_hand"])]
+    submit: Option<String>,
+    /// Follow the output of the job, and end with its exit code; Ctrl-C cancels the job
+    #[arg(long, requires = "submit")]
+    wait: bool,
+    /// The time limit, such as "2 h"
+    #[arg(long, value_name = "TIME", requires = "submit", value_parser = seconds)]
+    time: Option<f64>,
+    /// The number of nodes; by default as many as let no program wait for a core, or 1 without
+    /// --cores-per-node
+    #[arg(long, value_name = "COUNT", requires = "submit", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+    /// The number of cores of each node
+    #[arg(long, value_name = "COUNT", requires = "submit", value_parser = clap::value_parser!(u32).range(1..))]
+    cores_per_node: Option<u32>,
+    /// The queue or partition
+    #[arg(long, value_name = "NAME", requires = "submit")]
+    queue: Option<String>,
+    /// The account to charge
+    #[arg(long, value_name = "NAME", requires = "submit")]
+    account: Option<String>,
+    /// An option of the batch system without the dashes, such as constraint=gpu; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "submit")]
+    batch_option: Vec<String>,
+}
+
+/// Reads a time with a unit as seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match quantity::parse_in(text, "s") {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
+        Ok(_) => Err("a time above 0 is expected, such as \"2 h\"".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl SubmitOptions {
+    /// The batch system, if the run is to be submitted.
+    pub(crate) fn system(&self) -> Option<&str> {
+        self.submit.as_deref()
+    }
+
+    /// Checks the description, and submits `titin run` with the given arguments. Returns only if the
+    /// job is not submitted: the process becomes the process of PSI/J.
+    pub(crate) fn run(
+        &self,
+        system: &str,
+        sources: &Sources,
+        arguments: &[String],
+        as_json: bool,
+    ) -> ExitCode {
+        let plan = match plan(sources, StartPolicy::Programs, &Choices::default()) {
+            Ok(plan) => plan,
+            Err(error) => return error.tell(as_json),
+        };
+        let fitting = self
+            .cores_per_node
+            .map(|node| nodes_without_waiting(&plan, node));
+        let nodes = match (self.nodes, fitting) {
+            (Some(nodes), _) => nodes,
+            (None, Some(Ok(nodes))) => nodes,
+            (None, None) => 1,
+            (None, Some(Err(error))) => return refusal::of(error, as_json),
+        };
+        let titin = match std::env::current_exe() {
+            Ok(titin) => titin,
+            Err(error) => return complain(format!("cannot find this command's own file: {error}")),
+        };
+        let active = std::env::var_os("VIRTUAL_ENV");
+        let mut command = Command::new(python(active.as_deref().map(Path::new), Some(&titin)));
+        command.args(["-m", "titin.batch", system]);
+        command.args(["--name", &plan.model, "--nodes", &nodes.to_string()]);
+        command.args(["--output", &format!("{}-job.txt", plan.model)]);
+        let cores = self.cores_per_node.map(|cores| cores.to_string());
+        let time = self.time.map(|time| time.to_string());
+        let options = [
+            ("--cores", &cores),
+            ("--seconds", &time),
+            ("--queue", &self.queue),
+            ("--account", &self.account),
+        ];
+        for (name, value) in options {
+            command.args(value.iter().flat_map(|value| [name, value]));
+        }
+        for option in &self.batch_option {
+            command.args(["--option", option]);
+        }
+        if self.wait {
+            command.arg("--wait");
+        }
+        command.arg("--").arg(&titin).arg("run").args(arguments);
+        let error = command.exec();
+        let python = command.get_program().display();
+        complain(format!("cannot start {python}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_is_read_with_its_unit() {
+        assert_eq!(seconds("2 h"), Ok(7200.0));
+        assert_eq!(seconds("90"), Ok(90.0));
+        for bad in ["0 s", "-1 h", "2 m", "soon"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+"""Runs as batch jobs by PSI/J: Slurm for real, a local job, and the scripts for other systems."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psij
+import pytest
+from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+from titin import batch
+
+from ..conftest import TITIN, needs
+from ..mpi.conftest import HERE as MPI
+from .conftest import chain, printed
+
+CLUSTER = MPI / "cluster.sh"
+
+
+def submit(folder: Path, *arguments: str, around: tuple[Path | str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Submits the model in this folder, and waits."""
+    command = [*around, TITIN, "run", "model.ymmsl", "--run-dir", "run", "--wait", *arguments]
+    # PSI/J keeps its own files in the home directory.
+    env = {**os.environ, "UNALLOCATED": "1", "HOME": str(folder)}
+    return subprocess.run(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+    )
+
+
+def test_a_job_of_slurm_uses_all_of_its_nodes(tmp_path: Path, _namespaces: None) -> None:
+    needs("slurmctld", "munged")
+    cores = len(os.sched_getaffinity(0))
+    chain(tmp_path, ["a", "b"], "")
+    text = (tmp_path / "model.ymmsl").read_text()
+    resources = f"resources: {{chain.a: {{threads: {cores}}}, chain.b: {{threads: {cores}}}}}\n"
+    (tmp_path / "model.ymmsl").write_text(text + resources)
+    # A job of two nodes, because each program needs a whole one.
+    arguments = ["--submit", "slurm", "--time", "10 min", "--cores-per-node", str(cores), "--queue", "all"]
+    done = submit(tmp_path, *arguments, around=(CLUSTER,))
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"submitted to slurm as job \d+; its output goes to chain-job.txt", done.stdout)
+    assert "host n2 is ready" in done.stdout
+    assert "chain: done in" in done.stdout
+    assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
+
+
+def test_a_failed_run_fails_its_job(tmp_path: Path, _namespaces: None) -> None:
+    needs("slurmctld", "munged")
+    chain(tmp_path, ["a", "b"], "")
+    (tmp_path / "stage.py").write_text("raise SystemExit(3)\n")
+    done = submit(tmp_path, "--submit", "slurm", "--time", "10 min", around=(CLUSTER,))
+    assert done.returncode == 1, done.stdout
+    assert "ended with exit code 3 before it had joined the run" in done.stdout
+
+
+def test_a_local_job_ends_with_the_exit_code_of_the_run(tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "")
+    done = submit(tmp_path, "--submit", "local", "--time", "10 min")
+    assert done.returncode == 0, done.stdout
+    assert "chain: done in" in done.stdout
+    assert len(printed(tmp_path, "a", "b")) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--submit", "slurm"], "--time <TIME>"),
+        (["--submit", "local", "--time", "soon"], "soon"),
+        (["--submit", "lsd", "--time", "1 h"], "PSI/J knows no batch system 'lsd'; it knows"),
+        (["--submit", "local", "--time", "1 h", "--by-hand", "a"], "cannot be used with"),
+    ],
+)
+def test_a_bad_choice_submits_nothing(tmp_path: Path, arguments: list[str], text: str) -> None:
+    chain(tmp_path, ["a", "b"], "")
+    done = submit(tmp_path, *arguments)
+    assert done.returncode == 2, done.stdout
+    assert text in done.stdout, done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_psij_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psij", None)
+    code = batch.main(["slurm", "--name", "m", "--output", str(tmp_path / "out"), "--", "titin"])
+    assert code == 2
+
+
+#: For each batch system, what its script must have for 3 nodes of 16 cores, 90 minutes, queue q and account acct.
+SCRIPTS = {
+    "slurm": ["--nodes=3", "--ntasks-per-node=16", "--time=1:30:0\n", '--partition="q"', '--account="acct"'],
+    "pbs": ["-l select=3:ncpus=16:mpiprocs=16", "-l walltime=1:30:0\n", "-q q", "-A acct"],
+    "lsf": ["-nnodes 3\n", "-n 48\n", "-W 1:30\n|-W 90\n", "-q .?q", "-[GP] .?acct"],
+}
+
+
+@pytest.mark.parametrize("system", SCRIPTS)
+def test_the_script_of_each_batch_system_asks_for_the_same(tmp_path: Path, system: str) -> None:
+    options = batch.parse(
+        [system, "--name", "m", "--output", str(tmp_path / "out"), "--nodes", "3", "--cores", "16", "--seconds", "5400"]
+        + ["--queue", "q", "--account", "acct", "--", "titin", "run", "m.ymmsl"]
+    )
+    executor = batch.executor_of(system)
+    assert isinstance(executor, BatchSchedulerExecutor)
+    job = psij.Job(batch.specification(options))
+    script = tmp_path / "script"
+    with script.open("w") as stream:
+        executor.generate_submit_script(job, executor._create_script_context(job), stream)
+    text = script.read_text()
+    for pattern in SCRIPTS[system]:
+        assert re.search(pattern, text), f"no {pattern} in\n{text}"
+    assert "titin" in text and "m.ymmsl" in text
