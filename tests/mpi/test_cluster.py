@@ -102,7 +102,9 @@ def test_serial_programs_go_to_the_nodes_with_free_cores(tmp_path: Path) -> None
     program = [sys.executable, tmp_path / "where.py"]
     cores = len(os.sched_getaffinity(0))
     text = where(tmp_path, [(*program, "a"), (*program, "b")])
-    text = text.replace("{threads: 1}", f"{{threads: {cores}}}").replace("{executable:", "{can_share_resources: false, executable:")
+    text = text.replace("{threads: 1}", f"{{threads: {cores}}}").replace(
+        "{executable:", "{can_share_resources: false, executable:"
+    )
     done = run(tmp_path, text, CLUSTER)
     assert done.returncode == 0, done.stdout
     assert "host n2 is ready" in done.stdout

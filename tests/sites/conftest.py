@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -33,14 +34,14 @@ Hosts = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def _namespaces() -> None:
+def namespaces() -> None:
     needs("dropbear", "ssh", "ip")
     if not may_leave():
         pytest.skip("namespaces are for root")
 
 
 @pytest.fixture
-def hosts(_namespaces: None, tmp_path: Path) -> Hosts:
+def hosts(namespaces: None, tmp_path: Path) -> Hosts:
     """Runs a command on the first of several hosts, in the test's folder; by default `titin run`."""
 
     def start(count: int, *command: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -68,7 +69,7 @@ def chain(folder: Path, names: Sequence[str], titin: str) -> None:
     for name, role in zip(names, roles, strict=True):
         lines.append(f"      {name}: {{description: x, ports: {{{ports[role]}}}, implementation: {role}}}")
     lines.append("    conduits:")
-    lines += [f"      {one}.o: {other}.i" for one, other in zip(names, names[1:], strict=False)]
+    lines += [f"      {one}.o: {other}.i" for one, other in itertools.pairwise(names)]
     lines.append("programs:")
     program = folder / "stage.py"
     lines += [

@@ -26,11 +26,19 @@ def submit(folder: Path, *arguments: str, around: tuple[Path | str, ...] = ()) -
     # PSI/J keeps its own files in the home directory.
     env = {**os.environ, "UNALLOCATED": "1", "HOME": str(folder)}
     return subprocess.run(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
-def test_a_job_of_slurm_uses_all_of_its_nodes(tmp_path: Path, _namespaces: None) -> None:
+@pytest.mark.usefixtures("namespaces")
+def test_a_job_of_slurm_uses_all_of_its_nodes(tmp_path: Path) -> None:
     needs("slurmctld", "munged")
     cores = len(os.sched_getaffinity(0))
     chain(tmp_path, ["a", "b"], "")
@@ -47,13 +55,50 @@ def test_a_job_of_slurm_uses_all_of_its_nodes(tmp_path: Path, _namespaces: None)
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
 
 
-def test_a_failed_run_fails_its_job(tmp_path: Path, _namespaces: None) -> None:
+@pytest.mark.usefixtures("namespaces")
+def test_a_failed_run_fails_its_job(tmp_path: Path) -> None:
     needs("slurmctld", "munged")
     chain(tmp_path, ["a", "b"], "")
     (tmp_path / "stage.py").write_text("raise SystemExit(3)\n")
     done = submit(tmp_path, "--submit", "slurm", "--time", "10 min", around=(CLUSTER,))
     assert done.returncode == 1, done.stdout
     assert "ended with exit code 3 before it had joined the run" in done.stdout
+
+
+#: Waits until a job runs, ends it, and looks for what is left on both nodes.
+CANCEL = """\
+titin run model.ymmsl --run-dir run --submit slurm --time "10 min" --nodes 2 --wait >said 2>&1 &
+for _ in $(seq 300); do [ ! -e run/instances/b/workdir/running ] || break; sleep 0.1; done
+$1 $!
+wait $!; code=$?
+cat said
+left=$(pgrep -fa '[t]itin (run|agent|guard)|stage[.]py'
+	for node in $(pgrep -x slurmd); do ls -d /proc/$node/root/dev/shm/titin-* 2>/dev/null; done)
+echo "left behind: ${left:-nothing}"
+exit $code
+"""
+
+
+@pytest.mark.parametrize(("command", "code"), [("kill -TERM", 130), ("scancel --name=chain; true", 1)])
+@pytest.mark.usefixtures("namespaces")
+def test_a_cancelled_job_leaves_nothing(tmp_path: Path, command: str, code: int) -> None:
+    needs("slurmctld", "munged")
+    chain(tmp_path, ["a", "b"], "")
+    stage = tmp_path / "stage.py"
+    stage.write_text(
+        stage.read_text().replace(
+            "if sends:", "open('running', 'w').close(); sends or time.sleep(99)\n        if sends:", 1
+        )
+    )
+    stage.write_text("import time\n" + stage.read_text())
+    (tmp_path / "cancel.sh").write_text(CANCEL.replace("$1", command))
+    env = {**os.environ, "UNALLOCATED": "1", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [CLUSTER, "bash", "cancel.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stdout
+    assert "the user ended the run (SIGTERM)" in done.stdout, done.stdout
+    assert done.stdout.endswith("left behind: nothing\n"), done.stdout
 
 
 def test_a_local_job_ends_with_the_exit_code_of_the_run(tmp_path: Path) -> None:
@@ -89,9 +134,16 @@ def test_without_psij_the_user_is_told_what_to_install(tmp_path: Path, monkeypat
 
 #: For each batch system, what its script must have for 3 nodes of 16 cores, 90 minutes, queue q and account acct.
 SCRIPTS = {
-    "slurm": ["--nodes=3", "--ntasks-per-node=16", "--time=1:30:0\n", '--partition="q"', '--account="acct"'],
-    "pbs": ["-l select=3:ncpus=16:mpiprocs=16", "-l walltime=1:30:0\n", "-q q", "-A acct"],
-    "lsf": ["-nnodes 3\n", "-n 48\n", "-W 1:30\n|-W 90\n", "-q .?q", "-[GP] .?acct"],
+    "slurm": [
+        '--job-name="m"',
+        "--nodes=3",
+        "--ntasks-per-node=16",
+        "--time=1:30:0\n",
+        '--partition="q"',
+        '--account="acct"',
+    ],
+    "pbs": ['-N "m"', "-l select=3:ncpus=16:mpiprocs=16", "-l walltime=1:30:0\n", "-q q", "-A acct"],
+    "lsf": ['-J "?m', "-nnodes 3\n", "-n 48\n", "-W 1:30\n|-W 90\n", "-q .?q", "-[GP] .?acct"],
 }
 
 

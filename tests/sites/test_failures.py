@@ -1,4 +1,4 @@
-"""However a program, an agent, a guard or a host fails, the run ends, names the culprit, and leaves nothing on any host."""
+"""However a program, an agent, a guard or a host fails, the run ends, names the culprit, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class Calls:
         return " ".join(output.split())
 
 
-#: Looks on all hosts for what is left of a run. The first host sees the processes of all. A host without a network hears of the end
-#: by the silence of the manager.
+#: Looks on all hosts for what is left of a run. The first host sees the processes of all. A host without a network
+#: hears of the end by the silence of the manager.
 LOOK = """\
 "$@"; code=$?
 for _ in $(seq 100); do
@@ -113,7 +113,7 @@ exit $code
 
 
 @pytest.fixture
-def calls(_namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
+def calls(namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
     runs = []
 
     def start() -> Calls:

@@ -83,7 +83,8 @@ def test_all_files_come_back(hosts: Hosts, tmp_path: Path, size: int) -> None:
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_output_comes_while_the_program_runs(tmp_path: Path, _namespaces: None) -> None:
+@pytest.mark.usefixtures("namespaces")
+def test_output_comes_while_the_program_runs(tmp_path: Path) -> None:
     prepare(tmp_path, 5)
     (tmp_path / "wait").touch()
     command = [HOSTS, "2", TITIN, "run", "model.ymmsl", "--run-dir", "run"]

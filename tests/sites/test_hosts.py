@@ -95,7 +95,8 @@ def test_a_host_that_is_late_is_named(hosts: Hosts, tmp_path: Path) -> None:
 def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
     chain(tmp_path, ["a", "b"], "hosts: {n2: {start: [nsenter, --all, --target, PID], components: [b]}}")
     (tmp_path / "own.sh").write_text(
-        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n" + f"exec {TITIN} run model.ymmsl --run-dir run\n"
+        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n"
+        + f"exec {TITIN} run model.ymmsl --run-dir run\n"
     )
     done = hosts(2, "sh", "own.sh")
     assert done.returncode == 0, done.stdout

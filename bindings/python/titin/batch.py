@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,9 @@ FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
 #: Seconds between two looks at the queue, and at the output of the job.
 QUEUE_INTERVAL, OUTPUT_INTERVAL = 2, 0.5
+
+#: The options for the name of a job. PSI/J 0.9 writes no name into its scripts.
+NAME_OPTIONS = {"slurm": "job-name", "pbs": "N", "lsf": "J"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,19 +64,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def executor_of(system: str) -> psij.JobExecutor:
     """The executor of PSI/J for a batch system, which looks at the queue often."""
     import psij
-    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 
     executor = psij.JobExecutor.get_instance(system)
-    if isinstance(executor, BatchSchedulerExecutor):
+    if isinstance(executor.config, BatchSchedulerExecutorConfig):
         executor.config.queue_polling_interval = QUEUE_INTERVAL
     return executor
 
 
 def specification(options: argparse.Namespace) -> psij.JobSpec:
-    """The job in the words of PSI/J. One process runs on the first of the nodes, and starts the agents of the others."""
+    """The job in the words of PSI/J. One process, on the first node, starts the agents of the others."""
     import psij
 
     attributes = psij.JobAttributes(queue_name=options.queue, account=options.account)
+    if options.system in NAME_OPTIONS:
+        attributes.set_custom_attribute(f"{options.system}.{NAME_OPTIONS[options.system]}", options.name)
     if options.seconds is not None:
         attributes.duration = datetime.timedelta(seconds=options.seconds)
     for option in options.option:
@@ -82,11 +88,11 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
     resources = psij.ResourceSpecV1(node_count=options.nodes, processes_per_node=options.cores or 1)
     return psij.JobSpec(
         name=options.name,
-        executable=options.command[0],
-        arguments=options.command[1:],
+        # By a shell both outputs go to one file, in their order. PSI/J would open the file twice.
+        executable="/bin/sh",
+        arguments=["-c", 'exec "$0" "$@" 2>&1', *options.command],
         directory=Path.cwd(),
         stdout_path=options.output.absolute(),
-        stderr_path=options.output.absolute(),
         resources=resources,
         attributes=attributes,
         launcher="single",
@@ -94,8 +100,9 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
 
 
 def follow(job: psij.Job, output: Path) -> int:
-    """Prints the output of a job until its end. Ctrl-C cancels the job. Returns the exit code of the job."""
+    """Prints the output of a job until its end. Ctrl-C and SIGTERM cancel the job. Returns the exit code of the job."""
     printed, cancelled = 0, False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     while True:
         try:
             status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))

@@ -135,9 +135,9 @@ impl Manager {
         let is_other = |other: &InstanceId| {
             *other != id && self.members[*other].known_process == Some(process)
         };
-        let others = self.ids().filter(is_other);
-        let names = titin_model::listing(others.map(|other| self.name(other)));
-        (!names.is_empty()).then(|| format!("its process, which ran {names} too,"))
+        let others: Vec<InstanceId> = self.ids().filter(is_other).collect();
+        let names = titin_model::listing(others.iter().map(|&other| self.name(other)));
+        (!others.is_empty()).then(|| format!("its process, which ran {names} too,"))
     }
 }
 
