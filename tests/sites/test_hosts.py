@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ..conftest import TITIN
+from ..conftest import TITIN, needs
 from .conftest import Hosts, chain, printed
 
 THREE = "hosts: {localhost: {cores: 1}, n2: {cores: 1}, n3: {cores: 1}}"
@@ -101,3 +101,48 @@ def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts(2, "sh", "own.sh")
     assert done.returncode == 0, done.stdout
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
+
+
+#: Ranks of one program on another host add up a number and pass it on.
+RANKS = """\
+import os, sys, time
+from mpi4py import MPI
+import titin
+
+world = MPI.COMM_WORLD
+with titin.Instance(f_init=["i"], o_f=["o"], comm=world) as instance:
+    while instance.reuse():
+        number = int(instance.receive("i").data) * world.size + world.allreduce(world.rank)
+        if sys.argv[1] == "fail" and world.rank == 1:
+            os.kill(os.getpid(), 9)
+        instance.send("o", number, timestamp=0.0)
+    print(os.uname().nodename, world.size)
+"""
+
+
+def ranks(folder: Path, how: str) -> None:
+    """Writes a chain whose middle is a program of three ranks on n2."""
+    chain(folder, ["a", "b", "c"], "hosts: {localhost: {components: [a, c]}, n2: {components: [b]}}")
+    (folder / "ranks.py").write_text(RANKS)
+    model = folder / "model.ymmsl"
+    # Agents that ssh has started do not have the environment of the tests.
+    env = 'env: {OMPI_ALLOW_RUN_AS_ROOT: "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: "1"}'
+    program = f"ranks.py, {how}], execution_model: openmpi, {env}"
+    text = model.read_text().replace("stage.py, middle]", program)
+    model.write_text(text + "resources: {chain.b: {mpi_processes: 3}}\n")
+
+
+def test_ranks_go_to_a_host_with_their_launcher(hosts: Hosts, tmp_path: Path) -> None:
+    needs("mpirun.openmpi")
+    ranks(tmp_path, "well")
+    done = hosts(2)
+    assert done.returncode == 0, done.stdout
+    assert printed(tmp_path, "a", "b", "c") == ["n1 0", "n2 3\nn2 3\nn2 3", "n1 6"]
+
+
+def test_a_killed_rank_on_a_host_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    needs("mpirun.openmpi")
+    ranks(tmp_path, "fail")
+    done = hosts(2)
+    assert done.returncode == 1, done.stdout
+    assert "rank 1" in done.stdout and "First:    b" in done.stdout, done.stdout

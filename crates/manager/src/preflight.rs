@@ -10,6 +10,7 @@ use titin_model::{
 };
 
 use crate::compile::{Choices, compile};
+use crate::host::HostId;
 use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
 use crate::plan::{
     ComponentId, InstanceId, Plan, PlannedCommand, PlannedFunction, PlannedProgram, StartMode,
@@ -64,9 +65,17 @@ pub fn programs_that_cannot_start(
     let mut known = HashSet::new();
     let mut errors = Vec::new();
     for id in plan.instances.ids() {
-        let StartMode::Program(program) = &plan.instances[id].start else {
+        let planned = &plan.instances[id];
+        let StartMode::Program(program) = &planned.start else {
             continue;
         };
+        // Nobody knows here which programs another host has.
+        if planned
+            .pinned_host
+            .is_some_and(|host| host != HostId::MANAGER)
+        {
+            continue;
+        }
         if known.insert(key(program)) && errors.len() < MOST {
             errors.extend(check.errors(id, program));
         }

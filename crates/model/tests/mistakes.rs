@@ -361,3 +361,34 @@ fn a_folder_without_a_path_is_told_at_its_line() {
         assert!(error.to_string().starts_with(&begins), "{error}");
     }
 }
+
+#[test]
+fn mistakes_about_hosts_are_told_at_their_place() {
+    for (hosts, says) in [
+        ("n1: {adress: x}", "did you mean \"address\"?"),
+        ("n1: {start: shh}", "did you mean \"ssh\"?"),
+        ("n1: {start: []}", "\"start\" is empty"),
+        ("n1: {cores: -1}", "from 0 to"),
+        ("n1: {address: -oProxyCommand=x}", "begin with a dash"),
+        ("\"-n1\": {}", "is no name of a host"),
+        ("\"a b\": {}", "is no name of a host"),
+        ("n1: {components: [mirco]}", "did you mean \"micro\"?"),
+        (
+            "n1: {components: [micro]}, n2: {components: [micro]}",
+            "\"micro\" is on two hosts",
+        ),
+        (
+            "localhost: {start: srun}",
+            "localhost has no agent to start",
+        ),
+        ("n1: 3", "host \"n1\""),
+    ] {
+        let text = format!("{BASE}titin:\n  hosts: {{{hosts}}}\n");
+        let error = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap_err();
+        assert_eq!(error.problems.len(), 1, "{hosts}: {error}");
+        let line = text.lines().count();
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("t:{line}:")), "{text}");
+        assert!(text.contains(says), "{hosts}: {says} in {text}");
+    }
+}
