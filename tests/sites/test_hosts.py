@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -146,3 +147,23 @@ def test_a_killed_rank_on_a_host_is_named(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts(2)
     assert done.returncode == 1, done.stdout
     assert "rank 1" in done.stdout and "First:    b" in done.stdout, done.stdout
+
+
+def test_a_plan_may_follow_an_earlier_run(hosts: Hosts, tmp_path: Path) -> None:
+    """The instance in the middle goes to the host to which most of its bytes went."""
+    chain(tmp_path, ["a", "b", "c"], "hosts: {localhost: {components: [a]}, n2: {components: [c], cores: 8}}")
+    stage = tmp_path / "stage.py"
+    stage.write_text(
+        stage.read_text().replace('"o", number + 1,', '"o", number + 1 if sys.argv[1] == "first" else [7] * 99,')
+    )
+    stage.write_text(stage.read_text().replace('int(instance.receive("i").data)', 'instance.receive("i").data'))
+    done = hosts(2)
+    assert done.returncode == 0, done.stdout
+    assert printed(tmp_path, "b") == ["n1 1"]
+    for earlier, host in [("run", "n2"), ("run/performance.sqlite", "n2"), ("", "this host")]:
+        choice = [f"--profile={earlier}"] if earlier else []
+        done = hosts(1, TITIN, "run", "model.ymmsl", "--plan", "--json", *choice)
+        assert [placed["host"] for placed in json.loads(done.stdout)] == ["this host", host, "n2"]
+    done = hosts(1, TITIN, "run", "model.ymmsl", "--profile", "nothing")
+    assert done.returncode == 2, done.stdout
+    assert "--profile: there is no profile nothing" in done.stdout

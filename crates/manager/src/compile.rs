@@ -99,6 +99,7 @@ pub fn compile(
         hosts: hosts::planned_hosts(network),
         own_cores: hosts::own_cores(network),
         lists_hosts: !network.extras.hosts.is_empty(),
+        earlier_bytes: Vec::new(),
     })
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn own_cores(plan: &Plan) -> Vec<u32> {
 
 /// Gives every instance cores of a host, first cores that no other instance uses at the same time.
 /// Among hosts with the same number of free cores, an instance goes to the host to which most of its
-/// conduits lead. All threads of a process are on one host. `hosts` are the cores of each host, by
+/// bytes went in an earlier run, or else most of its conduits lead. All threads of a process are on one host. `hosts` are the cores of each host, by
 /// [`HostId`]; the first host must have cores.
 pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement {
     let count = plan.instances.len();
@@ -108,14 +108,15 @@ pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement
     placer.placement
 }
 
-/// For each instance the instances before it in the plan that a conduit connects with it; one entry
-/// for each conduit.
-fn earlier_peers(plan: &Plan) -> PerInstance<Vec<InstanceId>> {
-    let mut peers: PerInstance<Vec<InstanceId>> =
+/// For each instance the instances before it in the plan that a conduit connects with it, each with the
+/// weight of the conduit: the bytes in an earlier run, and 1 more.
+fn earlier_peers(plan: &Plan) -> PerInstance<Vec<(InstanceId, u64)>> {
+    let mut peers: PerInstance<Vec<(InstanceId, u64)>> =
         PerInstance::make(plan.instances.len(), |_| Vec::new());
-    for conduit in &plan.conduits {
+    for (id, conduit) in plan.numbered() {
         let (from, to) = (conduit.from.instance, conduit.to.instance);
-        peers[from.max(to)].push(from.min(to));
+        let bytes = plan.earlier_bytes.get(id.index()).copied().unwrap_or(0);
+        peers[from.max(to)].push((from.min(to), bytes.saturating_add(1)));
     }
     peers
 }
@@ -140,7 +141,7 @@ impl HostUse {
 /// A placement in progress.
 struct Placer<'a> {
     plan: &'a Plan,
-    peers: PerInstance<Vec<InstanceId>>,
+    peers: PerInstance<Vec<(InstanceId, u64)>>,
     hosts: Vec<HostUse>,
     reach: LauncherReach,
     placement: Placement,
@@ -181,13 +182,14 @@ impl Placer<'_> {
         if self.hosts.len() == 1 {
             return HostId::MANAGER;
         }
-        let mut conduits = vec![0; self.hosts.len()];
-        for &peer in &self.peers[id] {
-            conduits[self.placement.hosts[peer].index()] += 1;
+        let mut weights = vec![0u64; self.hosts.len()];
+        for &(peer, weight) in &self.peers[id] {
+            let sum = &mut weights[self.placement.hosts[peer].index()];
+            *sum = sum.saturating_add(weight);
         }
         let rank = |host: &HostId| {
             let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
-            (missing, Reverse(conduits[host.index()]), *host)
+            (missing, Reverse(weights[host.index()]), *host)
         };
         let best = self.candidates(id).into_iter().min_by_key(rank);
         best.unwrap_or_default()
@@ -361,6 +363,7 @@ fn reachable(edges: &[Vec<usize>], start: usize) -> HashSet<usize> {
 mod tests {
     use super::*;
     use crate::compile::{Choices, compile};
+    use crate::profile::{ConduitTotals, RunProfile};
     use titin_model::{LoadOptions, load_texts};
 
     fn placed(text: &str, cores: u32) -> (Plan, Placement) {
@@ -490,6 +493,34 @@ mod tests {
         // than the micro models need, but no peer.
         assert_eq!(hosts_of(&text, &[3, 6], LauncherReach::OneHost), [1, 1, 1]);
         assert_eq!(hosts_of(&text, &[3, 5], LauncherReach::OneHost), [1, 1, 0]);
+    }
+
+    #[test]
+    fn an_instance_goes_where_most_of_its_bytes_went() {
+        // Two sources on two hosts, and a receiver that is connected with both.
+        let components = "      one: {description: x, ports: {o_f: out}, implementation: q}\n      \
+                          two: {description: x, ports: {o_f: out}, implementation: q}\n      \
+                          end: {description: x, ports: {f_init: [a, b]}, implementation: q}\n";
+        let conduits = "      one.out: end.a\n      two.out: end.b\n";
+        let pins = "titin: {hosts: {localhost: {components: [one]}, n1: {components: [two]}}}";
+        let (mut plan, _) = placed(&model(components, conduits, pins), 1);
+        let host = |plan: &Plan| {
+            let hosts = vec![vec![0, 1]; 2];
+            place(plan, &hosts, LauncherReach::OneHost).hosts[InstanceId(2)]
+        };
+        assert_eq!(host(&plan), HostId(0));
+        let mut profile = RunProfile::default();
+        for (from, to, bytes) in [("one.out", "end.a", 10), ("two.out", "end.b", 1000)] {
+            profile.conduits.push(ConduitTotals {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                bytes,
+                ..ConduitTotals::default()
+            });
+        }
+        plan.note_earlier_run(&profile);
+        assert_eq!(plan.earlier_bytes, [10, 1000]);
+        assert_eq!(host(&plan), HostId(1));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `titin run --plan`: the host and the cores that each instance would get.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use titin_manager::placement::{Placement, can_share, place_before_start};
 use titin_manager::plan::{InstanceId, Plan};
 use titin_model::StartPolicy;
 
-use super::planned::{plan, tell};
+use super::planned::{complete, plan, tell};
 use crate::sources::Sources;
 use crate::table::{Column, table};
 use crate::terminal;
@@ -34,12 +35,14 @@ pub(crate) fn show(
     sources: &Sources,
     start: StartPolicy,
     choices: &Choices,
+    profile: Option<&Path>,
     as_json: bool,
 ) -> ExitCode {
-    let placed = plan(sources, start, choices).map(|plan| {
+    let placed = plan(sources, start, choices).and_then(|mut plan| {
+        complete(&mut plan, profile)?;
         let placement = place_before_start(&plan);
         let place = |id| placed_instance(&plan, &placement, id);
-        plan.instances.ids().map(place).collect::<Vec<_>>()
+        Ok(plan.instances.ids().map(place).collect::<Vec<_>>())
     });
     tell(placed, "the placement", as_json, |placed| text(placed))
 }

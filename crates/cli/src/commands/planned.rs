@@ -1,10 +1,14 @@
 //! Answers about the plan of a model, of commands that start nothing.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use titin_manager::allocation::WideProcess;
 use titin_manager::compile::{Choices, CompileError, compile, folders};
+use titin_manager::launch::environment;
 use titin_manager::plan::Plan;
+use titin_manager::profile::{Database, ReadError};
+use titin_manager::slurm::{SlurmError, add_nodes_of_job};
 use titin_model::{ProblemReport, StartPolicy};
 
 use super::refusal;
@@ -20,6 +24,27 @@ pub(crate) enum NoAnswer {
     Plan(#[from] CompileError),
     #[error(transparent)]
     Wide(#[from] WideProcess),
+    #[error(transparent)]
+    Surroundings(#[from] SurroundingsError),
+}
+
+/// Why the surroundings of a run are not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SurroundingsError {
+    #[error(transparent)]
+    Slurm(#[from] SlurmError),
+    #[error("--profile: {0}")]
+    Profile(#[from] ReadError),
+}
+
+/// Completes a plan by the surroundings of the run: the nodes of a Slurm job, and the profile of an
+/// earlier run, if there is one.
+pub(crate) fn complete(plan: &mut Plan, profile: Option<&Path>) -> Result<(), SurroundingsError> {
+    add_nodes_of_job(plan, &environment())?;
+    if let Some(earlier) = profile {
+        plan.note_earlier_run(&Database::open(earlier)?.profile()?);
+    }
+    Ok(())
 }
 
 /// The plan of a model.

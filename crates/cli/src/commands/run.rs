@@ -18,9 +18,9 @@ use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
 use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, SessionSetup};
-use titin_manager::slurm::{SlurmError, add_nodes_of_job};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
 
+use super::planned::{SurroundingsError, complete};
 use super::submit::SubmitOptions;
 use super::{check, placement, refusal};
 use crate::listen::{ListenError, reach};
@@ -73,6 +73,9 @@ struct CommonOptions {
     /// as in a Slurm job of several nodes)
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// The run directory of an earlier run: instances with most bytes between them go on one host
+    #[arg(long, value_name = "DIRECTORY")]
+    profile: Option<PathBuf>,
     /// Have programs record when they send and receive
     #[arg(long)]
     trace: bool,
@@ -108,7 +111,13 @@ impl RunCommand {
             trace: common.trace,
         };
         match plan {
-            true => placement::show(&common.sources, start, &choices, common.json),
+            true => placement::show(
+                &common.sources,
+                start,
+                &choices,
+                common.profile.as_deref(),
+                common.json,
+            ),
             false => common.run(start, &choices),
         }
     }
@@ -138,7 +147,7 @@ enum StartError {
     #[error(transparent)]
     Plan(#[from] CompileError),
     #[error(transparent)]
-    Slurm(#[from] SlurmError),
+    Surroundings(#[from] SurroundingsError),
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error(transparent)]
@@ -155,6 +164,7 @@ impl CommonOptions {
         let with_value = [
             ("--model", self.sources.model.clone()),
             ("--run-dir", self.run_dir.as_ref().map(text)),
+            ("--profile", self.profile.as_ref().map(text)),
             ("--listen", self.listen.clone()),
         ];
         for (name, value) in with_value {
@@ -219,7 +229,7 @@ impl CommonOptions {
         find_executables_without_python(&mut network, &folders, choices, &environment(), &titin);
         let mut plan = compile(&network, &folders, choices)?;
         drop(network);
-        add_nodes_of_job(&mut plan, &environment())?;
+        complete(&mut plan, self.profile.as_deref())?;
         let reach = reach(self.listen.as_deref(), !plan.hosts.is_empty())?;
         let caller = rustix::process::getppid()
             .filter(|_| !choices.hosted.is_empty())

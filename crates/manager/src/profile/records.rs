@@ -6,7 +6,7 @@ use titin_model::Pattern;
 use super::EventClass;
 
 /// The profile of a run, without the rows of a trace.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct RunProfile {
     /// The run; `None` if another system has written the profile.
     pub run: Option<RunTotals>,
@@ -71,7 +71,7 @@ pub struct UnfinishedInstance {
 }
 
 /// The traffic of a conduit.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct ConduitTotals {
     /// The sender's port.
     pub from: String,
