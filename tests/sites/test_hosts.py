@@ -1,4 +1,4 @@
-"""One run over several hosts of a site: agents by ssh, placement, and every way for a host to fail."""
+"""One run over several hosts: agents by ssh and by hand, placement, and hosts that are late or refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_component_may_be_pinned_to_a_host(hosts: Hosts, tmp_path: Path) -> No
     assert printed(tmp_path, "a", "b", "c") == ["n2 0", "n2 1", "n1 2"]
 
 
-def test_a_plan_says_who_goes_where(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_plan_says_where_each_program_goes(hosts: Hosts, tmp_path: Path) -> None:
     chain(tmp_path, ["a", "b", "c"], THREE)
     done = hosts(1, TITIN, "run", "model.ymmsl", "--plan")
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]

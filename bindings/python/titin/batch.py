@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         executor = executor_of(options.system)
         job = psij.Job(specification(options))
+        options.output.unlink(missing_ok=True)
         executor.submit(job)
     except (psij.SubmitException, OSError, ValueError) as error:
         return complain(f"the job was not submitted: {error}")

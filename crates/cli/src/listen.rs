@@ -68,8 +68,9 @@ fn look_up(name: &str) -> Result<IpAddr, AddressFault> {
     beyond.ok_or(AddressFault::Loopback)
 }
 
-/// The address at which a run listens for other hosts. The user's address, if given; any address,
-/// for `all`, with hosts in the plan, or in a Slurm job of several nodes; else no address.
+/// The address at which the manager listens for programs on other hosts: the user's choice, or all
+/// addresses if the run has further hosts or is in a Slurm job of several nodes. `None` if all programs
+/// are on this host.
 ///
 /// # Errors
 /// As [`own_address`].

@@ -1,9 +1,10 @@
 //! The agent: starts, watches and ends the programs that are placed on another host.
 //!
-//! An agent is to a host what the manager's own process is to its host: it has a [guard](crate::guard)
-//! as a child, and passes orders and reports on between the guard and the manager, by a link. If the
-//! manager is gone the agent has its guard end all programs. If the agent is killed the guard does so
-//! by itself. The run starts its agents (`launcher`), or the user does.
+//! An agent does on its host what the manager does on the manager's host. The agent has a
+//! [guard](crate::guard) as a child. The agent passes orders from the manager to the guard, and reports
+//! from the guard to the manager, over a link. If the manager is gone, the agent orders its guard to end
+//! all programs. If the agent is killed, the guard ends them without an order. The run starts its agents
+//! (`launcher`), or the user does.
 //!
 //! ```text
 //! manager ──link── agent ──socket── guard ── programs of the host
@@ -116,7 +117,7 @@ pub(crate) enum AgentReport {
 pub(crate) struct AgentHello {
     /// The name of the host in the description, or in the batch system.
     pub(crate) host: String,
-    /// The name in the form in which programs report their hosts.
+    /// The system name of the host.
     pub(crate) system_name: String,
     /// The cores that the agent's process may use.
     pub(crate) cores: Vec<u32>,

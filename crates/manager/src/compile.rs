@@ -53,6 +53,14 @@ pub enum CompileError {
         /// A hint at the intended name.
         hint: String,
     },
+    /// The functions of a host process are pinned to two hosts.
+    #[error(
+        "the functions of host process {name} are one program, and `titin: hosts` has them on two hosts"
+    )]
+    HostProcessOnTwoHosts {
+        /// The name of the host process.
+        name: String,
+    },
     /// A time of the description has another unit.
     #[error("titin: {setting}: {source}")]
     NoTime {
@@ -87,7 +95,7 @@ pub fn compile(
         check_name(network, name)?;
     }
     let mut instances = plan_instances(network, folders, choices);
-    gather_hosts(&mut instances);
+    gather_hosts(&mut instances)?;
     Ok(Plan {
         model: network.model.to_string(),
         instances,
@@ -272,6 +280,7 @@ mod tests {
     use titin_model::{LoadOptions, load_texts};
 
     use super::*;
+    use crate::host::HostId;
     use crate::plan::{InstanceId, PlannedCommand, PlannedInstance, PlannedProgram, StartMode};
 
     const MODEL: &str = "
@@ -380,6 +389,29 @@ titin:
         );
         assert!(plan.alternate(InstanceId(0), InstanceId(2)));
         assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
+    }
+
+    #[test]
+    fn a_host_process_is_on_one_host() {
+        let compiled = |hosts: &str| {
+            let text = format!(
+                "ymmsl_version: v0.2\nmodels: {{m: {{components: {{a: {{description: x, implementation: a}}, \
+                 b: {{description: x, implementation: b}}}}}}}}\nprograms:\n  \
+                 a: {{titin: {{host: one, library: ./a.so, function: run}}}}\n  \
+                 b: {{titin: {{host: one, library: ./a.so, function: go}}}}\ntitin: {{hosts: {{{hosts}}}}}\n"
+            );
+            let description = load_texts(&[("m", &text)], &LoadOptions::default()).unwrap();
+            let network = description.network(None).unwrap();
+            compile(&network, &[], &Choices::default())
+        };
+        let plan = compiled("n1: {components: [b]}").unwrap();
+        assert_eq!(plan.instances[InstanceId(0)].pinned_host, Some(HostId(1)));
+        let error = compiled("n1: {components: [a]}, n2: {components: [b]}").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("the functions of host process one are")
+        );
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub fn cores() -> Vec<u32> {
     cores
 }
 
+/// The first of the cores, if the description says how many.
+pub fn at_most(mut cores: Vec<u32>, most: Option<u32>) -> Vec<u32> {
+    cores.truncate(most.map_or(usize::MAX, |most| most as usize));
+    cores
+}
+
 /// The cores on which this process may run; none if the system does not say.
 fn allowed_cores() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else {

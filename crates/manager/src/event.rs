@@ -18,7 +18,7 @@ pub enum RunEvent {
     LinkLost(LinkId, String),
     /// A program has sent a message.
     MessageReceived(LinkId, Box<ToManager>),
-    /// The agent of a host serves. The host has this name in the form of programs' reports.
+    /// The agent of a host serves. The host has this system name.
     HostReady(HostId, String),
     /// The agent of a host has reported anything.
     HostHeard(HostId),

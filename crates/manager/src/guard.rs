@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Exit, Signal};
 
-pub use client::{Guard, GuardEvent};
+pub use client::{Guard, GuardEvent, GuardFolders};
 pub use serve::serve;
 pub use shim::shim;
 

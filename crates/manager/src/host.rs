@@ -9,10 +9,20 @@ use serde::{Deserialize, Serialize};
 pub struct HostId(pub u32);
 
 impl HostId {
-    /// The manager's own host.
+    /// The manager's host.
     pub const MANAGER: HostId = HostId(0);
 
-    /// The place in a list of hosts.
+    /// The further host at a place of the list of further hosts.
+    pub fn further(place: usize) -> Self {
+        HostId(place as u32 + 1)
+    }
+
+    /// The place in the list of further hosts; `None` for the manager's host.
+    pub fn place(self) -> Option<usize> {
+        self.index().checked_sub(1)
+    }
+
+    /// The place in the list of all hosts.
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
-use crate::cores::cores;
+use crate::cores::{at_most, cores};
 use crate::host::HostId;
-use crate::plan::{InstanceId, PerInstance, Plan, StartMode};
+use crate::plan::{AgentStart, InstanceId, PerInstance, Plan, PlannedHost, StartMode};
 
 /// A core of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,11 +54,13 @@ pub enum LauncherReach {
 }
 
 impl LauncherReach {
-    /// The reach in the environment of this process.
-    pub(crate) fn here() -> Self {
-        match std::env::var_os("SLURM_JOB_ID") {
-            Some(_) => LauncherReach::AllHosts,
-            None => LauncherReach::OneHost,
+    /// The reach in the environment of this process: all hosts, if they are the nodes of a Slurm job.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let is_node = |host: &PlannedHost| host.start == AgentStart::Srun;
+        let in_slurm = std::env::var_os("SLURM_JOB_ID").is_some();
+        match in_slurm && plan.hosts.iter().all(is_node) {
+            true => LauncherReach::AllHosts,
+            false => LauncherReach::OneHost,
         }
     }
 }
@@ -71,20 +73,19 @@ pub fn place_before_start(plan: &Plan) -> Placement {
         None => cores(),
     });
     let hosts: Vec<Vec<u32>> = std::iter::once(own_cores(plan)).chain(further).collect();
-    place(plan, &hosts, LauncherReach::here())
+    place(plan, &hosts, LauncherReach::of(plan))
 }
 
 /// The cores of the manager's own host for the run.
 pub(crate) fn own_cores(plan: &Plan) -> Vec<u32> {
-    let mut own = cores();
-    own.truncate(plan.own_cores.map_or(usize::MAX, |most| most as usize));
-    own
+    at_most(cores(), plan.own_cores)
 }
 
 /// Gives every instance cores of a host, first cores that no other instance uses at the same time.
 /// Among hosts with the same number of free cores, an instance goes to the host to which most of its
 /// bytes went in an earlier run, or else most of its conduits lead. All threads of a process are on one host. `hosts` are the cores of each host, by
-/// [`HostId`]; the first host must have cores.
+/// [`HostId`]. An instance that no host with cores can take goes to the manager's host, and counts as
+/// crowded.
 pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement {
     let count = plan.instances.len();
     let mut placer = Placer {
@@ -187,30 +188,31 @@ impl Placer<'_> {
             let sum = &mut weights[self.placement.hosts[peer].index()];
             *sum = sum.saturating_add(weight);
         }
-        let rank = |host: &HostId| {
+        let cost = |host: &HostId| {
             let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
             (missing, Reverse(weights[host.index()]), *host)
         };
-        let best = self.candidates(id).into_iter().min_by_key(rank);
+        let best = self.candidates(id).into_iter().min_by_key(cost);
         best.unwrap_or_default()
     }
 
     /// The hosts on which an instance may be.
     fn candidates(&self, id: InstanceId) -> Vec<HostId> {
         let instance = &self.plan.instances[id];
-        match (instance.pinned_host, &instance.start) {
-            (Some(host), _) => vec![host],
-            (None, StartMode::Program(_)) => {
+        match (&instance.start, instance.pinned_host) {
+            (StartMode::Program(_), Some(host)) => vec![host],
+            (StartMode::Program(_), None) => {
                 let hosts = (0..self.hosts.len() as u32).map(HostId);
                 let has_cores = |host: &HostId| !self.hosts[host.index()].numbers.is_empty();
                 hosts.filter(has_cores).collect()
             }
-            (None, _) => vec![HostId::MANAGER],
+            // The calling process and the user start their programs where they are.
+            _ => vec![HostId::MANAGER],
         }
     }
 
-    /// The number of cores of a host that an instance does not use yet, and nobody else at the same
-    /// time.
+    /// How many cores of a host are free for an instance: used neither by the instance, nor by another
+    /// instance that computes at the same time.
     fn free_cores(&self, id: InstanceId, host: HostId) -> usize {
         let cores = self.hosts[host.index()].users.iter();
         let free = cores.filter(|users| !users.contains(&id) && self.is_free(id, users));
@@ -244,7 +246,7 @@ impl Placer<'_> {
     /// core that most instances share in turns. Then come the cores with the fewest instances.
     fn best_cores(&self, id: InstanceId, host: HostId, wanted: usize) -> Vec<usize> {
         let users = &self.hosts[host.index()].users;
-        let rank = |core: &usize| {
+        let cost = |core: &usize| {
             let users = &users[*core];
             match self.is_free(id, users) {
                 true => (false, usize::MAX - users.len(), *core),
@@ -253,7 +255,7 @@ impl Placer<'_> {
         };
         let others = (0..users.len()).filter(|core| !users[*core].contains(&id));
         let mut ranked: Vec<usize> = others.collect();
-        ranked.sort_by_cached_key(rank);
+        ranked.sort_by_cached_key(cost);
         ranked.truncate(wanted);
         ranked
     }

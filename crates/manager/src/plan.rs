@@ -50,6 +50,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A further host; `None` for the manager's host.
+    pub fn further_host(&self, id: HostId) -> Option<&PlannedHost> {
+        self.hosts.get(id.place()?)
+    }
+
     /// Takes the bytes of each conduit from the profile of an earlier run. A conduit that the earlier
     /// run did not have counts as empty.
     pub fn note_earlier_run(&mut self, profile: &RunProfile) {

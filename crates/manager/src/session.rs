@@ -135,8 +135,8 @@ pub struct Session {
     hosting: Option<u32>,
     /// The placement, once all hosts are known.
     placement: Arc<OnceLock<Placement>>,
-    /// The name of this host.
-    host: String,
+    /// The system name of the manager's host.
+    system_name: String,
     agents: Arc<Agents>,
     /// The commands that start the agents.
     groups: Vec<AgentGroup>,
@@ -184,7 +184,7 @@ impl Session {
     /// Runs to the end, good or bad. At the end only the directory is left of the run.
     pub fn run(mut self, view: &mut dyn RunView) -> RunEnd {
         let hosts = self.plan.hosts.iter().map(|host| host.name.as_str());
-        let mut manager = Manager::new(self.plan.clone(), &self.host).with_hosts(hosts);
+        let mut manager = Manager::new(self.plan.clone(), &self.system_name).with_hosts(hosts);
         view.begun(&self.directory, &self.plan);
         self.say(Level::Info, self.title(), view);
         self.watch_calling_process();
@@ -239,21 +239,11 @@ impl Session {
         event: RunEvent,
         view: &mut dyn RunView,
     ) -> bool {
-        let lost = match event {
-            RunEvent::HostLost(host, _) => Some(host),
-            _ => None,
-        };
+        let is_guard_lost = matches!(event, RunEvent::HostLost(HostId::MANAGER, _));
         let actions = manager.handle(now, event);
-        let mut over = self.act(actions, view);
-        match lost {
-            Some(HostId::MANAGER) => self.end_orphans(view),
-            Some(host) => {
-                for id in self.placed_on(host) {
-                    let actions = manager.handle(now, RunEvent::StartSkipped(id));
-                    over |= self.act(actions, view);
-                }
-            }
-            None => {}
+        let over = self.act(actions, view);
+        if is_guard_lost {
+            self.end_orphans(view);
         }
         over
     }
@@ -398,7 +388,7 @@ impl Session {
             self.plan.model,
             counted(self.plan.instances.len(), "instance"),
             counted(self.plan.conduits.len(), "conduit"),
-            self.host
+            self.system_name
         )
     }
 

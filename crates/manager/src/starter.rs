@@ -223,7 +223,9 @@ impl ProgramPreparer {
                 let (host, root) = (self.host(id), self.directory.instances());
                 let name = Path::new(planned.folder());
                 let sent = self.agents.send_folder(host, &root, name, may_continue);
-                sent.map_err(|error| PrepareError::Files(error.to_string()))?;
+                if !sent.map_err(|error| PrepareError::Files(error.to_string()))? {
+                    return Err(PrepareError::RunFailed);
+                }
                 let order = Box::new(self.program_order(id, program));
                 Ok(PreparedStart::OnHost(host, order))
             }

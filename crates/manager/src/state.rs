@@ -66,8 +66,8 @@ pub struct Manager {
     plan: Arc<Plan>,
     /// The hosts, by [`HostId`].
     hosts: Vec<hosts::Host>,
-    /// When hosts are late; `None` if no host is expected.
-    next_deadline_of_hosts: Option<Duration>,
+    /// The time from which hosts without an agent are late; `None` if all hosts are known.
+    hosts_deadline: Option<Duration>,
     names: HashMap<String, InstanceId>,
     /// The conduit ends of each instance; `true` where the instance sends.
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
@@ -140,7 +140,7 @@ impl Manager {
         let instances = plan.instances.iter();
         Manager {
             hosts: vec![hosts::Host::of_manager(host)],
-            next_deadline_of_hosts: None,
+            hosts_deadline: None,
             names: plan.instances.ids().map(name).collect(),
             conduit_ends,
             peers,
@@ -172,7 +172,7 @@ impl Manager {
         self.next_heartbeat = now + self.heartbeat_interval();
         self.expect_instances();
         if !self.are_hosts_known() {
-            self.next_deadline_of_hosts = Some(now.saturating_add(self.plan.options.patience));
+            self.hosts_deadline = Some(now.saturating_add(self.plan.options.patience));
         }
         for id in self.ids() {
             self.members[id].waiting_since = now;
@@ -254,7 +254,7 @@ impl Manager {
     pub fn deadline(&self) -> Duration {
         let deadlines = [
             Some(self.next_heartbeat),
-            self.next_deadline_of_hosts,
+            self.hosts_deadline,
             self.next_deadline_to_join,
             self.next_doubt_due,
             self.run_state.deadline(),

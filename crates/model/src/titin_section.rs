@@ -61,7 +61,8 @@ pub struct Host {
     pub address: Option<String>,
     /// The launcher of the agent.
     pub start: AgentStart,
-    /// The path of the command `titin` on the host; `None` for the path on the manager's host.
+    /// The path of the command `titin` on the host; `None` for the path on the manager's host, or for
+    /// the `PATH` there if no such file exists.
     pub titin: Option<String>,
     /// The folder for files of the run on a host that does not have the run directory; `None` for the
     /// usual folder for temporary files.

@@ -53,7 +53,8 @@ fn usual_patience() -> f64 {
 }
 
 /// The folder in memory in which all processes of a run on this host make a socket, to find each
-/// other. The manager's process makes and removes the folder. The name is a hash of the secret and
+/// other. The manager, and on another host the agent, makes and removes the
+/// folder. The name is a hash of the secret and
 /// does not reveal the secret.
 pub fn meeting_place(secret: &Secret) -> PathBuf {
     Path::new("/dev/shm").join(format!("{MEETING_PLACES}{}", meeting_name(secret)))

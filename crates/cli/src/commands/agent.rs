@@ -9,15 +9,14 @@ use titin_manager::agent::{AgentError, AgentInput, AgentSetup, InputError, serve
 
 use crate::terminal::complain;
 
-/// Serves a run on another host than the run's own: starts the programs placed there, watches and ends
-/// them
+/// Starts, watches and ends programs of a run on this host, for a manager on another host
 ///
-/// A run starts its agents by itself, and hands over by standard input how to find it. An agent that is
-/// started by hand reads the run's connection file.
+/// A run starts its agents by itself, and gives each agent the address and the secret of the manager by
+/// standard input. An agent that is started by hand reads the run's connection file.
 #[derive(Args)]
 pub(crate) struct AgentCommand {
-    /// The name of this host under `titin: hosts`; else the name that Slurm has for this node, or the
-    /// system
+    /// The name of this host under `titin: hosts`. By default Slurm's name of this node, or else the
+    /// system name
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// The file connection.json in the run directory, instead of standard input

@@ -73,11 +73,8 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
 
 /// The name of a host in the description, or "this host".
 fn host_name(plan: &Plan, host: HostId) -> String {
-    let further = host
-        .index()
-        .checked_sub(1)
-        .and_then(|at| plan.hosts.get(at));
-    further.map_or("this host".to_owned(), |host| host.name.clone())
+    plan.further_host(host)
+        .map_or("this host".to_owned(), |host| host.name.clone())
 }
 
 fn text(placed: &[PlacedInstance]) -> String {

@@ -47,8 +47,8 @@ pub(crate) struct RunCommand {
     /// Components or instances to start by hand, in a debugger for instance; the command prints how
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     by_hand: Vec<String>,
-    /// Print the cores that each instance would get, and with whom it would share them, and start
-    /// nothing
+    /// Print the host and the cores that each instance would get, and which instances would share them,
+    /// and start nothing
     #[arg(long)]
     plan: bool,
     #[command(flatten)]

@@ -22,7 +22,7 @@ use crate::terminal::complain;
 pub(crate) struct SubmitOptions {
     /// Submit the run to a batch system, as PSI/J calls it: slurm, pbs, lsf, flux, ..., or local. Needs
     /// the Python package titin[batch]
-    #[arg(long, value_name = "SYSTEM", requires = "time", conflicts_with_all = ["plan", "by_hand"])]
+    #[arg(long, value_name = "SYSTEM", requires = "time", conflicts_with_all = ["plan", "by_hand", "hosted"])]
     submit: Option<String>,
     /// Follow the output of the job, and end with its exit code; Ctrl-C cancels the job
     #[arg(long, requires = "submit")]
@@ -76,14 +76,13 @@ impl SubmitOptions {
             Ok(plan) => plan,
             Err(error) => return error.tell(as_json),
         };
-        let fitting = self
-            .cores_per_node
-            .map(|node| nodes_without_waiting(&plan, node));
-        let nodes = match (self.nodes, fitting) {
+        let nodes = match (self.nodes, self.cores_per_node) {
             (Some(nodes), _) => nodes,
-            (None, Some(Ok(nodes))) => nodes,
             (None, None) => 1,
-            (None, Some(Err(error))) => return refusal::of(error, as_json),
+            (None, Some(node)) => match nodes_without_waiting(&plan, node) {
+                Ok(nodes) => nodes,
+                Err(error) => return refusal::of(error, as_json),
+            },
         };
         let titin = match std::env::current_exe() {
             Ok(titin) => titin,

@@ -13,8 +13,8 @@ use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, TreePieces};
 use crate::host::HostId;
 use crate::stage::MayContinue;
 
-/// How often a sender of files that waits for room looks whether the run has failed.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a sender that waits for room checks whether the run has failed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The agents of a run. Several threads give orders. Each order is one message.
 pub(crate) struct Agents {
@@ -61,7 +61,7 @@ impl Agents {
     pub(crate) fn hosts(&self) -> Vec<HostId> {
         let connected = self.lock();
         let hosts = (0..connected.len()).filter(|&at| connected[at].is_some());
-        hosts.map(|at| HostId(at as u32 + 1)).collect()
+        hosts.map(HostId::further).collect()
     }
 
     /// The host of the agent at the other end of a link.
@@ -72,7 +72,7 @@ impl Agents {
             let agent = agent.as_ref();
             agent.is_some_and(|agent| agent.link.id() == link)
         };
-        Some(HostId(agents.position(is_meant)? as u32 + 1))
+        agents.position(is_meant).map(HostId::further)
     }
 
     /// Takes in the agent of a host.
@@ -91,8 +91,9 @@ impl Agents {
         Some(agent?.link)
     }
 
-    /// Sends a folder of `root`, the folder `instances`, to a host that does not have the run directory.
-    /// Waits for room. Ends early if the agent is gone, or may not continue.
+    /// Sends a folder below `root`, which is the folder `instances`, to a host without the run directory.
+    /// Waits while too many bytes are on the way. False if `may_continue` returns false, or the agent is
+    /// gone.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -102,18 +103,18 @@ impl Agents {
         root: &Path,
         folder: &Path,
         may_continue: MayContinue<'_>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         if self.shares_files(host) {
-            return Ok(());
+            return Ok(true);
         }
         let known = KnownFiles::default();
         let mut pieces = TreePieces::of(root, folder);
         while let Some(piece) = pieces.next(&known) {
             if !self.send_piece(host, piece?, may_continue) {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn shares_files(&self, host: HostId) -> bool {
@@ -122,7 +123,7 @@ impl Agents {
         agent.is_none_or(|agent| agent.shares_files)
     }
 
-    /// Sends a piece once there is room. False if the agent is gone, or may not continue.
+    /// Sends a piece once there is room. False if `may_continue` returns false, or the agent is gone.
     fn send_piece(&self, host: HostId, piece: FilePiece, may_continue: MayContinue<'_>) -> bool {
         let mut connected = self.lock();
         loop {
@@ -134,8 +135,8 @@ impl Agents {
                 tell(&agent.link, &AgentOrder::File(piece));
                 return true;
             }
-            let waited = self.room.wait_timeout(connected, LOOK);
-            connected = waited.expect("nobody panics meanwhile").0;
+            let waited = self.room.wait_timeout(connected, CHECK_INTERVAL);
+            connected = waited.expect("never poisoned").0;
             if !may_continue() {
                 return false;
             }
@@ -151,13 +152,13 @@ impl Agents {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Option<ConnectedAgent>>> {
-        self.connected.lock().expect("nobody panics meanwhile")
+        self.connected.lock().expect("never poisoned")
     }
 }
 
-/// The place of a further host in the list. The manager's own host has none.
+/// The place of a further host in the list. No list is as long as the place of the manager's host.
 fn index(host: HostId) -> usize {
-    host.index().wrapping_sub(1)
+    host.place().unwrap_or(usize::MAX)
 }
 
 /// Sends an order by a link.

@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -53,11 +55,20 @@ enum PieceContent {
 impl FilePiece {
     /// What the piece counts against [`MOST_IN_FLIGHT`].
     pub(crate) fn size(&self) -> u64 {
-        let bytes = match &self.content {
+        HEAD + self.path.len() as u64 + self.length()
+    }
+
+    /// The number of bytes of a file.
+    fn length(&self) -> u64 {
+        match &self.content {
             PieceContent::Bytes { bytes, .. } => bytes.len() as u64,
             PieceContent::Folder | PieceContent::Link { .. } => 0,
-        };
-        HEAD + self.path.len() as u64 + bytes
+        }
+    }
+
+    /// Whether nothing follows in the file.
+    fn is_end(&self) -> bool {
+        self.length() == 0
     }
 
     /// The path in the folder `instances`.
@@ -82,8 +93,10 @@ impl FilePiece {
             } => {
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(*offset == 0);
-                let file = options.mode(mode & 0o777).open(file)?;
-                file.write_all_at(bytes, *offset)
+                // The owner may write, because the next piece opens the file again.
+                let file = options.mode(mode & 0o777 | 0o200).open(file)?;
+                file.write_all_at(bytes, *offset)?;
+                file.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
             }
             PieceContent::Link { target } => {
                 let _ = fs::remove_file(&file);
@@ -154,13 +167,10 @@ impl KnownFiles {
         let sent = self.sent.entry(path.to_owned()).or_default();
         let file = File::open(root.join(path)).ok()?;
         let piece = read_piece(&file, path, *sent).ok()?;
-        let PieceContent::Bytes { bytes, .. } = &piece.content else {
-            return None;
-        };
-        if bytes.is_empty() {
+        if piece.is_end() {
             return None;
         }
-        *sent += bytes.len() as u64;
+        *sent += piece.length();
         Some(piece)
     }
 
@@ -185,8 +195,8 @@ fn read_piece(file: &File, path: &Path, offset: u64) -> io::Result<FilePiece> {
     })
 }
 
-/// The pieces of all files below a folder that the other end does not have yet. Only files, folders and
-/// links travel. The links come last, so that no piece is written by a link.
+/// The pieces of the files below a folder, without files that the other end has already. Only files,
+/// folders and symbolic links travel. Links come last, so that no later piece is written through a link.
 pub(crate) struct TreePieces {
     root: PathBuf,
     /// Paths still to be looked at.
@@ -273,20 +283,6 @@ impl TreePieces {
     }
 }
 
-impl FilePiece {
-    fn length(&self) -> u64 {
-        match &self.content {
-            PieceContent::Bytes { bytes, .. } => bytes.len() as u64,
-            PieceContent::Folder | PieceContent::Link { .. } => 0,
-        }
-    }
-
-    /// Whether nothing follows in the file.
-    fn is_end(&self) -> bool {
-        self.length() == 0
-    }
-}
-
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -294,7 +290,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     /// Copies a folder by pieces, and returns their number.
     fn copy(from: &Path, to: &Path, known: &KnownFiles) -> usize {
@@ -324,7 +320,7 @@ mod tests {
         }
         let script = from.join("a/script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).unwrap();
+        fs::set_permissions(&script, Permissions::from_mode(0o750)).unwrap();
         symlink("../script", from.join("a/workdir/link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, from.join("a/pipe"), 0o600.into()).unwrap();
         copy(from, to, &KnownFiles::default());

@@ -79,12 +79,13 @@ impl AgentInput {
         serde_json::to_string(self).expect("plain data")
     }
 
-    /// Whether this host has the run directory of the manager: its connection file is there, with the
-    /// secret of the run.
+    /// Whether this host has the run directory of the manager: the folder `instances`, and the
+    /// connection file with the secret of the run.
     pub(super) fn shares_files(&self) -> bool {
         let text = fs::read_to_string(self.run_directory.join("connection.json"));
         let found = text.ok().and_then(|text| Connection::from_json(&text).ok());
         found.is_some_and(|found| found.secret == self.connection.secret)
+            && self.run_directory.join("instances").is_dir()
     }
 }
 
@@ -113,6 +114,9 @@ mod tests {
         fs::write(&file, connection(Secret::random()).to_json()).unwrap();
         assert!(!input.shares_files());
         fs::write(&file, input.connection.to_json()).unwrap();
+        // A copy of the connection file is no run directory.
+        assert!(!input.shares_files());
+        fs::create_dir(folder.path().join("instances")).unwrap();
         assert!(input.shares_files());
         assert_eq!(AgentInput::of_file(&file).unwrap(), input);
         let text = input.to_json();

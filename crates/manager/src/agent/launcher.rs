@@ -43,16 +43,19 @@ impl AgentGroup {
 /// The commands that start the agents of a plan's hosts. `titin` is the path of this command.
 pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
     let mut groups: Vec<AgentGroup> = Vec::new();
-    let mut in_slurm: Vec<(Option<u32>, Vec<HostId>)> = Vec::new();
+    let mut in_slurm: Vec<Vec<HostId>> = Vec::new();
     for (at, host) in plan.hosts.iter().enumerate() {
-        let id = HostId(at as u32 + 1);
+        let id = HostId::further(at);
         let words = match &host.start {
             AgentStart::ByHand => continue,
             AgentStart::Srun => {
-                let same = |group: &&mut (Option<u32>, _)| group.0 == host.het_group;
-                match in_slurm.iter_mut().find(same) {
-                    Some((_, hosts)) => hosts.push(id),
-                    None => in_slurm.push((host.het_group, vec![id])),
+                let key = |host: &PlannedHost| (host.het_group, host.titin.clone());
+                let is_alike = |hosts: &&mut Vec<HostId>| {
+                    plan.further_host(hosts[0]).map(key) == Some(key(host))
+                };
+                match in_slurm.iter_mut().find(is_alike) {
+                    Some(hosts) => hosts.push(id),
+                    None => in_slurm.push(vec![id]),
                 }
                 continue;
             }
@@ -64,20 +67,21 @@ pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
             words,
         });
     }
-    let sruns = in_slurm.into_iter();
-    groups.extend(sruns.map(|(het_group, hosts)| srun(plan, het_group, hosts, titin)));
+    let sruns = in_slurm.into_iter().enumerate();
+    groups.extend(sruns.map(|(number, hosts)| srun(plan, number, hosts, titin)));
     groups
 }
 
 /// One `srun` for all nodes of a job, or of a part of a heterogeneous job. Each agent knows its node by
-/// a variable of Slurm's.
-fn srun(plan: &Plan, het_group: Option<u32>, hosts: Vec<HostId>, titin: &Path) -> AgentGroup {
-    let planned = |id: &HostId| &plan.hosts[id.index() - 1];
-    let nodes: Vec<&str> = hosts
-        .iter()
-        .map(|id| planned(id).address.as_str())
-        .collect();
-    let own = planned(&hosts[0]).titin.clone();
+/// a variable of Slurm's. `number` makes the name of the file for the output unique.
+fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGroup {
+    let nodes = hosts.iter().filter_map(|id| plan.further_host(*id));
+    let nodes: Vec<&str> = nodes.map(|host| host.address.as_str()).collect();
+    let PlannedHost {
+        titin: own,
+        het_group,
+        ..
+    } = plan.further_host(hosts[0]).cloned().unwrap_or_default();
     let count = nodes.len();
     let mut words: Vec<String> = vec![
         "srun".into(),
@@ -97,14 +101,14 @@ fn srun(plan: &Plan, het_group: Option<u32>, hosts: Vec<HostId>, titin: &Path) -
     words.extend(het_group.map(|group| format!("--het-group={group}")));
     words.push(own.unwrap_or_else(|| titin.to_string_lossy().into_owned()));
     words.push("agent".into());
-    let name = match het_group {
-        None => "srun".to_owned(),
-        Some(group) => format!("srun-{group}"),
+    let name = match number {
+        0 => "srun".to_owned(),
+        number => format!("srun-{}", number + 1),
     };
     AgentGroup { hosts, name, words }
 }
 
-/// The words before those that run on the host, and whether a shell reads those.
+/// The launcher's words, and whether the launcher hands the words behind them to a shell, as ssh does.
 fn launcher(start: &AgentStart, address: &str) -> (Vec<String>, bool) {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match start {
@@ -125,7 +129,7 @@ fn words(start: &AgentStart, host: &PlannedHost, titin: &Path) -> Vec<String> {
     let (mut words, by_shell) = launcher(start, &host.address);
     let script = agent_script(host, titin);
     if by_shell {
-        // The shell of a user may be any, so it only has to read quotes.
+        // The user's shell may be bash, csh or fish. All of them read one quoted word alike.
         words.push(format!("exec sh -c {}", quote(&script)));
     } else {
         words.extend(["sh".to_owned(), "-c".to_owned(), script]);

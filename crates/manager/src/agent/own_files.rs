@@ -76,8 +76,10 @@ impl OwnFiles {
         }
     }
 
-    /// Why the files of a program are not complete, if they are not. Otherwise the outputs of the
-    /// program go to the manager from now on.
+    /// From now on the outputs of a program go to the manager.
+    ///
+    /// # Errors
+    /// Why the files of the program are not complete, in words.
     pub(super) fn begin(&mut self, folder: &str) -> Result<(), String> {
         let folder = Path::new(folder);
         if let Some(fault) = self.faults.get(folder) {

@@ -24,7 +24,7 @@ use super::{AgentHello, AgentInput, AgentOrder, AgentReport, ProgramOrder};
 use crate::cores::cores;
 use crate::directory::write_connection_file;
 use crate::event::{RunEvent, signal_name};
-use crate::guard::{Guard, GuardEvent};
+use crate::guard::{Guard, GuardEvent, GuardFolders};
 use crate::launch::{LaunchContext, environment, prepare_with_files};
 use crate::plan::InstanceId;
 use crate::process_tree;
@@ -50,7 +50,7 @@ pub struct AgentSetup {
     pub titin: PathBuf,
 }
 
-/// Why an agent has ended before the run, or has not begun.
+/// Why an agent has not begun, or has ended before the end of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The system refuses something.
@@ -68,11 +68,22 @@ pub enum AgentError {
     #[error("the manager does not let this agent in: {0}")]
     Refused(String),
     /// The manager is gone, in the given way.
-    #[error("the manager is gone ({0}); the programs on this host were ended")]
-    ManagerGone(String),
-    /// A signal has ended the agent.
-    #[error("{0}; the programs on this host were ended")]
+    #[error("the manager is gone ({how}); the programs on this host were ended{}", kept_text(.kept.as_deref()))]
+    ManagerGone {
+        /// How the manager has gone.
+        how: String,
+        /// The folder of the run on this host, if the files did not go to the manager.
+        kept: Option<PathBuf>,
+    },
+    /// The agent cannot go on, in the given way.
+    #[error("the agent {0}; the programs on this host were ended")]
     Left(String),
+}
+
+/// The end of a text about files that have stayed on this host.
+fn kept_text(folder: Option<&Path>) -> String {
+    let text = |folder: &Path| format!(", and their files stay in {}", folder.display());
+    folder.map_or_else(String::new, text)
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
@@ -83,8 +94,9 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 enum AgentEvent {
     Opened(Arc<Link>),
     Order(AgentOrder),
-    /// The link to the manager is lost, or could not be made, for the given reason.
+    /// The link to the manager is lost, for the given reason.
     Lost(String),
+    /// The link to the manager could not be made, for the given reason.
     Unreachable(String),
     Guard(GuardEvent),
     /// A watched process has ended.
@@ -96,7 +108,7 @@ enum AgentEvent {
 /// left on this host.
 ///
 /// # Errors
-/// [`AgentError`] if the agent cannot begin, or has ended before the run.
+/// [`AgentError`] if the agent cannot begin, or has ended before the end of the run.
 pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let (sender, events) = channel();
     set_child_subreaper(Some(getpid())).map_err(|error| system("adopt orphans")(error.into()))?;
@@ -110,15 +122,18 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let handler = Arc::new(LinkHandler(sender.clone()));
     let reactor =
         Reactor::start(secret, handler).map_err(system("start the thread for sockets"))?;
-    let meeting_place = meeting_place.as_ref().map(|folder| folder.path.as_path());
-    let folders = (scratch.path.as_path(), meeting_place);
-    let guard = start_guard(&setup.titin, &connection, folders, sender.clone())?;
+    let folders = GuardFolders {
+        own: &scratch.path,
+        shared: meeting_place.as_ref().map(|folder| folder.path.as_path()),
+    };
+    let guard = start_guard(&setup.titin, &connection, &folders, sender.clone())?;
     write_connection_file(&connection, &setup.input.connection)
         .map_err(|error| system("write the connection file")(io::Error::other(error)))?;
     let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
     let watcher = ProcessWatcher::start(gone).map_err(system("watch processes"))?;
     dial(&reactor, &setup.input)?;
     let agent = Agent {
+        shares_files: setup.input.shares_files(),
         setup,
         connection,
         scratch: scratch.path.clone(),
@@ -177,25 +192,17 @@ fn forward_signals(sender: Sender<AgentEvent>) -> io::Result<()> {
     thread.spawn(forward).map(drop)
 }
 
-/// Starts the guard of this host. The guard removes the connection file and the first of the folders,
-/// the scratch folder. If the agent is killed, the guard removes the meeting place too.
+/// Starts the guard of this host.
 fn start_guard(
     titin: &Path,
     connection: &Path,
-    (scratch, meeting_place): (&Path, Option<&Path>),
+    folders: &GuardFolders<'_>,
     sender: Sender<AgentEvent>,
 ) -> Result<Guard, AgentError> {
     let log = io::stderr().as_fd().try_clone_to_owned();
     let log = log.map_err(system("copy standard error"))?;
     let report = move |event| drop(sender.send(AgentEvent::Guard(event)));
-    let guard = Guard::start(
-        titin.as_os_str(),
-        connection,
-        scratch,
-        meeting_place,
-        log.into(),
-        report,
-    );
+    let guard = Guard::start(titin.as_os_str(), connection, folders, log.into(), report);
     guard.map_err(system("start the guard"))
 }
 
@@ -214,6 +221,8 @@ fn dial(reactor: &Reactor, input: &AgentInput) -> Result<(), AgentError> {
 /// An agent that serves.
 struct Agent {
     setup: AgentSetup,
+    /// Whether this host has the run directory.
+    shares_files: bool,
     /// The connection file for programs of this host.
     connection: PathBuf,
     scratch: PathBuf,
@@ -240,7 +249,7 @@ struct SilenceLimit {
 enum Ending {
     /// The run is over.
     Finished,
-    /// Something else.
+    /// The agent ends before the end of the run.
     Early(AgentError),
 }
 
@@ -256,7 +265,7 @@ impl Agent {
                 Ok(event) => self.handle(event),
                 Err(_) if self.remaining().is_some_and(|left| left.is_zero()) => {
                     let how = "silent for too long".to_owned();
-                    Some(Ending::Early(AgentError::ManagerGone(how)))
+                    Some(manager_gone(how))
                 }
                 Err(_) => None,
             };
@@ -268,14 +277,25 @@ impl Agent {
         if let Ending::Early(AgentError::Left(how)) = &ending {
             self.report(&AgentReport::Leaving { how: how.clone() });
         }
-        self.dismiss_guard(events);
-        self.hand_over_files(events);
+        let is_gone = matches!(
+            ending,
+            Ending::Early(AgentError::ManagerGone { .. } | AgentError::Unreachable(_))
+        );
+        let lost = self.dismiss_guard(events);
+        let kept = self.hand_over_files(events, !is_gone && lost.is_none());
         if let Some(link) = &self.link {
             link.close();
         }
-        match ending {
-            Ending::Finished => Ok(()),
-            Ending::Early(error) => Err(error),
+        match (ending, lost) {
+            (Ending::Finished, None) if kept.is_none() => Ok(()),
+            (Ending::Early(AgentError::ManagerGone { how, .. }), _) | (_, Some(how)) => {
+                Err(AgentError::ManagerGone { how, kept })
+            }
+            (Ending::Finished, None) => {
+                let how = "it has not taken all files".to_owned();
+                Err(AgentError::ManagerGone { how, kept })
+            }
+            (Ending::Early(error), None) => Err(error),
         }
     }
 
@@ -298,7 +318,7 @@ impl Agent {
                 }
                 self.obey(order)
             }
-            AgentEvent::Lost(why) => Some(Ending::Early(AgentError::ManagerGone(why))),
+            AgentEvent::Lost(why) => Some(manager_gone(why)),
             AgentEvent::Unreachable(why) => Some(Ending::Early(AgentError::Unreachable(why))),
             AgentEvent::Guard(event) => self.pass_on(event).map(Ending::Early),
             AgentEvent::Gone(pid) => {
@@ -319,7 +339,7 @@ impl Agent {
             host: self.setup.host.clone().unwrap_or_else(host::name),
             system_name: host::name(),
             cores: cores(),
-            shares_files: self.setup.input.shares_files(),
+            shares_files: self.shares_files,
             release: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -327,7 +347,7 @@ impl Agent {
     fn obey(&mut self, order: AgentOrder) -> Option<Ending> {
         match order {
             AgentOrder::Welcome { heartbeat, folder } => {
-                if !self.setup.input.shares_files() {
+                if !self.shares_files {
                     match OwnFiles::make(folder.as_deref()) {
                         Ok(files) => self.own_files = Some(files),
                         Err(error) => {
@@ -434,8 +454,10 @@ impl Agent {
         None
     }
 
-    /// Has the guard end all processes, and waits until the guard has ended.
-    fn dismiss_guard(&mut self, events: &Receiver<AgentEvent>) {
+    /// Has the guard end all processes, and waits until the guard has ended. Returns how the link to the
+    /// manager was lost meanwhile, if it was.
+    fn dismiss_guard(&mut self, events: &Receiver<AgentEvent>) -> Option<String> {
+        let mut lost = None;
         self.guard.finish();
         let until = Instant::now() + SWEEP_TIME;
         while self.guard_lives {
@@ -445,15 +467,17 @@ impl Agent {
                 Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
                     self.acknowledged(size);
                 }
+                Ok(AgentEvent::Lost(why)) => lost = Some(why),
                 Ok(_) => {}
                 Err(_) => {
                     // The guard does not answer.
                     self.guard.kill();
                     process_tree::end_orphans();
-                    return;
+                    break;
                 }
             }
         }
+        lost
     }
 
     /// The manager has acknowledged bytes of files.
@@ -474,12 +498,19 @@ impl Agent {
         }
     }
 
-    /// Hands over all files of programs to the manager, if the host does not have the run directory. If
-    /// the manager does not take them, they stay on this host.
-    fn hand_over_files(&mut self, events: &Receiver<AgentEvent>) {
-        let (Some(files), Some(link)) = (&mut self.own_files, &self.link) else {
-            return;
-        };
+    /// Hands over all files of programs to the manager, if the host does not have the run directory.
+    /// Returns the folder of the files if they stay on this host, because the manager is gone or does not
+    /// take them.
+    fn hand_over_files(
+        &mut self,
+        events: &Receiver<AgentEvent>,
+        is_manager_there: bool,
+    ) -> Option<PathBuf> {
+        let (files, link) = (self.own_files.as_mut()?, self.link.as_ref()?);
+        let kept = Some(files.folder().to_owned());
+        if !is_manager_there {
+            return kept;
+        }
         let mut rest = files.programs();
         let send = |report| link.tell(&control::encode(&report));
         while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
@@ -487,17 +518,12 @@ impl Agent {
                 Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
                     files.acknowledged(size);
                 }
-                Ok(AgentEvent::Lost(_)) | Err(_) => {
-                    let folder = files.folder().display();
-                    eprintln!(
-                        "titin agent: the manager is gone, so the files of its programs stay in {folder}"
-                    );
-                    return;
-                }
+                Ok(AgentEvent::Lost(_)) | Err(_) => return kept,
                 Ok(_) => {}
             }
         }
         files.remove();
+        None
     }
 
     fn report(&self, report: &AgentReport) {
@@ -505,6 +531,11 @@ impl Agent {
             link.tell(&control::encode(report));
         }
     }
+}
+
+/// The ending of an agent whose manager is gone.
+fn manager_gone(how: String) -> Ending {
+    Ending::Early(AgentError::ManagerGone { how, kept: None })
 }
 
 /// The report of the guard's event about a program.

@@ -42,6 +42,6 @@ pub(super) fn pinned_host(network: &Network, component: &str) -> Option<HostId> 
     {
         return Some(HostId::MANAGER);
     }
-    let place = further_hosts(network).position(|(_, host)| has_component(host))?;
-    Some(HostId(place as u32 + 1))
+    let place = further_hosts(network).position(|(_, host)| has_component(host));
+    place.map(HostId::further)
 }

@@ -11,7 +11,7 @@ use titin_model::{
 };
 use titin_wire::control::Scale;
 
-use super::{Choices, library_path};
+use super::{Choices, CompileError, library_path};
 use crate::plan::{
     Hosting, InstanceId, MpiLauncher, MpiProcesses, PerInstance, PlannedCommand, PlannedFunction,
     PlannedInstance, PlannedPort, PlannedProgram, StartMode,
@@ -114,8 +114,13 @@ fn start_mode(
 }
 
 /// Makes the first instance of each host process the leader. The leader starts the process for all
-/// instances of the process.
-pub(super) fn gather_hosts(instances: &mut PerInstance<PlannedInstance>) {
+/// instances of the process, on the host that the description chooses for any of them.
+///
+/// # Errors
+/// [`CompileError::HostProcessOnTwoHosts`] if the description chooses two hosts.
+pub(super) fn gather_hosts(
+    instances: &mut PerInstance<PlannedInstance>,
+) -> Result<(), CompileError> {
     let mut leaders: BTreeMap<String, InstanceId> = BTreeMap::new();
     for id in instances.ids() {
         let Some(hosting) = hosting_of(&mut instances[id].start) else {
@@ -124,8 +129,14 @@ pub(super) fn gather_hosts(instances: &mut PerInstance<PlannedInstance>) {
         let name = hosting.name.clone();
         let functions = std::mem::take(&mut hosting.functions);
         let leader = *leaders.entry(name.clone()).or_insert(id);
-        instances[id].host = Some(name);
+        instances[id].host = Some(name.clone());
         if leader != id {
+            let pin = instances[id].pinned_host;
+            let of_process = instances[leader].pinned_host.or(pin);
+            if pin.is_some() && pin != of_process {
+                return Err(CompileError::HostProcessOnTwoHosts { name });
+            }
+            instances[leader].pinned_host = of_process;
             instances[id].start = StartMode::WithLeader(leader);
             let files = std::mem::take(&mut instances[id].stage_in);
             let files_of_leader = &mut instances[leader].stage_in;
@@ -139,6 +150,7 @@ pub(super) fn gather_hosts(instances: &mut PerInstance<PlannedInstance>) {
             hosting.functions.extend(functions);
         }
     }
+    Ok(())
 }
 
 fn hosting_of(start: &mut StartMode) -> Option<&mut Hosting> {

@@ -44,6 +44,16 @@ pub enum GuardEvent {
     Ended,
 }
 
+/// The folders that a guard removes at its end.
+#[derive(Debug)]
+pub struct GuardFolders<'a> {
+    /// Removed in any case.
+    pub own: &'a Path,
+    /// Removed if the process that has started the guard is gone, and no other process uses the
+    /// folder.
+    pub shared: Option<&'a Path>,
+}
+
 /// A guard that runs.
 #[derive(Debug)]
 pub struct Guard {
@@ -56,23 +66,21 @@ pub struct Guard {
 impl Guard {
     /// Starts a guard. `program` is the path of the command `titin`. The guard writes to `log`
     /// after the end of the manager. At the end the guard removes the connection file and the
-    /// meeting place, and also `scratch` if the manager is gone. A thread hands the guard's events
-    /// to `handle`.
+    /// folders. A thread hands the guard's events to `handle`.
     ///
     /// # Errors
     /// If the guard cannot be started.
     pub fn start(
         program: &OsStr,
         connection: &Path,
-        meeting_place: &Path,
-        scratch: Option<&Path>,
+        folders: &GuardFolders<'_>,
         log: File,
         handle: impl FnMut(GuardEvent) + Send + 'static,
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
-        guard.arg("guard").args([connection, meeting_place]);
-        guard.args(scratch).stdin(OwnedFd::from(theirs));
+        guard.arg("guard").args([connection, folders.own]);
+        guard.args(folders.shared).stdin(OwnedFd::from(theirs));
         guard.stdout(Stdio::null()).stderr(log);
         begin_group(&mut guard);
         let child = guard.spawn()?;

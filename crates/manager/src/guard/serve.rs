@@ -312,7 +312,7 @@ impl GuardProcess {
     /// Ends all processes that are left.
     fn sweep(mut self) {
         if !self.manager_lives {
-            warn("the manager is gone; ending what it had started");
+            warn("the process that has started this guard is gone; ending its programs");
         }
         let mut ended = Vec::new();
         let (left, stuck) = process_tree::end_descendants(

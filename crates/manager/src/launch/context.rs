@@ -9,7 +9,7 @@ use crate::plan::{BaseEnv, PlannedProgram};
 /// The surroundings of a program at the start.
 #[derive(Debug, Clone)]
 pub struct LaunchContext<'a> {
-    /// The environment of the manager.
+    /// The environment of the process that prepares the start: the manager, or the agent of a host.
     pub env: &'a BTreeMap<String, String>,
     /// The connection file.
     pub connection: &'a Path,
@@ -26,7 +26,7 @@ pub struct LaunchContext<'a> {
 }
 
 impl LaunchContext<'_> {
-    /// Whether the manager runs in an allocation of Slurm.
+    /// Whether that process runs in a job of Slurm.
     pub(super) fn is_in_slurm(&self) -> bool {
         self.env.contains_key("SLURM_JOB_ID")
     }

@@ -57,6 +57,7 @@ impl Session {
     /// Ends the programs of a dead guard.
     pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
+        self.skip_starts(HostId::MANAGER);
         let (left, stuck) = process_tree::end_orphans();
         self.log_leftovers(&left, &stuck, "", view);
         self.connection.remove();

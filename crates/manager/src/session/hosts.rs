@@ -8,10 +8,11 @@ use titin_transport::{Link, LinkId};
 use super::end::SWEEP_TIME;
 use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport};
+use crate::cores::at_most;
 use crate::event::{Level, RunEvent, Signal};
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
-use crate::plan::{InstanceId, PerInstance, PlannedHost};
+use crate::plan::{InstanceId, PerInstance};
 use crate::{process_tree, process_watcher};
 
 /// The time for the commands that have started agents to end after the agents.
@@ -60,7 +61,7 @@ impl Session {
         let Some(hosts) = known.filter(|_| self.placement.get().is_none()) else {
             return;
         };
-        let mut placement = place(&self.plan, &hosts, LauncherReach::here());
+        let mut placement = place(&self.plan, &hosts, LauncherReach::of(&self.plan));
         if self.is_reached && self.plan.hosts.is_empty() {
             // An unknown part of the programs may run on other hosts.
             placement.crowded = PerInstance::make(self.plan.instances.len(), |_| false);
@@ -91,13 +92,17 @@ impl Session {
         ))
     }
 
-    /// The instances that a host starts.
-    pub(super) fn placed_on(&self, host: HostId) -> Vec<InstanceId> {
+    /// Reports that a lost host starts no more programs. The report changes nothing for programs that
+    /// have started.
+    pub(super) fn skip_starts(&self, host: HostId) {
         let Some(placement) = self.placement.get() else {
-            return Vec::new();
+            return;
         };
         let ids = self.plan.instances.ids();
-        ids.filter(|&id| placement.hosts[id] == host).collect()
+        for id in ids.filter(|&id| placement.hosts[id] == host) {
+            let event = RunEvent::StartSkipped(id);
+            let _ = self.sender.send(SessionEvent::Run(event));
+        }
     }
 
     /// Sends a signal to the processes of an instance.
@@ -176,6 +181,7 @@ impl Session {
                 return None;
             }
             AgentReport::Leaving { how } => {
+                self.skip_starts(host);
                 RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
             }
             AgentReport::Swept { left, stuck } => {
@@ -197,7 +203,9 @@ impl Session {
 
     /// The name of a further host.
     fn host_name(&self, host: HostId) -> &str {
-        &self.plan.hosts[host.index() - 1].name
+        self.plan
+            .further_host(host)
+            .map_or(self.system_name.as_str(), |host| &host.name)
     }
 
     /// The first report of an agent.
@@ -217,13 +225,12 @@ impl Session {
                 return None;
             }
         };
-        let mut cores = hello.cores;
-        let most = self.plan.hosts[host.index() - 1].cores;
-        cores.truncate(most.map_or(usize::MAX, |most| most as usize));
+        let planned = self.plan.further_host(host).cloned().unwrap_or_default();
+        let cores = at_most(hello.cores, planned.cores);
         self.host_cores[host.index()] = Some(cores);
         self.agents.attach(host, link.clone(), hello.shares_files);
         let heartbeat = self.plan.options.heartbeat.as_secs_f64();
-        let folder = self.plan.hosts[host.index() - 1].folder.clone();
+        let folder = planned.folder;
         agent::tell(link, &AgentOrder::Welcome { heartbeat, folder });
         self.place_if_known(view);
         Some(RunEvent::HostReady(host, hello.system_name))
@@ -232,16 +239,26 @@ impl Session {
     /// The host of a new agent, or why the agent is not let in.
     fn check_agent(&self, hello: &AgentHello) -> Result<HostId, String> {
         let names = || self.plan.hosts.iter().map(|host| host.name.as_str());
-        // An agent that Slurm has started knows the name of the node, which is the address.
-        let is_meant = |host: &PlannedHost| [&host.name, &host.address].contains(&&hello.host);
-        let Some(at) = self.plan.hosts.iter().position(is_meant) else {
+        let hosts = &self.plan.hosts;
+        let by_name = names().position(|name| name == hello.host);
+        // `srun` starts all agents by one command, so such an agent knows only the address.
+        let by_address = || hosts.iter().position(|host| host.address == hello.host);
+        let Some(at) = by_name.or_else(by_address) else {
             return Err(format!(
                 "the run has no host {}; it has {}",
                 hello.host,
                 titin_model::listing(names())
             ));
         };
-        let host = HostId(at as u32 + 1);
+        let host = HostId::further(at);
+        let release = env!("CARGO_PKG_VERSION");
+        if hello.release != release {
+            return Err(format!(
+                "it is of titin {}, and the manager of titin {release}: install the same release on both hosts, or \
+                 give its path as `titin`",
+                hello.release
+            ));
+        }
         match self.host_cores[host.index()] {
             Some(_) => Err(format!("host {} has had an agent already", hello.host)),
             None => Ok(host),
@@ -252,11 +269,13 @@ impl Session {
     pub(super) fn agent_lost(&mut self, link: LinkId, why: &str) -> Option<RunEvent> {
         let host = self.agents.host_of(link)?;
         self.agents.detach(host);
+        self.skip_starts(host);
         let how = format!("has ended or is cut off ({why}), so the programs there are lost");
         Some(RunEvent::HostLost(host, how))
     }
 
     pub(super) fn close_agent(&self, host: HostId) {
+        self.skip_starts(host);
         if let Some(link) = self.agents.detach(host) {
             link.close();
         }
@@ -321,7 +340,8 @@ impl Session {
                     let event = self.take_in(event, view);
                     if let Some(RunEvent::HostLost(HostId::MANAGER, _)) = event {
                         self.end_orphans(view);
-                        return true;
+                        // The launchers were programs of the guard.
+                        self.launchers.clear();
                     }
                 }
             }

@@ -19,7 +19,7 @@ use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::RunEvent;
-use crate::guard::{Guard, GuardEvent};
+use crate::guard::{Guard, GuardEvent, GuardFolders};
 use crate::host::ProcessId;
 use crate::log::{Log, timestamp};
 use crate::placement::{Placement, own_cores};
@@ -89,7 +89,7 @@ impl Session {
         let secret = Secret::random();
         let reactor = start_reactor(&secret, &sender)?;
         let mut connection = directory.prepare_connection(&secret);
-        let host = host::name();
+        let system_name = host::name();
         let folders =
             connection.make_folders(&plan.media_in_folders(), plan.options.folder.as_deref())?;
         let opening = SessionOpening {
@@ -109,7 +109,7 @@ impl Session {
         // starts before the file exists.
         let way_to_manager = opening.write_connection(addresses, secret, folders)?;
         allow_many_files();
-        let recorder = opening.start_recorder(&host)?;
+        let recorder = opening.start_recorder(&system_name)?;
         let starter = opening.begin_starter(&guard, setup.folders)?;
         let watcher = opening.start_watcher(setup.host)?;
         let log = Log::new(directory.open_log()?, plan.clone());
@@ -128,7 +128,7 @@ impl Session {
             directory,
             titin: setup.titin,
             hosting: setup.host,
-            host,
+            system_name,
             asked: setup.asked,
             begun,
             log,
@@ -216,8 +216,10 @@ impl SessionOpening<'_> {
         let guard = Guard::start(
             self.titin.as_os_str(),
             &self.directory.connection(),
-            self.connection.meeting_place(),
-            scratch,
+            &GuardFolders {
+                own: self.connection.meeting_place(),
+                shared: scratch,
+            },
             self.directory.open_log()?,
             report,
         );
@@ -352,7 +354,7 @@ impl ControlHandler {
     }
 
     fn agents(&self) -> MutexGuard<'_, HashSet<LinkId>> {
-        self.agents.lock().expect("nobody panics meanwhile")
+        self.agents.lock().expect("never poisoned")
     }
 }
 

@@ -26,7 +26,7 @@ enum HostState {
     Expected,
     /// The guard or the agent of the host serves.
     Ready {
-        /// The name in the form in which programs report their hosts.
+        /// The system name of the host.
         system_name: String,
         /// When the agent last reported anything.
         last_heard: Duration,
@@ -91,7 +91,7 @@ impl Manager {
         };
         self.log(Level::Info, None, format!("host {name} is ready"));
         if self.are_hosts_known() {
-            self.next_deadline_of_hosts = None;
+            self.hosts_deadline = None;
             self.start_deferred();
         }
     }
@@ -144,7 +144,7 @@ impl Manager {
     /// Fails the run if hosts are late.
     pub(super) fn check_deadline_of_hosts(&mut self) {
         let is_due = |due: &mut Duration| *due <= self.now;
-        if self.next_deadline_of_hosts.take_if(is_due).is_some() {
+        if self.hosts_deadline.take_if(is_due).is_some() {
             let expected = self.hosts.iter().filter(|host| host.is_expected());
             let names = expected.map(|host| host.name.clone()).collect();
             self.fail(Cause::HostsLate(names, self.plan.options.patience));
@@ -162,8 +162,9 @@ impl Manager {
     }
 
     /// The process of a program that reports its host by the system name; `None` on a host without
-    /// guard or agent. Two hosts may have the same system name, such as containers. Then the process
-    /// that a guard has started for the instance counts, or else the first of the hosts.
+    /// guard or agent. Two hosts may have the same system name, for instance two containers. Then the
+    /// process is on the host whose guard has started it for the instance; otherwise on the first host
+    /// of that name.
     pub(super) fn process_on(
         &self,
         system_name: &str,

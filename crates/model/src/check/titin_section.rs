@@ -50,12 +50,16 @@ fn hosts(network: &Network, problems: &mut Problems) {
             let Some(other) = places.insert(path, name) else {
                 continue;
             };
+            if other == name {
+                continue;
+            }
             let what = format!("\"{path}\" is on two hosts");
             let why = format!("\"titin: hosts\" has it for {other} and for {name}");
             problems.error(host.at, Code::Duplicate, what, why);
         }
         let is_started = host.address.is_some() || host.start != AgentStart::default();
-        if name == OWN_HOST && (is_started || host.titin.is_some()) {
+        let is_elsewhere = is_started || host.titin.is_some() || host.folder.is_some();
+        if name == OWN_HOST && is_elsewhere {
             let what = format!("{OWN_HOST} has no agent to start");
             let why = "it is the host on which the run is started, so only \"cores\" and \"components\" apply";
             problems.error(host.at, Code::BadValue, what, why);
