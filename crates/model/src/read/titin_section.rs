@@ -96,7 +96,7 @@ fn hosts(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMap<Name, Hos
     let given = given.and_then(|node| entries(node, "\"hosts\"", problems));
     let mut hosts = IndexMap::new();
     for entry in given.unwrap_or_default() {
-        if let Some(host) = host(&entry, problems) {
+        if let Some(host) = host(entry, problems) {
             hosts.insert(entry.key.as_str().into(), host);
         }
     }
