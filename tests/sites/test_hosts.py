@@ -38,7 +38,7 @@ def test_a_plan_says_where_each_program_goes(hosts: Hosts, tmp_path: Path) -> No
     chain(tmp_path, ["a", "b", "c"], THREE)
     done = hosts(1, TITIN, "run", "model.ymmsl", "--plan")
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
-    assert rows == [["a", "this"], ["b", "n2"], ["c", "n3"]], done.stdout
+    assert rows == [["a", "localhost"], ["b", "n2"], ["c", "n3"]], done.stdout
 
 
 def test_an_agent_may_be_started_by_hand(hosts: Hosts, tmp_path: Path) -> None:
@@ -160,10 +160,10 @@ def test_a_plan_may_follow_an_earlier_run(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts(2)
     assert done.returncode == 0, done.stdout
     assert printed(tmp_path, "b") == ["n1 1"]
-    for earlier, host in [("run", "n2"), ("run/performance.sqlite", "n2"), ("", "this host")]:
+    for earlier, host in [("run", "n2"), ("run/performance.sqlite", "n2"), ("", "localhost")]:
         choice = [f"--profile={earlier}"] if earlier else []
         done = hosts(1, TITIN, "run", "model.ymmsl", "--plan", "--json", *choice)
-        assert [placed["host"] for placed in json.loads(done.stdout)] == ["this host", host, "n2"]
+        assert [placed["host"] for placed in json.loads(done.stdout)] == ["localhost", host, "n2"]
     done = hosts(1, TITIN, "run", "model.ymmsl", "--profile", "nothing")
     assert done.returncode == 2, done.stdout
     assert "--profile: there is no profile nothing" in done.stdout

@@ -365,7 +365,6 @@ fn reachable(edges: &[Vec<usize>], start: usize) -> HashSet<usize> {
 mod tests {
     use super::*;
     use crate::compile::{Choices, compile};
-    use crate::profile::{ConduitTotals, RunProfile};
     use titin_model::{LoadOptions, load_texts};
 
     fn placed(text: &str, cores: u32) -> (Plan, Placement) {
@@ -511,17 +510,7 @@ mod tests {
             place(plan, &hosts, LauncherReach::OneHost).hosts[InstanceId(2)]
         };
         assert_eq!(host(&plan), HostId(0));
-        let mut profile = RunProfile::default();
-        for (from, to, bytes) in [("one.out", "end.a", 10), ("two.out", "end.b", 1000)] {
-            profile.conduits.push(ConduitTotals {
-                from: from.to_owned(),
-                to: to.to_owned(),
-                bytes,
-                ..ConduitTotals::default()
-            });
-        }
-        plan.note_earlier_run(&profile);
-        assert_eq!(plan.earlier_bytes, [10, 1000]);
+        plan.earlier_bytes = vec![10, 1000];
         assert_eq!(host(&plan), HostId(1));
     }
 

@@ -3,7 +3,7 @@
 //! A plan is the description after all lookups: names are resolved, every instance of a component
 //! is listed, and settings are at hand. The state machine needs nothing else.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
@@ -18,7 +18,6 @@ use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
 
 use crate::host::HostId;
-use crate::profile::RunProfile;
 
 /// All facts about the model of a run.
 #[derive(Debug, Clone, Default)]
@@ -53,22 +52,6 @@ impl Plan {
     /// A further host; `None` for the manager's host.
     pub fn further_host(&self, id: HostId) -> Option<&PlannedHost> {
         self.hosts.get(id.place()?)
-    }
-
-    /// Takes the bytes of each conduit from the profile of an earlier run. A conduit that the earlier
-    /// run did not have counts as empty.
-    pub fn note_earlier_run(&mut self, profile: &RunProfile) {
-        let recorded = profile.conduits.iter();
-        let recorded: HashMap<(&str, &str), i64> = recorded
-            .map(|conduit| ((conduit.from.as_str(), conduit.to.as_str()), conduit.bytes))
-            .collect();
-        let end = |end: &PlannedEnd| format!("{}.{end}", self.instances[end.instance].name);
-        let bytes = self.conduits.iter().map(|conduit| {
-            let ends = (end(&conduit.from), end(&conduit.to));
-            let bytes = recorded.get(&(ends.0.as_str(), ends.1.as_str()));
-            bytes.map_or(0, |bytes| u64::try_from(*bytes).unwrap_or(0))
-        });
-        self.earlier_bytes = bytes.collect();
     }
 
     /// The media of conduits whose processes meet in a folder, by preference. All such media if the

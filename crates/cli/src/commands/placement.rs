@@ -8,7 +8,7 @@ use titin_manager::compile::Choices;
 use titin_manager::host::HostId;
 use titin_manager::placement::{Placement, can_share, place_before_start};
 use titin_manager::plan::{InstanceId, Plan};
-use titin_model::StartPolicy;
+use titin_model::{OWN_HOST, StartPolicy};
 
 use super::planned::{complete, plan, tell};
 use crate::sources::Sources;
@@ -71,10 +71,10 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
     }
 }
 
-/// The name of a host in the description, or "this host".
+/// The name of a host in the description.
 fn host_name(plan: &Plan, host: HostId) -> String {
     plan.further_host(host)
-        .map_or("this host".to_owned(), |host| host.name.clone())
+        .map_or(OWN_HOST.to_owned(), |host| host.name.clone())
 }
 
 fn text(placed: &[PlacedInstance]) -> String {

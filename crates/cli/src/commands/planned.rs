@@ -42,7 +42,7 @@ pub(crate) enum SurroundingsError {
 pub(crate) fn complete(plan: &mut Plan, profile: Option<&Path>) -> Result<(), SurroundingsError> {
     add_nodes_of_job(plan, &environment())?;
     if let Some(earlier) = profile {
-        plan.note_earlier_run(&Database::open(earlier)?.profile()?);
+        Database::open(earlier)?.profile()?.note_bytes(plan);
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ fn a_run_says_where_its_instances_would_go() {
         (&5.into(), &1.into())
     );
     let done = titin(folder.path(), &["run", "--plan", "model.ymmsl"]);
-    done.assert_out("instance  processes  threads");
+    done.assert_out("instance  host       processes  threads");
     let entries = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(entries, 1, "nothing was started, and no run directory made");
 }

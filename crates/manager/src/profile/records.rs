@@ -1,9 +1,12 @@
 //! The contents of a profile.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use titin_model::Pattern;
 
 use super::EventClass;
+use crate::plan::{Plan, PlannedEnd};
 
 /// The profile of a run, without the rows of a trace.
 #[derive(Debug, Default, Serialize)]
@@ -18,6 +21,24 @@ pub struct RunProfile {
     pub regions: Vec<RegionTotals>,
     /// Whether there is a row for each message.
     pub traced: bool,
+}
+
+impl RunProfile {
+    /// Notes in a plan the bytes of each conduit in the recorded run. A conduit that the recorded run did
+    /// not have counts as empty.
+    pub fn note_bytes(&self, plan: &mut Plan) {
+        let recorded = self.conduits.iter();
+        let recorded: HashMap<(&str, &str), i64> = recorded
+            .map(|conduit| ((conduit.from.as_str(), conduit.to.as_str()), conduit.bytes))
+            .collect();
+        let end = |end: &PlannedEnd| format!("{}.{end}", plan.instances[end.instance].name);
+        let bytes = plan.conduits.iter().map(|conduit| {
+            let (from, to) = (end(&conduit.from), end(&conduit.to));
+            let bytes = recorded.get(&(from.as_str(), to.as_str()));
+            bytes.map_or(0, |bytes| u64::try_from(*bytes).unwrap_or(0))
+        });
+        plan.earlier_bytes = bytes.collect();
+    }
 }
 
 /// The run as a whole.
@@ -155,4 +176,47 @@ pub struct TraceEvent {
     pub bytes: Option<i64>,
     /// The simulated time.
     pub timestamp: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{Choices, compile};
+    use titin_model::{LoadOptions, load_texts};
+
+    #[test]
+    fn bytes_go_to_the_conduits_of_the_same_ends() {
+        let text = "ymmsl_version: v0.2\nmodels: {m: {components: {\
+                    a: {description: x, ports: {o_f: out}, implementation: p}, \
+                    b: {description: x, ports: {f_init: in}, implementation: p, multiplicity: 2}, \
+                    c: {description: x, ports: {f_init: in}, implementation: p}}, \
+                    conduits: {a.out: [b.in, c.in]}}}\nprograms: {p: {executable: p}}\n";
+        let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
+        let network = description.network(None).unwrap();
+        let mut plan = compile(&network, &[], &Choices::default()).unwrap();
+        let mut profile = RunProfile::default();
+        for (from, to, bytes) in [
+            ("a.out[1]", "b[1].in", 1000),
+            ("a.out", "c.in", 7),
+            ("a.out", "gone.in", 3),
+            ("a.out[0]", "b[0].in", -1),
+        ] {
+            profile.conduits.push(ConduitTotals {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                bytes,
+                ..ConduitTotals::default()
+            });
+        }
+        profile.note_bytes(&mut plan);
+        let ends = plan
+            .conduits
+            .iter()
+            .map(|conduit| plan.instances[conduit.to.instance].name.as_str());
+        let noted: HashMap<&str, u64> = ends.zip(plan.earlier_bytes.iter().copied()).collect();
+        assert_eq!(
+            noted,
+            HashMap::from([("b[0]", 0), ("b[1]", 1000), ("c", 7)])
+        );
+    }
 }

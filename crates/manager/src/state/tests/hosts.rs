@@ -136,3 +136,16 @@ fn a_lost_host_ends_the_run_and_the_other_host_is_ended() {
     rig.pass(ms(2000));
     assert!(rig.finished);
 }
+
+#[test]
+fn a_start_that_a_lost_host_does_not_make_holds_up_nothing() {
+    let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1"]);
+    rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+    let started = RunEvent::ProcessStarted(rig.id("macro"), ProcessId::here(100));
+    rig.event(started);
+    rig.event(RunEvent::HostLost(FURTHER[0], "has ended".into()));
+    rig.event(RunEvent::ProcessEnded(rig.id("macro"), Exit::Code(1)));
+    assert!(!rig.finished);
+    rig.event(RunEvent::StartSkipped(rig.id("micro")));
+    assert!(rig.finished);
+}
