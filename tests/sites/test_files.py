@@ -117,3 +117,45 @@ def test_a_folder_that_cannot_be_made_is_named(hosts: Hosts, tmp_path: Path) -> 
     done = hosts(2, HIDDEN=str(tmp_path / "run"))
     assert done.returncode == 1, done.stdout
     assert re.search(r"the agent of host n2 cannot make \S+scratch/titin-run-", " ".join(done.stdout.split()))
+
+
+#: Kills the agent while the files come back, or ends the run.
+AGAINST = """\
+titin run model.ymmsl --run-dir run >said 2>&1 & run=$!
+until grep -qs large run/instances/worker/stdout.txt; do sleep 0.02; done
+ssh n2 tc qdisc add dev eth0 root tbf rate 100mbit burst 64k latency 50ms
+until [ -e run/instances/worker/workdir/deep ]; do sleep 0.02; done
+$1
+wait $run; code=$?
+cat said
+ls -d scratch/titin-run-*
+exit $code
+"""
+
+
+@pytest.mark.parametrize(
+    "against", ["pkill -KILL -f '^[^ ]*titin agent'", "pkill -TERM -f '^[^ ]*titin run'", "ip link set to-n2 down"]
+)
+def test_files_that_do_not_come_are_said_to_be_there(hosts: Hosts, tmp_path: Path, against: str) -> None:
+    prepare(tmp_path, 200_000_000)
+    worker = tmp_path / "worker.py"
+    worker.write_text(worker.read_text().replace('print("mesh of"', 'print("large mesh of"', 1))
+    (tmp_path / "against.sh").write_text(AGAINST.replace("$1", against))
+    done = hosts(2, "sh", "against.sh", HIDDEN=str(tmp_path / "run"))
+    assert done.returncode != 0, done.stdout
+    said = " ".join(done.stdout.split())
+    found = re.search(r"the files of host n2 have not all come; they may be there in (\S+)", said)
+    assert found, done.stdout
+    assert Path(found[1]).parent == tmp_path / "scratch"
+    assert found[1] in done.stdout.splitlines()[-1] or Path(found[1]).is_dir(), done.stdout
+
+
+def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -> None:
+    prepare(tmp_path, 9_000_000)
+    (tmp_path / "full.sh").write_text(
+        f"mount -t tmpfs -o size=12m none run; {TITIN} run model.ymmsl --run-dir run/here; code=$?; exit $code\n"
+    )
+    done = hosts(2, "sh", "full.sh", HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == 1, done.stdout
+    assert "No space left on device" in done.stdout
+    assert len(list((tmp_path / "scratch").glob("titin-run-*/instances/worker/workdir/deep/er/out.dat"))) == 1

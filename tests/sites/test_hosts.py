@@ -42,7 +42,7 @@ def test_a_plan_says_where_each_program_goes(hosts: Hosts, tmp_path: Path) -> No
 
 
 def test_an_agent_may_be_started_by_hand(hosts: Hosts, tmp_path: Path) -> None:
-    chain(tmp_path, ["a", "b"], "hosts: {box: {start: by hand, components: [b]}}")
+    chain(tmp_path, ["a", "b"], "hosts: {localhost: {components: [a]}, box: {start: by hand, components: [b]}}")
     (tmp_path / "by_hand.sh").write_text(
         f'{TITIN} run model.ymmsl --run-dir run 2>said & until grep -q "on box:" said; do sleep 0.05; done\n'
         "line=$(sed -n 's/^ *on box: *//p' said)\n"
@@ -55,8 +55,8 @@ def test_an_agent_may_be_started_by_hand(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_only_agents_of_the_run_are_let_in(hosts: Hosts, tmp_path: Path) -> None:
-    """A wrong name, a second agent for the same host, an agent without the secret."""
-    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: by hand, components: [b]}}")
+    """A wrong name, an agent without the secret, and no input at all. The run goes on, with all of its folders."""
+    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: by hand, components: [b]}}\nmedium: {b.i: file}")
     connection = "run/connection.json"
     (tmp_path / "by_hand.sh").write_text(
         f"{TITIN} run model.ymmsl --run-dir run >said 2>&1 & until [ -e {connection} ]; do sleep 0.05; done\n"
@@ -81,7 +81,10 @@ def test_a_host_that_cannot_be_reached_is_named_with_what_ssh_says(hosts: Hosts,
     done = hosts(2)
     assert done.returncode == 1, done.stdout
     said = " ".join(done.stdout.split())
-    assert "First: the agent of host elsewhere could not be started: ssh -T -o BatchMode=yes n9" in said
+    assert (
+        "First: the agent of host elsewhere could not be started: ssh -T -o BatchMode=yes -o ControlMaster=no n9"
+        in said
+    )
     assert "ended with exit code 255: ssh: Could not resolve hostname n9" in said
 
 
@@ -94,7 +97,11 @@ def test_a_host_that_is_late_is_named(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
-    chain(tmp_path, ["a", "b"], "hosts: {n2: {start: [nsenter, --all, --target, PID], components: [b]}}")
+    chain(
+        tmp_path,
+        ["a", "b"],
+        "hosts: {localhost: {components: [a]}, n2: {start: [nsenter, --all, --target, PID], components: [b]}}",
+    )
     (tmp_path / "own.sh").write_text(
         "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n"
         + f"exec {TITIN} run model.ymmsl --run-dir run\n"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         job = psij.Job(specification(options))
         options.output.unlink(missing_ok=True)
         executor.submit(job)
-    except (psij.SubmitException, OSError, ValueError) as error:
+    except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
         return complain(f"the job was not submitted: {error}")
     print(f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}", flush=True)
     return follow(job, options.output) if options.wait else 0
@@ -102,14 +102,15 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
 
 def follow(job: psij.Job, output: Path) -> int:
     """Prints the output of a job until its end. Ctrl-C and SIGTERM cancel the job. Returns the exit code of the job."""
-    printed, cancelled = 0, False
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    printed, cancelled, signals = 0, False, []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: signals.append(number))
     while True:
-        try:
-            status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
-        except KeyboardInterrupt:
+        status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
+        if signals and not cancelled:
+            cancelled = True
             job.cancel()
-            cancelled, status = True, None
         printed += copy_from(output, printed)
         if status is not None and status.final:
             break
@@ -128,7 +129,10 @@ def copy_from(file: Path, offset: int) -> int:
             fresh = stream.read()
     except FileNotFoundError:
         return 0
-    os.write(sys.stdout.fileno(), fresh)
+    # The job goes on if nobody reads any more.
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(fresh)
+        sys.stdout.buffer.flush()
     return len(fresh)
 
 

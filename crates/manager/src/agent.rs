@@ -47,8 +47,8 @@ pub(crate) enum AgentOrder {
     Heartbeat,
     /// A piece of a file, for a host without the run directory. The agent acknowledges the size.
     File(FilePiece),
-    /// The manager has a piece of a file, of this size.
-    FileReceived { size: u64 },
+    /// The manager has taken a piece of a file, of this size, and perhaps could not write it.
+    FileTaken { size: u64, written: bool },
     /// Start a program.
     Start(Box<ProgramOrder>),
     /// Send a signal to the processes of a program, by the program's number.
@@ -99,17 +99,32 @@ pub(crate) enum AgentReport {
     Gone { pid: u32 },
     /// A piece of a file, from a host without the run directory. The manager acknowledges the size.
     File(FilePiece),
-    /// The agent has a piece of a file, of this size.
-    FileReceived { size: u64 },
+    /// The agent has taken a piece of a file, of this size.
+    FileTaken { size: u64 },
     /// A file cannot be read, for the given reason.
     FileLost { text: String },
-    /// The agent has to end, for the given reason, and ends its programs.
-    Leaving { how: String },
+    /// The files of the programs are in this folder of the host until [`AgentReport::Complete`].
+    FilesAt { folder: PathBuf },
+    /// The manager has all files of the host.
+    Complete,
+    /// The agent ends its programs, and then itself.
+    Leaving(LeavingReason),
     /// The processes that were left at the end, and the processes that could not be ended.
     Swept {
         left: Vec<String>,
         stuck: Vec<String>,
     },
+}
+
+/// Why an agent ends before the end of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LeavingReason {
+    /// The agent has received a signal, of this name.
+    Signal(String),
+    /// The agent has heard nothing of the manager for this time, in words.
+    SilentManager(String),
+    /// The agent cannot go on, in the given way.
+    Trouble(String),
 }
 
 /// The facts about a host.

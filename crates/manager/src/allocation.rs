@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::placement::{Core, LauncherReach, Placement, can_share, place};
-use crate::plan::{InstanceId, Plan, StartMode};
+use crate::plan::{InstanceId, Plan, PlannedProgram, StartMode};
 
 /// The allocations of cores for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,7 @@ pub fn nodes_without_waiting(plan: &Plan, node: u32) -> Result<u32, WideProcess>
             });
         }
     }
+    let plan = &anywhere(plan);
     let cores = Allocations::of(plan).without_waiting;
     let is_enough = |nodes: &u32| {
         let nodes = vec![(0..node).collect(); *nodes as usize];
@@ -63,6 +64,20 @@ pub fn nodes_without_waiting(plan: &Plan, node: u32) -> Result<u32, WideProcess>
     };
     // With a node for each process there is room, so the search ends.
     Ok((cores.div_ceil(node)..).find(is_enough).expect("ends"))
+}
+
+/// The plan as if every instance could be on any node.
+fn anywhere(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for instance in plan.instances.iter_mut() {
+        instance.pinned_host = None;
+        instance.start = match std::mem::take(&mut instance.start) {
+            StartMode::Manual(program) => StartMode::Program(program.unwrap_or_default()),
+            StartMode::Hosted => StartMode::Program(PlannedProgram::default()),
+            start => start,
+        };
+    }
+    plan
 }
 
 /// As many cores as if no instance shared one.
@@ -197,5 +212,19 @@ mod tests {
         assert_eq!(nodes_without_waiting(&plan, 7), Ok(4));
         assert_eq!(nodes_without_waiting(&plan, 8), Ok(4));
         assert_eq!(nodes_without_waiting(&plan, 12), Ok(2));
+    }
+
+    #[test]
+    fn hosts_of_the_description_do_not_count() {
+        let three = [("micro", "implementation: p, multiplicity: 3")];
+        let mut plan = plan(&three, "m.macro: {threads: 2}, m.micro: {threads: 10}");
+        for (at, instance) in plan.instances.iter_mut().enumerate() {
+            instance.pinned_host = Some(crate::host::HostId(at as u32 + 7));
+        }
+        assert_eq!(nodes_without_waiting(&plan, 16), Ok(3));
+        for instance in plan.instances.iter_mut() {
+            instance.start = StartMode::Manual(None);
+        }
+        assert_eq!(nodes_without_waiting(&plan, 16), Ok(3));
     }
 }

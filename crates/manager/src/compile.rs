@@ -104,7 +104,11 @@ pub fn compile(
         filters: filters(network, folders),
         alternating: placement::alternating(network),
         options: options(network, choices)?,
-        hosts: hosts::planned_hosts(network),
+        // Without programs to start there is nothing for agents to do.
+        hosts: match choices.serve_only {
+            true => Vec::new(),
+            false => hosts::planned_hosts(network),
+        },
         own_cores: hosts::own_cores(network),
         lists_hosts: !network.extras.hosts.is_empty(),
         earlier_bytes: Vec::new(),

@@ -318,6 +318,12 @@ pub fn remove_connection(file: &Path, meeting_place: &Path) {
     if let Some(connection) = text.and_then(|text| Connection::from_json(&text).ok()) {
         remove_folders(connection.folders.values());
     }
+    remove_connection_alone(file, meeting_place);
+}
+
+/// As [`remove_connection`], but the folders that the file names stay: they belong to the manager of
+/// another host.
+pub fn remove_connection_alone(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
     let _ = fs::remove_dir_all(meeting_place);

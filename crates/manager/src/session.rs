@@ -11,7 +11,7 @@ mod hosts;
 mod open;
 mod results;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -144,6 +144,14 @@ pub struct Session {
     launchers: BTreeSet<usize>,
     /// Files of other hosts that could not be copied to the run directory, with the reasons.
     lost_files: Vec<String>,
+    /// The hosts without the run directory whose files have not all come, with the folders there.
+    incomplete: BTreeMap<HostId, PathBuf>,
+    /// Whether the run ends, so that no agent comes any more.
+    is_ending: bool,
+    /// Whether an interrupt has ended the run. A second interrupt at once counts as the same.
+    is_interrupted: bool,
+    /// Whether the user has ended the copying of files from other hosts.
+    is_ended_by_user: bool,
     /// The cores of each host for the run, by [`HostId`]; `None` before the agent has reported.
     host_cores: Vec<Option<Vec<u32>>>,
     /// Whether programs on other hosts may join.
@@ -280,7 +288,7 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
-            SessionEvent::LauncherEnded { group, end } => self.launcher_ended(group, &end),
+            SessionEvent::LauncherEnded { group, end } => self.launcher_ended(group, &end, view),
             SessionEvent::LauncherStarted { group } => {
                 self.launchers.insert(group);
                 None

@@ -15,6 +15,9 @@ pub(crate) struct GuardCommand {
     /// Become the program given after the options; PID is the guard that started this process
     #[arg(long, value_name = "PID")]
     run: Option<u32>,
+    /// Leave the folders for messages, which the connection file names
+    #[arg(long)]
+    keep_messages: bool,
     /// The connection file and the meeting place to remove at the end, and a folder to remove with
     /// the manager; or the program and the arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -30,7 +33,12 @@ impl GuardCommand {
         let [connection, meeting_place, scratch @ ..] = &words[..] else {
             return complain("the guard is started by the manager, not by hand");
         };
-        match guard::serve(connection, meeting_place, scratch.first().copied()) {
+        match guard::serve(
+            connection,
+            meeting_place,
+            scratch.first().copied(),
+            !self.keep_messages,
+        ) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(format!("the guard cannot work: {error}")),
         }

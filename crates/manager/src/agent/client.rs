@@ -45,8 +45,10 @@ impl Agents {
     /// Gives an order to the agent of a host. Without an agent nothing happens: the manager has heard
     /// of the loss, or soon hears.
     pub(crate) fn order(&self, host: HostId, order: &AgentOrder) {
+        // Encoded before the lock is taken, so that a fault of one thread is not one of all.
+        let body = control::encode(order);
         if let Some(Some(agent)) = self.lock().get(index(host)) {
-            tell(&agent.link, order);
+            agent.link.tell(&body);
         }
     }
 

@@ -81,9 +81,15 @@ impl FilePiece {
     /// # Errors
     /// If the path leads out of `root`, also by a link, or the system refuses.
     pub(crate) fn write(&self, root: &Path) -> io::Result<()> {
+        self.write_content(root)
+            .map_err(|error| at(self.path(), &error))
+    }
+
+    fn write_content(&self, root: &Path) -> io::Result<()> {
         let path = self.path();
-        check_inside(root, path)?;
         let file = root.join(path);
+        self.make_way(root)?;
+        check_inside(root, path)?;
         match &self.content {
             PieceContent::Folder => DirBuilder::new().recursive(true).mode(0o755).create(file),
             PieceContent::Bytes {
@@ -99,9 +105,39 @@ impl FilePiece {
                 file.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
             }
             PieceContent::Link { target } => {
-                let _ = fs::remove_file(&file);
                 std::os::unix::fs::symlink(OsStr::from_bytes(target), file)
             }
+        }
+    }
+}
+
+impl FilePiece {
+    /// Removes what is in the way of the first piece of a file, a folder or a link: something of another
+    /// kind, or a file that cannot be written.
+    fn make_way(&self, root: &Path) -> io::Result<()> {
+        let path = self.path();
+        check_inside(root, path.parent().unwrap_or(path)).or_else(|error| {
+            let is_root = path
+                .parent()
+                .is_some_and(|parent| parent.as_os_str().is_empty());
+            if is_root { Ok(()) } else { Err(error) }
+        })?;
+        let file = root.join(path);
+        let Ok(found) = fs::symlink_metadata(&file) else {
+            return Ok(());
+        };
+        let stays = match &self.content {
+            PieceContent::Folder => found.is_dir(),
+            PieceContent::Bytes { offset, .. } => {
+                *offset > 0 || found.is_file() && found.mode() & 0o200 != 0
+            }
+            PieceContent::Link { .. } => false,
+        };
+        let is_name = matches!(path.components().next_back(), Some(Component::Normal(_)));
+        match (stays || !is_name, found.is_dir()) {
+            (true, _) => Ok(()),
+            (false, true) => fs::remove_dir_all(file),
+            (false, false) => fs::remove_file(file),
         }
     }
 }
@@ -166,6 +202,10 @@ impl KnownFiles {
     pub(crate) fn next_output(&mut self, root: &Path, path: &Path) -> Option<FilePiece> {
         let sent = self.sent.entry(path.to_owned()).or_default();
         let file = File::open(root.join(path)).ok()?;
+        // A program may shorten its output. Then all of it goes again.
+        if file.metadata().ok()?.len() < *sent {
+            *sent = 0;
+        }
         let piece = read_piece(&file, path, *sent).ok()?;
         if piece.is_end() {
             return None;
@@ -269,7 +309,8 @@ impl TreePieces {
             return Ok(None);
         }
         let file = File::open(&whole)?;
-        let offset = known.sent.get(&path).copied().unwrap_or(0);
+        let sent = known.sent.get(&path).copied().unwrap_or(0);
+        let offset = if found.len() < sent { 0 } else { sent };
         let first = read_piece(&file, &path, offset)?;
         // A file without bytes is a piece too.
         if first.is_end() && offset > 0 {
@@ -371,6 +412,18 @@ mod tests {
         assert_eq!(fs::read(from.join(path)).unwrap(), b"one\ntwo\n");
     }
 
+    /// The first piece of a file.
+    fn piece(path: &str, bytes: &[u8]) -> FilePiece {
+        FilePiece {
+            path: path.into(),
+            content: PieceContent::Bytes {
+                mode: 0o600,
+                offset: 0,
+                bytes: bytes.to_vec(),
+            },
+        }
+    }
+
     #[test]
     fn no_piece_is_written_outside() {
         let folder = tempfile::tempdir().unwrap();
@@ -382,21 +435,54 @@ mod tests {
             "../victim",
             "/tmp/victim",
             "up/victim",
-            "file",
             "",
+            "..",
             "a/../../victim",
         ] {
-            let piece = FilePiece {
-                path: path.into(),
-                content: PieceContent::Bytes {
-                    mode: 0o600,
-                    offset: 0,
-                    bytes: b"x".to_vec(),
-                },
-            };
-            let error = piece.write(&root).unwrap_err().to_string();
+            let error = piece(path, b"x").write(&root).unwrap_err().to_string();
             assert!(error.contains("leads out of the run"), "{path}: {error}");
         }
+        // A link is replaced, and not followed.
+        piece("file", b"x").write(&root).unwrap();
+        assert_eq!(fs::read(root.join("file")).unwrap(), b"x");
         assert!(!folder.path().join("victim").exists());
+    }
+
+    #[test]
+    fn what_is_in_the_way_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let make = |kind: &str| {
+            let path = root.join("a");
+            match kind {
+                "folder" => fs::create_dir_all(path.join("full")).unwrap(),
+                "link" => symlink("nowhere", path).unwrap(),
+                _ => {
+                    fs::write(&path, "before").unwrap();
+                    let mode = if kind == "read-only" { 0o444 } else { 0o644 };
+                    fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+                }
+            }
+        };
+        for kind in ["folder", "link", "read-only", "file"] {
+            let target = b"elsewhere".to_vec();
+            let link = PieceContent::Link { target };
+            for content in [piece("a", b"after").content, PieceContent::Folder, link] {
+                make(kind);
+                let path = b"a".to_vec();
+                let piece = FilePiece { path, content };
+                piece.write(root).unwrap();
+                let found = fs::symlink_metadata(root.join("a")).unwrap();
+                match &piece.content {
+                    PieceContent::Bytes { .. } => {
+                        assert_eq!(fs::read(root.join("a")).unwrap(), b"after", "{kind}");
+                    }
+                    PieceContent::Folder => assert!(found.is_dir(), "{kind}"),
+                    PieceContent::Link { .. } => assert!(found.is_symlink(), "{kind}"),
+                }
+                let _ = fs::remove_dir_all(root.join("a"));
+                let _ = fs::remove_file(root.join("a"));
+            }
+        }
     }
 }

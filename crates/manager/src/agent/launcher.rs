@@ -112,8 +112,20 @@ fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGr
 fn launcher(start: &AgentStart, address: &str) -> (Vec<String>, bool) {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match start {
-        // Without a terminal nobody could answer a question.
-        AgentStart::Ssh => (words(&["ssh", "-T", "-o", "BatchMode=yes", address]), true),
+        // Without a terminal nobody could answer a question. A connection that others share must not end
+        // with the run.
+        AgentStart::Ssh => (
+            words(&[
+                "ssh",
+                "-T",
+                "-o",
+                "BatchMode=yes",
+                "-o",
+                "ControlMaster=no",
+                address,
+            ]),
+            true,
+        ),
         AgentStart::Mpirun => (words(&["mpirun", "--host", address, "-np", "1"]), false),
         AgentStart::Hydra => (
             words(&["mpiexec.hydra", "-hosts", address, "-n", "1"]),
@@ -212,9 +224,13 @@ mod tests {
             ["docker", "exec", "-i", "sh"]
         );
         let by_ssh = words_of(AgentStart::Ssh);
-        assert_eq!(by_ssh[..5], ["ssh", "-T", "-o", "BatchMode=yes", "me@n1"]);
+        let options = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ControlMaster=no"];
+        assert_eq!(
+            (&by_ssh[..6], by_ssh[6].as_str()),
+            (&options.map(String::from)[..], "me@n1")
+        );
         let remote = std::process::Command::new("sh")
-            .args(["-c", &by_ssh[5].replace("exec sh -c", "printf %s")])
+            .args(["-c", &by_ssh[7].replace("exec sh -c", "printf %s")])
             .output()
             .unwrap();
         assert_eq!(String::from_utf8(remote.stdout).unwrap(), script);

@@ -23,6 +23,8 @@ pub(super) struct OwnFiles {
     outputs: Vec<PathBuf>,
     /// Bytes of files that the manager has not acknowledged.
     in_flight: u64,
+    /// Whether the manager could write everything so far.
+    written: bool,
     /// Why the files of a program are not complete, by the folder of the program.
     faults: HashMap<PathBuf, String>,
 }
@@ -34,6 +36,8 @@ impl OwnFiles {
     /// If the folder cannot be made, with the path.
     pub(super) fn make(parent: Option<&Path>) -> io::Result<Self> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+        // Programs run in other folders.
+        let parent = std::path::absolute(parent)?;
         let folder = parent.join(format!("titin-run-{:032x}", EndpointId::random().0));
         let made = DirBuilder::new().mode(0o700).create(&folder);
         made.and_then(|()| fs::create_dir(folder.join("instances")))
@@ -46,6 +50,7 @@ impl OwnFiles {
             known: KnownFiles::default(),
             outputs: Vec::new(),
             in_flight: 0,
+            written: true,
             faults: HashMap::new(),
         })
     }
@@ -91,9 +96,15 @@ impl OwnFiles {
         Ok(())
     }
 
-    /// The manager has acknowledged bytes.
-    pub(super) fn acknowledged(&mut self, size: u64) {
+    /// The manager has taken bytes, and perhaps could not write them.
+    pub(super) fn acknowledged(&mut self, size: u64, written: bool) {
         self.in_flight = self.in_flight.saturating_sub(size);
+        self.written &= written;
+    }
+
+    /// Whether the manager has written everything that was acknowledged.
+    pub(super) fn are_written(&self) -> bool {
+        self.written
     }
 
     /// Whether the manager has acknowledged everything.

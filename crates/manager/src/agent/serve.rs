@@ -20,7 +20,7 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{EndpointId, LinkSettings};
 
 use super::own_files::OwnFiles;
-use super::{AgentHello, AgentInput, AgentOrder, AgentReport, ProgramOrder};
+use super::{AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason, ProgramOrder};
 use crate::cores::cores;
 use crate::directory::write_connection_file;
 use crate::event::{RunEvent, signal_name};
@@ -125,6 +125,7 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let folders = GuardFolders {
         own: &scratch.path,
         shared: meeting_place.as_ref().map(|folder| folder.path.as_path()),
+        messages: false,
     };
     let guard = start_guard(&setup.titin, &connection, &folders, sender.clone())?;
     write_connection_file(&connection, &setup.input.connection)
@@ -132,6 +133,7 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
     let watcher = ProcessWatcher::start(gone).map_err(system("watch processes"))?;
     dial(&reactor, &setup.input)?;
+    let patience = setup.input.connection.patience() + SWEEP_TIME;
     let agent = Agent {
         shares_files: setup.input.shares_files(),
         setup,
@@ -142,7 +144,12 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         guard_lives: true,
         watcher,
         link: None,
-        silence: None,
+        // The welcome has the limit of the run.
+        silence: Some(SilenceLimit {
+            longest: patience,
+            last_heard: Instant::now(),
+            paused: false,
+        }),
         own_files: None,
     };
     let result = agent.run(&events);
@@ -231,7 +238,7 @@ struct Agent {
     guard_lives: bool,
     watcher: ProcessWatcher,
     link: Option<Arc<Link>>,
-    /// The limit for the silence of the manager; `None` before the welcome.
+    /// The limit for the silence of the manager.
     silence: Option<SilenceLimit>,
     /// The files of the programs, on a host without the run directory.
     own_files: Option<OwnFiles>,
@@ -245,12 +252,20 @@ struct SilenceLimit {
     paused: bool,
 }
 
+impl SilenceLimit {
+    fn seconds(&self) -> f64 {
+        self.longest.as_secs_f64()
+    }
+}
+
 /// The reason why an agent ends.
 enum Ending {
     /// The run is over.
     Finished,
-    /// The agent ends before the end of the run.
-    Early(AgentError),
+    /// The agent ends before the end of the run, for the given reason, also in words.
+    Early(LeavingReason, String),
+    /// There is no link to the manager any more, or the manager has refused the agent.
+    Cut(AgentError),
 }
 
 impl Agent {
@@ -264,8 +279,12 @@ impl Agent {
             let ending = match event {
                 Ok(event) => self.handle(event),
                 Err(_) if self.remaining().is_some_and(|left| left.is_zero()) => {
-                    let how = "silent for too long".to_owned();
-                    Some(manager_gone(how))
+                    let longest = self.silence.as_ref().map_or(0.0, SilenceLimit::seconds);
+                    let how = format!("heard nothing of the manager for {longest} s");
+                    Some(Ending::Early(
+                        LeavingReason::SilentManager(how.clone()),
+                        how,
+                    ))
                 }
                 Err(_) => None,
             };
@@ -274,28 +293,29 @@ impl Agent {
             }
             self.report_output();
         };
-        if let Ending::Early(AgentError::Left(how)) = &ending {
-            self.report(&AgentReport::Leaving { how: how.clone() });
+        if let Ending::Early(reason, _) = &ending {
+            self.report(&AgentReport::Leaving(reason.clone()));
         }
-        let is_gone = matches!(
-            ending,
-            Ending::Early(AgentError::ManagerGone { .. } | AgentError::Unreachable(_))
-        );
+        let is_linked = !matches!(ending, Ending::Cut(_));
         let lost = self.dismiss_guard(events);
-        let kept = self.hand_over_files(events, !is_gone && lost.is_none());
+        let kept = self.hand_over_files(events, is_linked && lost.is_none());
         if let Some(link) = &self.link {
             link.close();
         }
         match (ending, lost) {
             (Ending::Finished, None) if kept.is_none() => Ok(()),
-            (Ending::Early(AgentError::ManagerGone { how, .. }), _) | (_, Some(how)) => {
+            (Ending::Finished, lost) => {
+                let how = lost.unwrap_or_else(|| "it has not taken all files".to_owned());
                 Err(AgentError::ManagerGone { how, kept })
             }
-            (Ending::Finished, None) => {
-                let how = "it has not taken all files".to_owned();
+            (Ending::Early(LeavingReason::SilentManager(_), how), _) => {
                 Err(AgentError::ManagerGone { how, kept })
             }
-            (Ending::Early(error), None) => Err(error),
+            (Ending::Early(_, how), _) => Err(AgentError::Left(how)),
+            (Ending::Cut(AgentError::ManagerGone { how, .. }), _) => {
+                Err(AgentError::ManagerGone { how, kept })
+            }
+            (Ending::Cut(error), _) => Err(error),
         }
     }
 
@@ -319,17 +339,16 @@ impl Agent {
                 self.obey(order)
             }
             AgentEvent::Lost(why) => Some(manager_gone(why)),
-            AgentEvent::Unreachable(why) => Some(Ending::Early(AgentError::Unreachable(why))),
-            AgentEvent::Guard(event) => self.pass_on(event).map(Ending::Early),
+            AgentEvent::Unreachable(why) => Some(Ending::Cut(AgentError::Unreachable(why))),
+            AgentEvent::Guard(event) => self.pass_on(event).map(trouble),
             AgentEvent::Gone(pid) => {
                 self.report(&AgentReport::Gone { pid });
                 None
             }
             AgentEvent::Signal(number) => {
-                let name = signal_name(number).unwrap_or("a signal");
-                Some(Ending::Early(AgentError::Left(format!(
-                    "was ended by {name}"
-                ))))
+                let name = signal_name(number).unwrap_or("a signal").to_owned();
+                let how = format!("was ended by {name}");
+                Some(Ending::Early(LeavingReason::Signal(name), how))
             }
         }
     }
@@ -349,9 +368,11 @@ impl Agent {
             AgentOrder::Welcome { heartbeat, folder } => {
                 if !self.shares_files {
                     match OwnFiles::make(folder.as_deref()) {
-                        Ok(files) => self.own_files = Some(files),
-                        Err(error) => {
-                            return Some(Ending::Early(AgentError::Left(error.to_string())));
+                        Err(error) => return Some(trouble(error.to_string())),
+                        Ok(files) => {
+                            let folder = files.folder().to_owned();
+                            self.report(&AgentReport::FilesAt { folder });
+                            self.own_files = Some(files);
                         }
                     }
                 }
@@ -362,15 +383,15 @@ impl Agent {
                     paused: false,
                 });
             }
-            AgentOrder::Refused { text } => return Some(Ending::Early(AgentError::Refused(text))),
+            AgentOrder::Refused { text } => return Some(Ending::Cut(AgentError::Refused(text))),
             AgentOrder::Heartbeat => self.report(&AgentReport::Heartbeat),
             AgentOrder::File(piece) => {
                 if let Some(files) = &mut self.own_files {
                     files.write(&piece);
                 }
-                self.report(&AgentReport::FileReceived { size: piece.size() });
+                self.report(&AgentReport::FileTaken { size: piece.size() });
             }
-            AgentOrder::FileReceived { size } => self.acknowledged(size),
+            AgentOrder::FileTaken { size, written } => self.acknowledged(size, written),
             AgentOrder::Start(program) => self.start(&program),
             AgentOrder::Signal { id, signal } => self.guard.signal(InstanceId(id), signal),
             AgentOrder::Watch { pid } => self.watch(pid),
@@ -433,15 +454,15 @@ impl Agent {
         }
     }
 
-    /// Passes a report of the guard on to the manager. Returns an error if the guard has ended too
-    /// soon.
-    fn pass_on(&mut self, event: GuardEvent) -> Option<AgentError> {
+    /// Passes a report of the guard on to the manager. Returns the trouble, in words, if the guard has
+    /// ended too soon.
+    fn pass_on(&mut self, event: GuardEvent) -> Option<String> {
         match event {
             GuardEvent::Run(RunEvent::HostLost(_, how)) => {
                 self.guard_lives = false;
                 let (left, stuck) = process_tree::end_orphans();
                 self.report(&AgentReport::Swept { left, stuck });
-                return Some(AgentError::Left(format!("had a guard that {how}")));
+                return Some(format!("had a guard that {how}"));
             }
             GuardEvent::Run(event) => {
                 if let Some(report) = report(event) {
@@ -464,8 +485,8 @@ impl Agent {
             let remaining = until.saturating_duration_since(Instant::now());
             match events.recv_timeout(remaining) {
                 Ok(AgentEvent::Guard(event)) => drop(self.pass_on(event)),
-                Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
-                    self.acknowledged(size);
+                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, written })) => {
+                    self.acknowledged(size, written);
                 }
                 Ok(AgentEvent::Lost(why)) => lost = Some(why),
                 Ok(_) => {}
@@ -481,9 +502,9 @@ impl Agent {
     }
 
     /// The manager has acknowledged bytes of files.
-    fn acknowledged(&mut self, size: u64) {
+    fn acknowledged(&mut self, size: u64, written: bool) {
         if let Some(files) = &mut self.own_files {
-            files.acknowledged(size);
+            files.acknowledged(size, written);
         }
     }
 
@@ -513,16 +534,28 @@ impl Agent {
         }
         let mut rest = files.programs();
         let send = |report| link.tell(&control::encode(&report));
+        let mut longest = Some(SWEEP_TIME);
         while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
-            match events.recv_timeout(SWEEP_TIME) {
-                Ok(AgentEvent::Order(AgentOrder::FileReceived { size })) => {
-                    files.acknowledged(size);
+            let event = match longest {
+                Some(longest) => events.recv_timeout(longest),
+                None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match event {
+                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, written })) => {
+                    files.acknowledged(size, written);
                 }
+                // A manager that the user has stopped takes nothing.
+                Ok(AgentEvent::Order(AgentOrder::Pause)) => longest = None,
+                Ok(AgentEvent::Order(AgentOrder::Resume)) => longest = Some(SWEEP_TIME),
                 Ok(AgentEvent::Lost(_)) | Err(_) => return kept,
                 Ok(_) => {}
             }
         }
+        if !files.are_written() {
+            return kept;
+        }
         files.remove();
+        self.report(&AgentReport::Complete);
         None
     }
 
@@ -533,9 +566,14 @@ impl Agent {
     }
 }
 
-/// The ending of an agent whose manager is gone.
+/// The ending of an agent whose link to the manager is lost.
 fn manager_gone(how: String) -> Ending {
-    Ending::Early(AgentError::ManagerGone { how, kept: None })
+    Ending::Cut(AgentError::ManagerGone { how, kept: None })
+}
+
+/// The ending of an agent that cannot go on, in the given way.
+fn trouble(how: String) -> Ending {
+    Ending::Early(LeavingReason::Trouble(how.clone()), how)
 }
 
 /// The report of the guard's event about a program.

@@ -52,6 +52,9 @@ pub struct GuardFolders<'a> {
     /// Removed if the process that has started the guard is gone, and no other process uses the
     /// folder.
     pub shared: Option<&'a Path>,
+    /// Whether the folders for messages that the connection file names are removed too. They belong to
+    /// the manager.
+    pub messages: bool,
 }
 
 /// A guard that runs.
@@ -79,7 +82,9 @@ impl Guard {
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
-        guard.arg("guard").args([connection, folders.own]);
+        guard.arg("guard");
+        guard.args((!folders.messages).then_some("--keep-messages"));
+        guard.args([connection, folders.own]);
         guard.args(folders.shared).stdin(OwnedFd::from(theirs));
         guard.stdout(Stdio::null()).stderr(log);
         begin_group(&mut guard);

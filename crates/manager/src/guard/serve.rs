@@ -26,7 +26,7 @@ use titin_os::time::timespec;
 use super::json_lines::JsonLines;
 use super::mpi_files::MpiFiles;
 use super::{GuardOrder, GuardReport, Launch};
-use crate::directory::remove_connection;
+use crate::directory::{remove_connection, remove_connection_alone};
 use crate::event::{Exit, Signal};
 use crate::process_tree::{self, ProcessSnapshot, StoppedBefore};
 
@@ -40,13 +40,19 @@ const MANAGER_EXIT_TIME: Timespec = Timespec {
 };
 
 /// Runs the guard until the manager says that the run is over, or the manager is gone. At the end
-/// the guard removes the connection file, if it exists, and the meeting place. `scratch` is a
-/// folder that the manager has locked. If the manager has left `scratch` behind, the guard removes
-/// the folder too.
+/// the guard removes the connection file, if it exists, and the folder `own`, and with
+/// `removes_messages` the folders for messages that the connection file names. `shared` is a folder
+/// that the manager has locked. If the manager has left `shared` behind, the guard removes the folder
+/// too.
 ///
 /// # Errors
 /// If standard input is no socket, or the system refuses something that a guard needs.
-pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) -> io::Result<()> {
+pub fn serve(
+    connection: &Path,
+    own: &Path,
+    shared: Option<&Path>,
+    removes_messages: bool,
+) -> io::Result<()> {
     let socket = inherited_socket()?;
     survive_signals()?;
     begin_session();
@@ -64,15 +70,18 @@ pub fn serve(connection: &Path, meeting_place: &Path, scratch: Option<&Path>) ->
         paused: None,
         mpi_files: MpiFiles::watch().ok(),
     };
-    let _lock = folder_lock::join(meeting_place);
+    let _lock = folder_lock::join(own);
     let manager = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
     let manager_lives = guard.run();
-    remove_connection(connection, meeting_place);
-    if let Some(scratch) = scratch {
+    match removes_messages {
+        true => remove_connection(connection, own),
+        false => remove_connection_alone(connection, own),
+    }
+    if let Some(shared) = shared {
         if let Some(manager) = manager.filter(|_| !manager_lives) {
             await_exit(&manager);
         }
-        folder_lock::remove_unused(scratch);
+        folder_lock::remove_unused(shared);
     }
     Ok(())
 }

@@ -187,17 +187,17 @@ mod tests {
     #[test]
     fn bytes_go_to_the_conduits_of_the_same_ends() {
         let text = "ymmsl_version: v0.2\nmodels: {m: {components: {\
-                    a: {description: x, ports: {o_f: out}, implementation: p}, \
+                    a: {description: x, ports: {o_f: [out, one]}, implementation: p}, \
                     b: {description: x, ports: {f_init: in}, implementation: p, multiplicity: 2}, \
                     c: {description: x, ports: {f_init: in}, implementation: p}}, \
-                    conduits: {a.out: [b.in, c.in]}}}\nprograms: {p: {executable: p}}\n";
+                    conduits: {a.out: b.in, a.one: c.in}}}\nprograms: {p: {executable: p}}\n";
         let description = load_texts(&[("m", text)], &LoadOptions::default()).unwrap();
         let network = description.network(None).unwrap();
         let mut plan = compile(&network, &[], &Choices::default()).unwrap();
         let mut profile = RunProfile::default();
         for (from, to, bytes) in [
             ("a.out[1]", "b[1].in", 1000),
-            ("a.out", "c.in", 7),
+            ("a.one", "c.in", 7),
             ("a.out", "gone.in", 3),
             ("a.out[0]", "b[0].in", -1),
         ] {

@@ -89,14 +89,16 @@ impl Session {
 
     /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
+        self.is_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
         self.dismiss_agents(view);
         self.dismiss_guard(view);
         self.connection.remove();
         let StagedResults {
             mut troubles,
             interrupted,
-        } = self.stage_out(manager, view);
+        } = self.stage_out(view);
         troubles.append(&mut self.lost_files);
+        let is_ended_by_user = self.is_ended_by_user;
         let seconds = self.begun.elapsed().as_secs_f64();
         let report = self.report(manager);
         if let Some(report) = &report {
@@ -112,7 +114,7 @@ impl Session {
         let report = report.or_else(|| {
             let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
             Some(Report {
-                interrupted,
+                interrupted: interrupted || is_ended_by_user,
                 ..report
             })
         });

@@ -7,12 +7,13 @@ use titin_transport::{Link, LinkId};
 
 use super::end::SWEEP_TIME;
 use super::{LauncherEnd, RunView, Session, SessionEvent};
-use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport};
+use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason};
 use crate::cores::at_most;
 use crate::event::{Level, RunEvent, Signal};
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
-use crate::plan::{InstanceId, PerInstance};
+use crate::plan::{AgentStart, InstanceId, PerInstance};
+use crate::state::REPEATED_INTERRUPT;
 use crate::{process_tree, process_watcher};
 
 /// The time for the commands that have started agents to end after the agents.
@@ -92,6 +93,12 @@ impl Session {
         ))
     }
 
+    fn is_placed_on(&self, id: InstanceId, host: HostId) -> bool {
+        let is_known = id.index() < self.plan.instances.len();
+        let placement = self.placement.get().filter(|_| is_known);
+        placement.is_some_and(|placement| placement.hosts[id] == host)
+    }
+
     /// Reports that a lost host starts no more programs. The report changes nothing for programs that
     /// have started.
     pub(super) fn skip_starts(&self, host: HostId) {
@@ -153,6 +160,15 @@ impl Session {
         }
         let host = self.agents.host_of(link.id())?;
         let process = |pid| ProcessId { host, pid };
+        if let AgentReport::Started { id, .. }
+        | AgentReport::NotStarted { id, .. }
+        | AgentReport::Ended { id, .. } = report
+            && !self.is_placed_on(InstanceId(id), host)
+        {
+            self.close_agent(host);
+            let how = format!("told of a program with number {id}, which it was not to start");
+            return Some(RunEvent::HostLost(host, how));
+        }
         Some(match report {
             AgentReport::Ready(_) => unreachable!("handled before"),
             AgentReport::Heartbeat => RunEvent::HostHeard(host),
@@ -164,25 +180,34 @@ impl Session {
             AgentReport::Watched { pid } => RunEvent::ProcessWatched(process(pid)),
             AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
             AgentReport::File(piece) => {
-                let written = piece.write(&self.directory.instances());
-                let size = piece.size();
-                self.agents.order(host, &AgentOrder::FileReceived { size });
-                if let Err(error) = written {
+                let result = piece.write(&self.directory.instances());
+                let (size, written) = (piece.size(), result.is_ok());
+                self.agents
+                    .order(host, &AgentOrder::FileTaken { size, written });
+                if let Err(error) = result {
                     self.file_lost(host, &error.to_string(), view);
                 }
+                RunEvent::HostHeard(host)
+            }
+            AgentReport::FileTaken { size } => {
+                self.agents.acknowledged(host, size);
+                RunEvent::HostHeard(host)
+            }
+            AgentReport::FilesAt { folder } => {
+                self.incomplete.insert(host, folder);
                 return None;
             }
-            AgentReport::FileReceived { size } => {
-                self.agents.acknowledged(host, size);
+            AgentReport::Complete => {
+                self.incomplete.remove(&host);
                 return None;
             }
             AgentReport::FileLost { text } => {
                 self.file_lost(host, &text, view);
-                return None;
+                RunEvent::HostHeard(host)
             }
-            AgentReport::Leaving { how } => {
+            AgentReport::Leaving(reason) => {
                 self.skip_starts(host);
-                RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
+                self.leaving(host, reason)
             }
             AgentReport::Swept { left, stuck } => {
                 let place = format!(" on {}", self.host_name(host));
@@ -192,10 +217,27 @@ impl Session {
         })
     }
 
+    /// The event of an agent that ends early. A batch system that ends a job, or a user who ends the
+    /// command that starts the agent, sends a signal. So a signal to an agent that the run has started
+    /// counts as a signal to the run.
+    fn leaving(&self, host: HostId, reason: LeavingReason) -> RunEvent {
+        let planned = self.plan.further_host(host);
+        let is_ours = planned.is_some_and(|host| host.start != AgentStart::ByHand);
+        let how = match reason {
+            LeavingReason::Signal(signal) if is_ours => {
+                let text = format!("{signal} to the agent of host {}", self.host_name(host));
+                return RunEvent::Interrupted(text);
+            }
+            LeavingReason::Signal(signal) => format!("was ended by {signal}"),
+            LeavingReason::SilentManager(how) | LeavingReason::Trouble(how) => how,
+        };
+        RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
+    }
+
     /// A file of a host cannot be copied to the run directory. The run goes on, and fails at the end.
     fn file_lost(&mut self, host: HostId, why: &str, view: &mut dyn RunView) {
-        if self.lost_files.len() < MOST_LOST_FILES {
-            let text = format!("a file of {}: {why}", self.host_name(host));
+        let text = format!("a file of {}: {why}", self.host_name(host));
+        if self.lost_files.len() < MOST_LOST_FILES && !self.lost_files.contains(&text) {
             self.say(Level::Error, format!("cannot copy {text}"), view);
             self.lost_files.push(text);
         }
@@ -215,7 +257,7 @@ impl Session {
         hello: AgentHello,
         view: &mut dyn RunView,
     ) -> Option<RunEvent> {
-        let host = match self.check_agent(&hello) {
+        let host = match self.check_agent(link, &hello) {
             Ok(host) => host,
             Err(text) => {
                 let line = format!("an agent on {} is not let in: {text}", hello.system_name);
@@ -237,7 +279,13 @@ impl Session {
     }
 
     /// The host of a new agent, or why the agent is not let in.
-    fn check_agent(&self, hello: &AgentHello) -> Result<HostId, String> {
+    fn check_agent(&self, link: &Link, hello: &AgentHello) -> Result<HostId, String> {
+        if self.is_ending {
+            return Err("the run is over".to_owned());
+        }
+        if self.agents.host_of(link.id()).is_some() {
+            return Err("it has reported as another host".to_owned());
+        }
         let names = || self.plan.hosts.iter().map(|host| host.name.as_str());
         let hosts = &self.plan.hosts;
         let by_name = names().position(|name| name == hello.host);
@@ -283,13 +331,22 @@ impl Session {
 
     /// The command that starts the agents of a group has ended. That is a failure if an agent has not
     /// reported yet, unless the command ended well: the agent may come later.
-    pub(super) fn launcher_ended(&mut self, group: usize, end: &LauncherEnd) -> Option<RunEvent> {
+    pub(super) fn launcher_ended(
+        &mut self,
+        group: usize,
+        end: &LauncherEnd,
+        view: &mut dyn RunView,
+    ) -> Option<RunEvent> {
         self.launchers.remove(&group);
-        let group = self.groups.get(group)?;
+        let group = self.groups.get(group)?.clone();
         let mut hosts = group.hosts.iter();
         let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
         let how = match end {
-            LauncherEnd::Ended(exit) if exit.is_success() => return None,
+            LauncherEnd::Ended(exit) if exit.is_success() => {
+                let text = format!("{} has ended, and no agent has come yet", group.command());
+                self.say(Level::Info, text, view);
+                return None;
+            }
             LauncherEnd::Ended(exit) => exit.to_string(),
             LauncherEnd::NotStarted(why) => format!("could not be started: {why}"),
         };
@@ -302,6 +359,7 @@ impl Session {
     /// Orders the agents to end the remaining processes, and waits until the agents have ended, and the
     /// commands that have started the agents.
     pub(super) fn dismiss_agents(&mut self, view: &mut dyn RunView) {
+        self.is_ending = true;
         self.agents.order_all(&AgentOrder::Finish);
         let is_left = |session: &Session| !session.agents.hosts().is_empty();
         if !self.await_end(SWEEP_TIME, is_left, view) {
@@ -310,6 +368,7 @@ impl Session {
             let text = format!("the agents of {names} do not answer at the end of the run");
             self.say(Level::Error, text, view);
         }
+        self.name_incomplete_hosts(view);
         let is_left = |session: &Session| !session.launchers.is_empty();
         if !self.await_end(LAUNCHER_EXIT_TIME, is_left, view) {
             // The command waits for a host that is lost.
@@ -320,20 +379,44 @@ impl Session {
         }
     }
 
-    /// Waits at the end of the run as long as something is left. False if the time is over.
+    /// Says where the files are that have not come to the run directory.
+    fn name_incomplete_hosts(&mut self, view: &mut dyn RunView) {
+        for (host, folder) in std::mem::take(&mut self.incomplete) {
+            let text = format!(
+                "the files of host {} have not all come; they may be there in {}",
+                self.host_name(host),
+                folder.display()
+            );
+            self.say(Level::Error, text.clone(), view);
+            self.lost_files.push(text);
+        }
+    }
+
+    /// Waits at the end of the run as long as something is left. False if the time is over, or if the
+    /// user ends the wait.
     fn await_end(
         &mut self,
         limit: Duration,
         is_left: impl Fn(&Session) -> bool,
         view: &mut dyn RunView,
     ) -> bool {
-        let mut until = Instant::now() + limit;
+        let begun = Instant::now();
+        let mut until = begun + limit;
         while is_left(self) {
             let remaining = until.saturating_duration_since(Instant::now());
             match self.receiver.recv_timeout(remaining) {
                 Err(_) => return false,
+                Ok(SessionEvent::Run(RunEvent::Interrupted(_)))
+                    if !self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT =>
+                {
+                    self.is_ended_by_user = true;
+                    for host in self.agents.hosts() {
+                        self.close_agent(host);
+                    }
+                    return false;
+                }
                 Ok(event) => {
-                    if matches!(event, SessionEvent::Agent(..)) {
+                    if matches!(event, SessionEvent::Agent(..) | SessionEvent::Paused(_)) {
                         // An agent that hands over files may take long.
                         until = Instant::now() + limit;
                     }

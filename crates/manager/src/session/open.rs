@@ -1,6 +1,6 @@
 //! How a run begins: the run directory, the listener, the guard, and the threads around the loop.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -59,6 +59,9 @@ pub enum SessionError {
     /// The run directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A path is not text, so agents cannot be told the path.
+    #[error("{} has a name that is not UTF-8 text, which the agents of other hosts cannot be told: rename the folder", .0.display())]
+    NotText(PathBuf),
     /// The system refuses something.
     #[error("cannot {what}: {source}")]
     System {
@@ -81,6 +84,7 @@ impl Session {
     /// [`SessionError`] if the run cannot begin.
     pub fn open(setup: SessionSetup) -> Result<Self, SessionError> {
         let begun = Instant::now();
+        check_paths(&setup.plan, &setup.folders)?;
         let plan = Arc::new(setup.plan);
         let run_directory = setup.run_directory.as_deref();
         let directory = RunDirectory::create(run_directory, &plan.model, &timestamp())?;
@@ -121,6 +125,10 @@ impl Session {
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
             lost_files: Vec::new(),
+            incomplete: BTreeMap::new(),
+            is_ending: false,
+            is_interrupted: false,
+            is_ended_by_user: false,
             host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
             way_to_manager,
             is_reached: setup.reach.is_some(),
@@ -219,6 +227,7 @@ impl SessionOpening<'_> {
             &GuardFolders {
                 own: self.connection.meeting_place(),
                 shared: scratch,
+                messages: true,
             },
             self.directory.open_log()?,
             report,
@@ -317,6 +326,15 @@ fn of_guard(event: RunEvent, instances: usize) -> SessionEvent {
             end: LauncherEnd::Ended(exit),
         },
         _ => SessionEvent::LauncherStarted { group },
+    }
+}
+
+/// Checks that agents can be told the paths of the description.
+fn check_paths(plan: &Plan, folders: &[PathBuf]) -> Result<(), SessionError> {
+    let mut paths = folders.iter().filter(|_| !plan.hosts.is_empty());
+    match paths.find(|path| path.to_str().is_none()) {
+        Some(path) => Err(SessionError::NotText(path.clone())),
+        None => Ok(()),
     }
 }
 

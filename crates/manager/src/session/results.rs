@@ -8,7 +8,7 @@ use super::{RunView, Session, SessionEvent};
 use crate::event::{Level, LogRecord, RunEvent};
 use crate::plan::{InstanceId, PlannedInstance};
 use crate::stage::{self, MayContinue, StagingProblem};
-use crate::state::{Manager, REPEATED_INTERRUPT, RunOutcome};
+use crate::state::REPEATED_INTERRUPT;
 
 /// The outcome of copying the results.
 pub(super) struct StagedResults {
@@ -21,9 +21,9 @@ pub(super) struct StagedResults {
 impl Session {
     /// Copies the results of all instances, until the user interrupts. If an interrupt has ended
     /// the run, a second interrupt at once counts as the same interrupt.
-    pub(super) fn stage_out(&mut self, manager: &Manager, view: &mut dyn RunView) -> StagedResults {
+    pub(super) fn stage_out(&mut self, view: &mut dyn RunView) -> StagedResults {
         let begun = Instant::now();
-        let was_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
+        let was_interrupted = self.is_interrupted;
         let signal = RefCell::new(None);
         let may_continue = || {
             while let Ok(event) = self.receiver.try_recv() {

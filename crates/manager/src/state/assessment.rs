@@ -297,10 +297,16 @@ impl Manager {
     /// An instance gives up a manager that is silent for too long. If this manager was suspended,
     /// the manager is to blame.
     fn blame_own_suspension(&self, id: InstanceId) -> Option<Cause> {
-        let (resumed_at, time) = self.last_suspension?;
         let error = self.members[id].reported_error.as_ref();
         let gave_up_manager = matches!(error, Some((_, ErrorOrigin::SilentManager)));
-        if !gave_up_manager || self.now - resumed_at > SUSPENSION_ECHO_TIME {
+        self.own_suspension().filter(|_| gave_up_manager)
+    }
+
+    /// The cause of a failure that may follow from a stop of the manager's own process, if there was one
+    /// a short time ago.
+    pub(super) fn own_suspension(&self) -> Option<Cause> {
+        let (resumed_at, time) = self.last_suspension?;
+        if self.now - resumed_at > SUSPENSION_ECHO_TIME {
             return None;
         }
         Some(Cause::ManagerFailed(format!(

@@ -92,6 +92,12 @@ impl Manager {
         self.log(Level::Info, None, format!("host {name} is ready"));
         if self.are_hosts_known() {
             self.hosts_deadline = None;
+            // The user is told now which programs to start.
+            for member in self.members.iter_mut() {
+                member.waiting_since = now;
+            }
+            self.next_deadline_to_join = None;
+            self.expect_instances();
             self.start_deferred();
         }
     }
@@ -118,7 +124,10 @@ impl Manager {
         }
         self.fail(match id {
             HostId::MANAGER => Cause::GuardLost(how),
-            id => Cause::HostLost(id, how),
+            id => match self.own_suspension() {
+                Some(cause) => cause,
+                None => Cause::HostLost(id, how),
+            },
         });
     }
 
