@@ -266,7 +266,7 @@ fn a_killed_manager_leaves_nothing_behind() {
         wait_until("the guard says so", || {
             stage
                 .read("titin_manager.log")
-                .contains("the manager is gone")
+                .contains("the process that has started this guard is gone")
                 .then_some(())
         });
     }

@@ -149,3 +149,35 @@ fn a_start_that_a_lost_host_does_not_make_holds_up_nothing() {
     rig.event(RunEvent::StartSkipped(rig.id("micro")));
     assert!(rig.finished);
 }
+
+#[test]
+fn an_agent_that_gave_up_a_stopped_manager_is_not_blamed() {
+    for (after, begin) in [
+        (ms(10), "titin itself was stopped"),
+        (ms(60_000), "the agent of host n2"),
+    ] {
+        let mut rig = Rig::apart();
+        rig.event(RunEvent::Suspended(Duration::from_secs(40)));
+        rig.now += after;
+        rig.hear_hosts();
+        rig.event(RunEvent::HostLost(FURTHER[1], "heard nothing".into()));
+        rig.assert_failure_begins(begin);
+    }
+}
+
+#[test]
+fn the_user_has_the_whole_time_from_the_moment_of_the_instructions() {
+    let by_hand = plan(&PAIR, &[("macro", StartMode::Manual(None))]);
+    let mut rig = Rig::begun_on(by_hand, &["n1"]);
+    let patience = rig.manager.plan.options.patience;
+    rig.now = patience - ms(1);
+    rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+    rig.now += patience - ms(10);
+    rig.event(RunEvent::HostHeard(FURTHER[0]));
+    rig.event(RunEvent::Tick);
+    assert_eq!(rig.failure(), None);
+    rig.now += ms(20);
+    rig.event(RunEvent::HostHeard(FURTHER[0]));
+    rig.event(RunEvent::Tick);
+    rig.assert_failure_begins("macro did not join the run");
+}
