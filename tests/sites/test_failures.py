@@ -166,7 +166,7 @@ def test_an_ended_agent_is_named(calls: Start, host: str, number: signal.Signals
 def test_a_killed_guard_is_named(calls: Start, host: int) -> None:
     run = calls()
     run.await_running()
-    guards = run.processes("titin guard ", "connection.json")
+    guards = run.processes("titin guard ", "/dev/shm/titin-")
     assert len(guards) == 3
     os.kill(guards[host], signal.SIGKILL)
     said = run.wait()

@@ -3,6 +3,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, ToSocketAddrs};
 
+use titin_manager::launch::environment;
+use titin_manager::slurm::has_several_nodes;
+
 /// An address given by `--listen` that other hosts cannot use. The text says how to choose an
 /// address.
 #[derive(Debug, thiserror::Error)]
@@ -83,10 +86,8 @@ pub(crate) fn reach(asked: Option<&str>, has_hosts: bool) -> Result<Option<IpAdd
             ..error
         }),
         None => {
-            let nodes = std::env::var("SLURM_JOB_NUM_NODES")
-                .ok()
-                .and_then(|nodes| nodes.parse::<u32>().ok());
-            Ok(everywhere.filter(|_| has_hosts || nodes.is_some_and(|nodes| nodes > 1)))
+            let is_needed = has_hosts || has_several_nodes(&environment());
+            Ok(everywhere.filter(|_| is_needed))
         }
     }
 }

@@ -21,7 +21,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Exit, Signal};
+use crate::event::Signal;
+use crate::guard::GuardReport;
 use crate::plan::PlannedProgram;
 
 pub(crate) use client::{Agents, tell};
@@ -87,12 +88,8 @@ pub(crate) enum AgentReport {
     Ready(AgentHello),
     /// A sign of life.
     Heartbeat,
-    /// The guard has started a program.
-    Started { id: u32, pid: u32 },
-    /// A program could not be started, for the given reason.
-    NotStarted { id: u32, why: String },
-    /// A program has ended.
-    Ended { id: u32, exit: Exit },
+    /// A report of the agent's guard.
+    Guard(GuardReport),
     /// A process is watched from now on.
     Watched { pid: u32 },
     /// A watched process has ended.
@@ -109,21 +106,19 @@ pub(crate) enum AgentReport {
     Complete,
     /// The agent ends its programs, and then itself.
     Leaving(LeavingReason),
-    /// The processes that were left at the end, and the processes that could not be ended.
-    Swept {
-        left: Vec<String>,
-        stuck: Vec<String>,
-    },
 }
 
-/// Why an agent ends before the end of the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Why an agent ends before the end of the run. Displayed as words behind "the agent".
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum LeavingReason {
     /// The agent has received a signal, of this name.
+    #[error("was ended by {0}")]
     Signal(String),
-    /// The agent has heard nothing of the manager for this time, in words.
-    SilentManager(String),
+    /// The agent has heard nothing of the manager for this time, in seconds.
+    #[error("heard nothing of the manager for {0} s")]
+    SilentManager(f64),
     /// The agent cannot go on, in the given way.
+    #[error("{0}")]
     Trouble(String),
 }
 

@@ -292,7 +292,8 @@ impl ConnectionFile {
     /// Removes the connection file, the meeting place and the folders for messages, as far as they
     /// exist.
     pub fn remove(&self) {
-        remove_connection(&self.file, &self.meeting_place);
+        remove_connection(&self.file);
+        let _ = fs::remove_dir_all(&self.meeting_place);
         remove_folders(&self.folders);
     }
 }
@@ -311,22 +312,14 @@ pub(crate) fn write_connection_file(
     at(path, fs::rename(&draft, path))
 }
 
-/// Removes a connection file, also an incomplete file, the folders that the file names, and the
-/// meeting place.
-pub fn remove_connection(file: &Path, meeting_place: &Path) {
+/// Removes a connection file, also an incomplete file, and the folders that the file names.
+pub fn remove_connection(file: &Path) {
     let text = fs::read_to_string(file).ok();
     if let Some(connection) = text.and_then(|text| Connection::from_json(&text).ok()) {
         remove_folders(connection.folders.values());
     }
-    remove_connection_alone(file, meeting_place);
-}
-
-/// As [`remove_connection`], but the folders that the file names stay: they belong to the manager of
-/// another host.
-pub fn remove_connection_alone(file: &Path, meeting_place: &Path) {
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
-    let _ = fs::remove_dir_all(meeting_place);
 }
 
 /// Removes folders for messages. Anyone may have changed the connection file, so folders of other

@@ -16,13 +16,14 @@ mod mpi_files;
 mod serve;
 mod shim;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Exit, Signal};
 
-pub use client::{Guard, GuardEvent, GuardFolders};
+pub use client::{Guard, GuardEvent};
 pub use serve::serve;
 pub use shim::shim;
 
@@ -65,24 +66,62 @@ enum GuardOrder {
     Finish,
 }
 
-/// A report from the guard to the manager.
+/// A report from a guard, which an agent passes on to the manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum GuardReport {
+pub enum GuardReport {
+    /// A program runs.
     Started {
+        /// The number of the program.
         id: u32,
+        /// The process.
         pid: u32,
     },
+    /// A program could not be started.
     NotStarted {
+        /// The number of the program.
         id: u32,
+        /// The reason, in words.
         why: String,
     },
+    /// A program has ended.
     Ended {
+        /// The number of the program.
         id: u32,
+        /// How the program has ended.
         exit: Exit,
     },
-    /// The processes that were left at the end, and the processes that could not be ended.
+    /// All processes have ended.
     Swept {
+        /// The names of the processes that were left at the end.
         left: Vec<String>,
+        /// The names of the processes that could not be ended.
         stuck: Vec<String>,
     },
 }
+
+impl GuardReport {
+    /// The number of the program that the report is about, if it is about one.
+    pub(crate) fn program(&self) -> Option<u32> {
+        match self {
+            GuardReport::Started { id, .. }
+            | GuardReport::NotStarted { id, .. }
+            | GuardReport::Ended { id, .. } => Some(*id),
+            GuardReport::Swept { .. } => None,
+        }
+    }
+}
+
+/// What a guard removes at its end.
+#[derive(Debug)]
+pub struct Leftovers<'a> {
+    /// The connection file of the run, with the folders for messages that it names.
+    pub connection: Option<&'a Path>,
+    /// A folder that the guard removes in any case.
+    pub own: &'a Path,
+    /// A folder that the guard removes if the process that has started the guard is gone, and no other
+    /// process uses the folder.
+    pub shared: Option<&'a Path>,
+}
+
+/// The time for a guard to end the remaining processes.
+pub(crate) const SWEEP_TIME: Duration = Duration::from_secs(30);

@@ -24,8 +24,8 @@ use titin_wire::control::{self, ToProgram};
 use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Exit, Level, LogRecord, RunAction, RunEvent};
-use crate::guard::Guard;
-use crate::host::HostId;
+use crate::guard::{Guard, GuardReport};
+use crate::host::{HostId, ProcessId};
 use crate::log::Log;
 use crate::manual_start::{ManualStart, instructions};
 use crate::placement::Placement;
@@ -77,14 +77,31 @@ enum SessionEvent {
     Manual(Box<ManualStart>),
     /// A message cannot be read, for a reason in words.
     UnreadableMessage(LinkId, String),
-    /// The guard has ended all processes: leftovers, and processes that could not be ended.
+    /// The guard of a host has ended all processes: leftovers, and processes that could not be ended.
     Swept {
+        host: HostId,
         left: Vec<String>,
         stuck: Vec<String>,
     },
     GuardEnded,
     /// The user had stopped this process and the programs, for the given time.
     Paused(Duration),
+}
+
+impl SessionEvent {
+    /// The event of a report from the guard of a host.
+    fn of_report(host: HostId, report: GuardReport) -> Self {
+        SessionEvent::Run(match report {
+            GuardReport::Started { id, pid } => {
+                RunEvent::ProcessStarted(InstanceId(id), ProcessId { host, pid })
+            }
+            GuardReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
+            GuardReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
+            GuardReport::Swept { left, stuck } => {
+                return SessionEvent::Swept { host, left, stuck };
+            }
+        })
+    }
 }
 
 /// The end of a command that starts agents.
@@ -293,7 +310,14 @@ impl Session {
                 self.launchers.insert(group);
                 None
             }
-            SessionEvent::Swept { .. } | SessionEvent::GuardEnded => None,
+            SessionEvent::Swept { host, left, stuck } => {
+                self.log_leftovers(host, &left, &stuck, view);
+                None
+            }
+            SessionEvent::GuardEnded => {
+                self.guard_lives = false;
+                None
+            }
         }
     }
 

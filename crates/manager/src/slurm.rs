@@ -51,6 +51,13 @@ pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
+/// Whether an environment is that of a Slurm job of several nodes.
+pub fn has_several_nodes(env: &BTreeMap<String, String>) -> bool {
+    let nodes = env.get("SLURM_JOB_NUM_NODES");
+    let nodes = nodes.and_then(|nodes| nodes.parse::<u32>().ok());
+    nodes.is_some_and(|nodes| nodes > 1)
+}
+
 /// The lists of nodes of a job of several nodes, as Slurm writes them: one list, or one for each part of
 /// a heterogeneous job with the number of the part.
 fn lists_of_nodes(env: &BTreeMap<String, String>) -> Vec<(Option<u32>, String)> {
@@ -62,8 +69,8 @@ fn lists_of_nodes(env: &BTreeMap<String, String>) -> Vec<(Option<u32>, String)> 
         };
         return (0..parts).filter_map(list).collect();
     }
-    let has_several = count("SLURM_JOB_NUM_NODES").is_some_and(|nodes| nodes > 1);
-    let list = env.get("SLURM_JOB_NODELIST").filter(|_| has_several);
+    let list = env.get("SLURM_JOB_NODELIST");
+    let list = list.filter(|_| has_several_nodes(env));
     list.map(|list| (None, list.clone())).into_iter().collect()
 }
 

@@ -1,11 +1,11 @@
 //! `titin guard`: started by the manager, never by people.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::guard;
+use titin_manager::guard::{self, Leftovers};
 
 use crate::terminal::complain;
 
@@ -15,11 +15,11 @@ pub(crate) struct GuardCommand {
     /// Become the program given after the options; PID is the guard that started this process
     #[arg(long, value_name = "PID")]
     run: Option<u32>,
-    /// Leave the folders for messages, which the connection file names
-    #[arg(long)]
-    keep_messages: bool,
-    /// The connection file and the meeting place to remove at the end, and a folder to remove with
-    /// the manager; or the program and the arguments
+    /// The connection file to remove at the end, with the folders for messages that it names
+    #[arg(long, value_name = "FILE")]
+    connection: Option<PathBuf>,
+    /// A folder to remove at the end, and a folder to remove if the manager is gone; or the program and
+    /// the arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
@@ -30,15 +30,15 @@ impl GuardCommand {
             return guard::shim(guard, self.words.into_iter());
         }
         let words: Vec<&Path> = self.words.iter().map(Path::new).collect();
-        let [connection, meeting_place, scratch @ ..] = &words[..] else {
+        let [own, shared @ ..] = &words[..] else {
             return complain("the guard is started by the manager, not by hand");
         };
-        match guard::serve(
-            connection,
-            meeting_place,
-            scratch.first().copied(),
-            !self.keep_messages,
-        ) {
+        let leftovers = Leftovers {
+            connection: self.connection.as_deref(),
+            own,
+            shared: shared.first().copied(),
+        };
+        match guard::serve(&leftovers) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(format!("the guard cannot work: {error}")),
         }

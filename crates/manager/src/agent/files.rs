@@ -14,6 +14,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a piece.
@@ -86,10 +87,8 @@ impl FilePiece {
     }
 
     fn write_content(&self, root: &Path) -> io::Result<()> {
-        let path = self.path();
-        let file = root.join(path);
-        self.make_way(root)?;
-        check_inside(root, path)?;
+        let file = place_below(root, self.path())?;
+        self.make_way(&file)?;
         match &self.content {
             PieceContent::Folder => DirBuilder::new().recursive(true).mode(0o755).create(file),
             PieceContent::Bytes {
@@ -97,33 +96,25 @@ impl FilePiece {
                 offset,
                 bytes,
             } => {
+                // The owner may write, because the next piece opens the file again.
+                let mode = mode & 0o777 | 0o200;
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(*offset == 0);
-                // The owner may write, because the next piece opens the file again.
-                let file = options.mode(mode & 0o777 | 0o200).open(file)?;
+                options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+                let file = options.mode(mode).open(file)?;
                 file.write_all_at(bytes, *offset)?;
-                file.set_permissions(Permissions::from_mode(mode & 0o777 | 0o200))
+                file.set_permissions(Permissions::from_mode(mode))
             }
             PieceContent::Link { target } => {
                 std::os::unix::fs::symlink(OsStr::from_bytes(target), file)
             }
         }
     }
-}
 
-impl FilePiece {
     /// Removes what is in the way of the first piece of a file, a folder or a link: something of another
     /// kind, or a file that cannot be written.
-    fn make_way(&self, root: &Path) -> io::Result<()> {
-        let path = self.path();
-        check_inside(root, path.parent().unwrap_or(path)).or_else(|error| {
-            let is_root = path
-                .parent()
-                .is_some_and(|parent| parent.as_os_str().is_empty());
-            if is_root { Ok(()) } else { Err(error) }
-        })?;
-        let file = root.join(path);
-        let Ok(found) = fs::symlink_metadata(&file) else {
+    fn make_way(&self, file: &Path) -> io::Result<()> {
+        let Ok(found) = fs::symlink_metadata(file) else {
             return Ok(());
         };
         let stays = match &self.content {
@@ -133,8 +124,7 @@ impl FilePiece {
             }
             PieceContent::Link { .. } => false,
         };
-        let is_name = matches!(path.components().next_back(), Some(Component::Normal(_)));
-        match (stays || !is_name, found.is_dir()) {
+        match (stays, found.is_dir()) {
             (true, _) => Ok(()),
             (false, true) => fs::remove_dir_all(file),
             (false, false) => fs::remove_file(file),
@@ -142,24 +132,22 @@ impl FilePiece {
     }
 }
 
-/// Checks that a path stays below a folder: it has only names, and no folder on the way is a link. The
-/// file itself must be no link either, because a write would follow the link.
-fn check_inside(root: &Path, path: &Path) -> io::Result<()> {
-    let outside = || io::Error::other(format!("{} leads out of the run", path.display()));
-    let mut reached = root.to_owned();
+/// The place of a path below a folder. The path has only names, and no folder on the way is a link.
+fn place_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let outside = || io::Error::other("leads out of the run");
+    let mut place = root.to_owned();
     for component in path.components() {
         let Component::Normal(name) = component else {
             return Err(outside());
         };
-        reached.push(name);
-        let is_link = |found: Metadata| found.file_type().is_symlink();
-        if fs::symlink_metadata(&reached).is_ok_and(is_link) {
+        if place != root && place.is_symlink() {
             return Err(outside());
         }
+        place.push(name);
     }
-    match reached == root {
+    match place == root {
         true => Err(outside()),
-        false => Ok(()),
+        false => Ok(place),
     }
 }
 
@@ -201,11 +189,15 @@ impl KnownFiles {
     /// end has all bytes.
     pub(crate) fn next_output(&mut self, root: &Path, path: &Path) -> Option<FilePiece> {
         let sent = self.sent.entry(path.to_owned()).or_default();
-        let file = File::open(root.join(path)).ok()?;
+        let length = fs::metadata(root.join(path)).ok()?.len();
+        if length == *sent {
+            return None;
+        }
         // A program may shorten its output. Then all of it goes again.
-        if file.metadata().ok()?.len() < *sent {
+        if length < *sent {
             *sent = 0;
         }
+        let file = File::open(root.join(path)).ok()?;
         let piece = read_piece(&file, path, *sent).ok()?;
         if piece.is_end() {
             return None;

@@ -46,26 +46,21 @@ pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
     let mut in_slurm: Vec<Vec<HostId>> = Vec::new();
     for (at, host) in plan.hosts.iter().enumerate() {
         let id = HostId::further(at);
-        let words = match &host.start {
-            AgentStart::ByHand => continue,
-            AgentStart::Srun => {
-                let key = |host: &PlannedHost| (host.het_group, host.titin.clone());
-                let is_alike = |hosts: &&mut Vec<HostId>| {
-                    plan.further_host(hosts[0]).map(key) == Some(key(host))
-                };
-                match in_slurm.iter_mut().find(is_alike) {
-                    Some(hosts) => hosts.push(id),
-                    None => in_slurm.push(vec![id]),
-                }
-                continue;
+        if host.start == AgentStart::Srun {
+            let key = |host: &PlannedHost| (host.het_group, host.titin.clone());
+            let is_alike =
+                |hosts: &&mut Vec<HostId>| plan.further_host(hosts[0]).map(key) == Some(key(host));
+            match in_slurm.iter_mut().find(is_alike) {
+                Some(hosts) => hosts.push(id),
+                None => in_slurm.push(vec![id]),
             }
-            start => words(start, host, titin),
-        };
-        groups.push(AgentGroup {
-            hosts: vec![id],
-            name: host.name.clone(),
-            words,
-        });
+        } else if let Some(words) = words(host, titin) {
+            groups.push(AgentGroup {
+                hosts: vec![id],
+                name: host.name.clone(),
+                words,
+            });
+        }
     }
     let sruns = in_slurm.into_iter().enumerate();
     groups.extend(sruns.map(|(number, hosts)| srun(plan, number, hosts, titin)));
@@ -108,45 +103,30 @@ fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGr
     AgentGroup { hosts, name, words }
 }
 
-/// The launcher's words, and whether the launcher hands the words behind them to a shell, as ssh does.
-fn launcher(start: &AgentStart, address: &str) -> (Vec<String>, bool) {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    match start {
+/// The command that starts the agent of one host; `None` if the user or a group's `srun` starts it.
+fn words(host: &PlannedHost, titin: &Path) -> Option<Vec<String>> {
+    let address = host.address.as_str();
+    let launcher: Vec<&str> = match &host.start {
+        AgentStart::Srun | AgentStart::ByHand => return None,
         // Without a terminal nobody could answer a question. A connection that others share must not end
         // with the run.
-        AgentStart::Ssh => (
-            words(&[
-                "ssh",
-                "-T",
-                "-o",
-                "BatchMode=yes",
-                "-o",
-                "ControlMaster=no",
-                address,
-            ]),
-            true,
-        ),
-        AgentStart::Mpirun => (words(&["mpirun", "--host", address, "-np", "1"]), false),
-        AgentStart::Hydra => (
-            words(&["mpiexec.hydra", "-hosts", address, "-n", "1"]),
-            false,
-        ),
-        AgentStart::Command(own) => (own.clone(), false),
-        AgentStart::Srun | AgentStart::ByHand => (Vec::new(), false),
-    }
-}
-
-/// The command that starts the agent of one host.
-fn words(start: &AgentStart, host: &PlannedHost, titin: &Path) -> Vec<String> {
-    let (mut words, by_shell) = launcher(start, &host.address);
+        AgentStart::Ssh => {
+            let options = ["-T", "-o", "BatchMode=yes", "-o", "ControlMaster=no"];
+            [&["ssh"], &options[..], &[address]].concat()
+        }
+        AgentStart::Mpirun => vec!["mpirun", "--host", address, "-np", "1"],
+        AgentStart::Hydra => vec!["mpiexec.hydra", "-hosts", address, "-n", "1"],
+        AgentStart::Command(own) => own.iter().map(String::as_str).collect(),
+    };
     let script = agent_script(host, titin);
-    if by_shell {
-        // The user's shell may be bash, csh or fish. All of them read one quoted word alike.
-        words.push(format!("exec sh -c {}", quote(&script)));
-    } else {
-        words.extend(["sh".to_owned(), "-c".to_owned(), script]);
+    let mut words: Vec<String> = launcher.into_iter().map(str::to_owned).collect();
+    match host.start {
+        // ssh hands one text to the user's shell, which may be bash, csh or fish. All of them read one
+        // quoted word alike.
+        AgentStart::Ssh => words.push(format!("exec sh -c {}", quote(&script))),
+        _ => words.extend(["sh".to_owned(), "-c".to_owned(), script]),
     }
-    words
+    Some(words)
 }
 
 /// Runs the agent by `titin` of the description. Otherwise by the path of the manager's `titin`, as on

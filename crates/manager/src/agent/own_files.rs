@@ -8,11 +8,15 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use titin_wire::EndpointId;
 
 use super::AgentReport;
 use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, TreePieces};
+
+/// How often to look for new output of programs.
+pub(super) const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The files of the programs on a host without the run directory.
 pub(super) struct OwnFiles {
@@ -23,6 +27,8 @@ pub(super) struct OwnFiles {
     outputs: Vec<PathBuf>,
     /// Bytes of files that the manager has not acknowledged.
     in_flight: u64,
+    /// When the outputs were last looked at.
+    looked: Instant,
     /// Whether the manager could write everything so far.
     written: bool,
     /// Why the files of a program are not complete, by the folder of the program.
@@ -50,6 +56,7 @@ impl OwnFiles {
             known: KnownFiles::default(),
             outputs: Vec::new(),
             in_flight: 0,
+            looked: Instant::now(),
             written: true,
             faults: HashMap::new(),
         })
@@ -112,8 +119,12 @@ impl OwnFiles {
         self.in_flight == 0
     }
 
-    /// Reports new output, as much as there is room for.
+    /// Reports new output, as much as there is room for, at most once an interval.
     pub(super) fn report_output(&mut self, mut report: impl FnMut(AgentReport)) {
+        if self.looked.elapsed() < OUTPUT_INTERVAL {
+            return;
+        }
+        self.looked = Instant::now();
         let root = self.root();
         for output in &self.outputs {
             while self.in_flight < MOST_IN_FLIGHT

@@ -19,22 +19,16 @@ use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{EndpointId, LinkSettings};
 
-use super::own_files::OwnFiles;
+use super::own_files::{OUTPUT_INTERVAL, OwnFiles};
 use super::{AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason, ProgramOrder};
 use crate::cores::cores;
 use crate::directory::write_connection_file;
-use crate::event::{RunEvent, signal_name};
-use crate::guard::{Guard, GuardEvent, GuardFolders};
+use crate::event::signal_name;
+use crate::guard::{Guard, GuardEvent, GuardReport, Leftovers, SWEEP_TIME};
 use crate::launch::{LaunchContext, environment, prepare_with_files};
 use crate::plan::InstanceId;
 use crate::process_tree;
 use crate::process_watcher::{self, ProcessWatcher};
-
-/// The time for the guard to end the remaining processes.
-const SWEEP_TIME: Duration = Duration::from_secs(30);
-
-/// How often to look for new output of programs on a host without the run directory.
-const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The tag of the manager's link.
 const MANAGER: u128 = 0;
@@ -122,12 +116,13 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let handler = Arc::new(LinkHandler(sender.clone()));
     let reactor =
         Reactor::start(secret, handler).map_err(system("start the thread for sockets"))?;
-    let folders = GuardFolders {
+    let leftovers = Leftovers {
+        // The connection file is in the scratch folder. The folders that it names are the manager's.
+        connection: None,
         own: &scratch.path,
         shared: meeting_place.as_ref().map(|folder| folder.path.as_path()),
-        messages: false,
     };
-    let guard = start_guard(&setup.titin, &connection, &folders, sender.clone())?;
+    let guard = start_guard(&setup.titin, &leftovers, sender.clone())?;
     write_connection_file(&connection, &setup.input.connection)
         .map_err(|error| system("write the connection file")(io::Error::other(error)))?;
     let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
@@ -145,11 +140,7 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         watcher,
         link: None,
         // The welcome has the limit of the run.
-        silence: Some(SilenceLimit {
-            longest: patience,
-            last_heard: Instant::now(),
-            paused: false,
-        }),
+        silence: SilenceLimit::of(patience),
         own_files: None,
     };
     let result = agent.run(&events);
@@ -202,14 +193,13 @@ fn forward_signals(sender: Sender<AgentEvent>) -> io::Result<()> {
 /// Starts the guard of this host.
 fn start_guard(
     titin: &Path,
-    connection: &Path,
-    folders: &GuardFolders<'_>,
+    leftovers: &Leftovers<'_>,
     sender: Sender<AgentEvent>,
 ) -> Result<Guard, AgentError> {
     let log = io::stderr().as_fd().try_clone_to_owned();
     let log = log.map_err(system("copy standard error"))?;
     let report = move |event| drop(sender.send(AgentEvent::Guard(event)));
-    let guard = Guard::start(titin.as_os_str(), connection, folders, log.into(), report);
+    let guard = Guard::start(titin.as_os_str(), leftovers, log.into(), report);
     guard.map_err(system("start the guard"))
 }
 
@@ -239,7 +229,7 @@ struct Agent {
     watcher: ProcessWatcher,
     link: Option<Arc<Link>>,
     /// The limit for the silence of the manager.
-    silence: Option<SilenceLimit>,
+    silence: SilenceLimit,
     /// The files of the programs, on a host without the run directory.
     own_files: Option<OwnFiles>,
 }
@@ -253,8 +243,18 @@ struct SilenceLimit {
 }
 
 impl SilenceLimit {
-    fn seconds(&self) -> f64 {
-        self.longest.as_secs_f64()
+    fn of(longest: Duration) -> Self {
+        SilenceLimit {
+            longest,
+            last_heard: Instant::now(),
+            paused: false,
+        }
+    }
+
+    /// The time until the manager counts as gone; `None` during a pause.
+    fn remaining(&self) -> Option<Duration> {
+        let left = self.longest.saturating_sub(self.last_heard.elapsed());
+        (!self.paused).then_some(left)
     }
 }
 
@@ -262,8 +262,8 @@ impl SilenceLimit {
 enum Ending {
     /// The run is over.
     Finished,
-    /// The agent ends before the end of the run, for the given reason, also in words.
-    Early(LeavingReason, String),
+    /// The agent ends before the end of the run.
+    Early(LeavingReason),
     /// There is no link to the manager any more, or the manager has refused the agent.
     Cut(AgentError),
 }
@@ -271,20 +271,16 @@ enum Ending {
 impl Agent {
     fn run(mut self, events: &Receiver<AgentEvent>) -> Result<(), AgentError> {
         let ending = loop {
-            let remaining = self.remaining();
+            let remaining = self.silence.remaining();
             let event = match remaining.into_iter().chain(self.output_interval()).min() {
                 None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(wait) => events.recv_timeout(wait),
             };
             let ending = match event {
                 Ok(event) => self.handle(event),
-                Err(_) if self.remaining().is_some_and(|left| left.is_zero()) => {
-                    let longest = self.silence.as_ref().map_or(0.0, SilenceLimit::seconds);
-                    let how = format!("heard nothing of the manager for {longest} s");
-                    Some(Ending::Early(
-                        LeavingReason::SilentManager(how.clone()),
-                        how,
-                    ))
+                Err(_) if self.silence.remaining().is_some_and(|left| left.is_zero()) => {
+                    let longest = self.silence.longest.as_secs_f64();
+                    Some(Ending::Early(LeavingReason::SilentManager(longest)))
                 }
                 Err(_) => None,
             };
@@ -293,7 +289,7 @@ impl Agent {
             }
             self.report_output();
         };
-        if let Ending::Early(reason, _) = &ending {
+        if let Ending::Early(reason) = &ending {
             self.report(&AgentReport::Leaving(reason.clone()));
         }
         let is_linked = !matches!(ending, Ending::Cut(_));
@@ -308,21 +304,16 @@ impl Agent {
                 let how = lost.unwrap_or_else(|| "it has not taken all files".to_owned());
                 Err(AgentError::ManagerGone { how, kept })
             }
-            (Ending::Early(LeavingReason::SilentManager(_), how), _) => {
+            (Ending::Early(reason @ LeavingReason::SilentManager(_)), _) => {
+                let how = reason.to_string();
                 Err(AgentError::ManagerGone { how, kept })
             }
-            (Ending::Early(_, how), _) => Err(AgentError::Left(how)),
+            (Ending::Early(reason), _) => Err(AgentError::Left(reason.to_string())),
             (Ending::Cut(AgentError::ManagerGone { how, .. }), _) => {
                 Err(AgentError::ManagerGone { how, kept })
             }
             (Ending::Cut(error), _) => Err(error),
         }
-    }
-
-    /// The time until the manager counts as gone.
-    fn remaining(&self) -> Option<Duration> {
-        let limit = self.silence.as_ref().filter(|limit| !limit.paused)?;
-        Some(limit.longest.saturating_sub(limit.last_heard.elapsed()))
     }
 
     fn handle(&mut self, event: AgentEvent) -> Option<Ending> {
@@ -333,9 +324,7 @@ impl Agent {
                 None
             }
             AgentEvent::Order(order) => {
-                if let Some(limit) = &mut self.silence {
-                    limit.last_heard = Instant::now();
-                }
+                self.silence.last_heard = Instant::now();
                 self.obey(order)
             }
             AgentEvent::Lost(why) => Some(manager_gone(why)),
@@ -347,8 +336,7 @@ impl Agent {
             }
             AgentEvent::Signal(number) => {
                 let name = signal_name(number).unwrap_or("a signal").to_owned();
-                let how = format!("was ended by {name}");
-                Some(Ending::Early(LeavingReason::Signal(name), how))
+                Some(Ending::Early(LeavingReason::Signal(name)))
             }
         }
     }
@@ -377,11 +365,7 @@ impl Agent {
                     }
                 }
                 let longest = Duration::try_from_secs_f64(heartbeat);
-                self.silence = Some(SilenceLimit {
-                    longest: longest.unwrap_or(Duration::MAX),
-                    last_heard: Instant::now(),
-                    paused: false,
-                });
+                self.silence = SilenceLimit::of(longest.unwrap_or(Duration::MAX));
             }
             AgentOrder::Refused { text } => return Some(Ending::Cut(AgentError::Refused(text))),
             AgentOrder::Heartbeat => self.report(&AgentReport::Heartbeat),
@@ -400,21 +384,15 @@ impl Agent {
             }
             AgentOrder::Pause => {
                 self.guard.pause();
-                self.set_paused(true);
+                self.silence.paused = true;
             }
             AgentOrder::Resume => {
                 self.guard.resume();
-                self.set_paused(false);
+                self.silence.paused = false;
             }
             AgentOrder::Finish => return Some(Ending::Finished),
         }
         None
-    }
-
-    fn set_paused(&mut self, paused: bool) {
-        if let Some(limit) = &mut self.silence {
-            limit.paused = paused;
-        }
     }
 
     /// Has the guard start a program.
@@ -423,7 +401,7 @@ impl Agent {
             None => self.setup.input.run_directory.join("instances"),
             Some(files) => {
                 if let Err(why) = files.begin(&order.folder) {
-                    return self.report(&AgentReport::NotStarted { id: order.id, why });
+                    return self.not_started(order, why);
                 }
                 files.root()
             }
@@ -440,11 +418,13 @@ impl Agent {
         };
         match prepare_with_files(&order.instance, &order.program, &context) {
             Ok(prepared) => self.guard.launch(InstanceId(order.id), prepared.launch),
-            Err(error) => self.report(&AgentReport::NotStarted {
-                id: order.id,
-                why: error.to_string(),
-            }),
+            Err(error) => self.not_started(order, error.to_string()),
         }
+    }
+
+    fn not_started(&self, order: &ProgramOrder, why: String) {
+        let report = GuardReport::NotStarted { id: order.id, why };
+        self.report(&AgentReport::Guard(report));
     }
 
     /// Watches a process of this run.
@@ -458,18 +438,15 @@ impl Agent {
     /// ended too soon.
     fn pass_on(&mut self, event: GuardEvent) -> Option<String> {
         match event {
-            GuardEvent::Run(RunEvent::HostLost(_, how)) => {
+            GuardEvent::Report(report) => self.report(&AgentReport::Guard(report)),
+            GuardEvent::Lost(how) => {
                 self.guard_lives = false;
                 let (left, stuck) = process_tree::end_orphans();
-                self.report(&AgentReport::Swept { left, stuck });
+                self.report(&AgentReport::Guard(GuardReport::Swept { left, stuck }));
                 return Some(format!("had a guard that {how}"));
             }
-            GuardEvent::Run(event) => {
-                if let Some(report) = report(event) {
-                    self.report(&report);
-                }
-            }
-            GuardEvent::Swept { left, stuck } => self.report(&AgentReport::Swept { left, stuck }),
+            // The signal has reached the agent, too.
+            GuardEvent::Interrupted(_) => {}
             GuardEvent::Ended => self.guard_lives = false,
         }
         None
@@ -573,20 +550,7 @@ fn manager_gone(how: String) -> Ending {
 
 /// The ending of an agent that cannot go on, in the given way.
 fn trouble(how: String) -> Ending {
-    Ending::Early(LeavingReason::Trouble(how.clone()), how)
-}
-
-/// The report of the guard's event about a program.
-fn report(event: RunEvent) -> Option<AgentReport> {
-    Some(match event {
-        RunEvent::ProcessStarted(id, process) => AgentReport::Started {
-            id: id.0,
-            pid: process.pid,
-        },
-        RunEvent::StartFailed(id, why) => AgentReport::NotStarted { id: id.0, why },
-        RunEvent::ProcessEnded(id, exit) => AgentReport::Ended { id: id.0, exit },
-        _ => return None,
-    })
+    Ending::Early(LeavingReason::Trouble(how))
 }
 
 /// Hands the events of the link to the agent.

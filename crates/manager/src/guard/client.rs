@@ -6,7 +6,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -16,9 +15,8 @@ use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::json_lines::JsonLines;
-use super::{GuardOrder, GuardReport, Launch};
-use crate::event::{Exit, RunEvent, Signal, signal_name};
-use crate::host::{HostId, ProcessId};
+use super::{GuardOrder, GuardReport, Launch, Leftovers};
+use crate::event::{Exit, Signal, signal_name};
 use crate::plan::InstanceId;
 use crate::process_tree;
 
@@ -31,30 +29,14 @@ const EXIT_TIME: Timespec = Timespec {
 /// An event from a guard.
 #[derive(Debug, Clone)]
 pub enum GuardEvent {
-    /// An event for the state machine.
-    Run(RunEvent),
-    /// The guard has ended all processes.
-    Swept {
-        /// The names of the processes that were left at the end.
-        left: Vec<String>,
-        /// The names of processes that could not be ended.
-        stuck: Vec<String>,
-    },
+    /// A report about a program, or about all processes at the end.
+    Report(GuardReport),
+    /// A signal of the user's, of this name, has ended the guard at its start.
+    Interrupted(String),
+    /// The guard has ended too soon, in the given way.
+    Lost(String),
     /// The guard has ended in good order.
     Ended,
-}
-
-/// The folders that a guard removes at its end.
-#[derive(Debug)]
-pub struct GuardFolders<'a> {
-    /// Removed in any case.
-    pub own: &'a Path,
-    /// Removed if the process that has started the guard is gone, and no other process uses the
-    /// folder.
-    pub shared: Option<&'a Path>,
-    /// Whether the folders for messages that the connection file names are removed too. They belong to
-    /// the manager.
-    pub messages: bool,
 }
 
 /// A guard that runs.
@@ -68,24 +50,24 @@ pub struct Guard {
 
 impl Guard {
     /// Starts a guard. `program` is the path of the command `titin`. The guard writes to `log`
-    /// after the end of the manager. At the end the guard removes the connection file and the
-    /// folders. A thread hands the guard's events to `handle`.
+    /// after the end of the manager. At the end the guard removes `leftovers`. A thread hands the guard's events to `handle`.
     ///
     /// # Errors
     /// If the guard cannot be started.
     pub fn start(
         program: &OsStr,
-        connection: &Path,
-        folders: &GuardFolders<'_>,
+        leftovers: &Leftovers<'_>,
         log: File,
         handle: impl FnMut(GuardEvent) + Send + 'static,
     ) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut guard = Command::new(program);
         guard.arg("guard");
-        guard.args((!folders.messages).then_some("--keep-messages"));
-        guard.args([connection, folders.own]);
-        guard.args(folders.shared).stdin(OwnedFd::from(theirs));
+        if let Some(connection) = leftovers.connection {
+            guard.arg("--connection").arg(connection);
+        }
+        guard.arg(leftovers.own).args(leftovers.shared);
+        guard.stdin(OwnedFd::from(theirs));
         guard.stdout(Stdio::null()).stderr(log);
         begin_group(&mut guard);
         let child = guard.spawn()?;
@@ -194,13 +176,13 @@ fn listen(
         return handle(GuardEvent::Ended);
     }
     if let Some(signal) = status.as_ref().ok().and_then(interrupt) {
-        handle(GuardEvent::Run(RunEvent::Interrupted(signal)));
+        handle(GuardEvent::Interrupted(signal));
     }
     let how = match last {
         LastReport::Unreadable(why) => format!("said what cannot be read ({why}), and was ended"),
         _ => status.map_or("ended".to_owned(), exit_text),
     };
-    handle(GuardEvent::Run(RunEvent::HostLost(HostId::MANAGER, how)));
+    handle(GuardEvent::Lost(how));
 }
 
 fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) -> LastReport {
@@ -211,7 +193,7 @@ fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) ->
             Ok(count) => {
                 let read = lines.take(&bytes[..count], |report| {
                     swept |= matches!(report, GuardReport::Swept { .. });
-                    handle(guard_event(report));
+                    handle(GuardEvent::Report(report));
                 });
                 match read {
                     Err(why) => return LastReport::Unreadable(why.to_string()),
@@ -223,17 +205,6 @@ fn read_reports(socket: &mut UnixStream, handle: &mut impl FnMut(GuardEvent)) ->
             Err(_) => return LastReport::SocketEnded,
         }
     }
-}
-
-fn guard_event(report: GuardReport) -> GuardEvent {
-    GuardEvent::Run(match report {
-        GuardReport::Started { id, pid } => {
-            RunEvent::ProcessStarted(InstanceId(id), ProcessId::here(pid))
-        }
-        GuardReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
-        GuardReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
-        GuardReport::Swept { left, stuck } => return GuardEvent::Swept { left, stuck },
-    })
 }
 
 /// The name of the signal that has ended a guard, if the signal is an interrupt: SIGINT, SIGTERM or
@@ -298,11 +269,8 @@ mod tests {
         ] {
             let said = [b"{\"Started\":{\"id\":3,\"pid\":4711}}\n", junk].concat();
             let [
-                GuardEvent::Run(RunEvent::ProcessStarted(
-                    InstanceId(3),
-                    ProcessId { pid: 4711, .. },
-                )),
-                GuardEvent::Run(RunEvent::HostLost(HostId::MANAGER, how)),
+                GuardEvent::Report(GuardReport::Started { id: 3, pid: 4711 }),
+                GuardEvent::Lost(how),
             ] = &heard(&said)[..]
             else {
                 panic!("{:?}", heard(&said));

@@ -1,7 +1,7 @@
 //! The guard's own process.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,8 +25,8 @@ use titin_os::time::timespec;
 
 use super::json_lines::JsonLines;
 use super::mpi_files::MpiFiles;
-use super::{GuardOrder, GuardReport, Launch};
-use crate::directory::{remove_connection, remove_connection_alone};
+use super::{GuardOrder, GuardReport, Launch, Leftovers};
+use crate::directory::remove_connection;
 use crate::event::{Exit, Signal};
 use crate::process_tree::{self, ProcessSnapshot, StoppedBefore};
 
@@ -39,20 +39,12 @@ const MANAGER_EXIT_TIME: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Runs the guard until the manager says that the run is over, or the manager is gone. At the end
-/// the guard removes the connection file, if it exists, and the folder `own`, and with
-/// `removes_messages` the folders for messages that the connection file names. `shared` is a folder
-/// that the manager has locked. If the manager has left `shared` behind, the guard removes the folder
-/// too.
+/// Runs the guard until the manager says that the run is over, or the manager is gone. At the end the
+/// guard removes `leftovers`.
 ///
 /// # Errors
 /// If standard input is no socket, or the system refuses something that a guard needs.
-pub fn serve(
-    connection: &Path,
-    own: &Path,
-    shared: Option<&Path>,
-    removes_messages: bool,
-) -> io::Result<()> {
+pub fn serve(leftovers: &Leftovers<'_>) -> io::Result<()> {
     let socket = inherited_socket()?;
     survive_signals()?;
     begin_session();
@@ -70,14 +62,14 @@ pub fn serve(
         paused: None,
         mpi_files: MpiFiles::watch().ok(),
     };
-    let _lock = folder_lock::join(own);
+    let _lock = folder_lock::join(leftovers.own);
     let manager = getppid().and_then(|manager| pidfd_open(manager, PidfdFlags::empty()).ok());
     let manager_lives = guard.run();
-    match removes_messages {
-        true => remove_connection(connection, own),
-        false => remove_connection_alone(connection, own),
+    if let Some(connection) = leftovers.connection {
+        remove_connection(connection);
     }
-    if let Some(shared) = shared {
+    let _ = fs::remove_dir_all(leftovers.own);
+    if let Some(shared) = leftovers.shared {
         if let Some(manager) = manager.filter(|_| !manager_lives) {
             await_exit(&manager);
         }

@@ -1,22 +1,19 @@
 //! The end of a run: only the directory is left, and the directory is complete.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::results::StagedResults;
-use super::{RunView, Session, SessionEvent};
-use crate::event::{Level, RunEvent};
+use super::{RunView, Session};
+use crate::event::Level;
+use crate::guard::SWEEP_TIME;
 use crate::host::HostId;
 use crate::plan::InstanceId;
 use crate::process_tree;
 use crate::profile::Summary;
 use crate::report::Report;
 use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
-
-/// The time for the guard to end the remaining processes.
-pub(super) const SWEEP_TIME: Duration = Duration::from_secs(30);
 
 /// How a run ended. The names of the fields are also the names in `titin run --json`.
 #[derive(Debug, Serialize)]
@@ -59,18 +56,20 @@ impl Session {
         self.guard_lives = false;
         self.skip_starts(HostId::MANAGER);
         let (left, stuck) = process_tree::end_orphans();
-        self.log_leftovers(&left, &stuck, "", view);
+        self.log_leftovers(HostId::MANAGER, &left, &stuck, view);
         self.connection.remove();
     }
 
-    /// Logs leftover processes, and processes that could not be ended. `place` says where, if not here.
+    /// Logs leftover processes of a host, and processes that could not be ended.
     pub(super) fn log_leftovers(
         &mut self,
+        host: HostId,
         left: &[String],
         stuck: &[String],
-        place: &str,
         view: &mut dyn RunView,
     ) {
+        let further = self.plan.further_host(host);
+        let place = further.map_or(String::new(), |host| format!(" on {}", host.name));
         if !left.is_empty() {
             let text = format!(
                 "ended what programs had left behind{place}: {}",
@@ -147,27 +146,11 @@ impl Session {
     /// Orders the guard to end the remaining processes, and waits until the guard has ended.
     fn dismiss_guard(&mut self, view: &mut dyn RunView) {
         self.guard.finish();
-        let mut until = Instant::now() + SWEEP_TIME;
-        let mut killed = false;
-        while self.guard_lives {
-            let remaining = until.saturating_duration_since(Instant::now());
-            match self.receiver.recv_timeout(remaining) {
-                Ok(SessionEvent::Swept { left, stuck }) => {
-                    self.log_leftovers(&left, &stuck, "", view);
-                }
-                Ok(SessionEvent::GuardEnded) => self.guard_lives = false,
-                Err(_) if killed => self.guard_lives = false,
-                Err(_) => {
-                    // The guard does not answer. After the guard's end by SIGKILL, this process
-                    // ends the rest.
-                    self.guard.kill();
-                    (killed, until) = (true, Instant::now() + SWEEP_TIME);
-                }
-                Ok(SessionEvent::Run(RunEvent::HostLost(HostId::MANAGER, _))) => {
-                    self.end_orphans(view);
-                }
-                Ok(_) => {}
-            }
+        let is_left = |session: &Session| session.guard_lives;
+        if !self.await_end(SWEEP_TIME, is_left, view) {
+            // The guard does not answer. After the guard's end by SIGKILL, this process ends the rest.
+            self.guard.kill();
+            self.await_end(SWEEP_TIME, is_left, view);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId};
 
-use super::end::SWEEP_TIME;
 use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason};
 use crate::cores::at_most;
 use crate::event::{Level, RunEvent, Signal};
+use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
 use crate::plan::{AgentStart, InstanceId, PerInstance};
@@ -160,9 +160,8 @@ impl Session {
         }
         let host = self.agents.host_of(link.id())?;
         let process = |pid| ProcessId { host, pid };
-        if let AgentReport::Started { id, .. }
-        | AgentReport::NotStarted { id, .. }
-        | AgentReport::Ended { id, .. } = report
+        if let AgentReport::Guard(report) = &report
+            && let Some(id) = report.program()
             && !self.is_placed_on(InstanceId(id), host)
         {
             self.close_agent(host);
@@ -172,11 +171,9 @@ impl Session {
         Some(match report {
             AgentReport::Ready(_) => unreachable!("handled before"),
             AgentReport::Heartbeat => RunEvent::HostHeard(host),
-            AgentReport::Started { id, pid } => {
-                RunEvent::ProcessStarted(InstanceId(id), process(pid))
+            AgentReport::Guard(report) => {
+                return self.take_in(SessionEvent::of_report(host, report), view);
             }
-            AgentReport::NotStarted { id, why } => RunEvent::StartFailed(InstanceId(id), why),
-            AgentReport::Ended { id, exit } => RunEvent::ProcessEnded(InstanceId(id), exit),
             AgentReport::Watched { pid } => RunEvent::ProcessWatched(process(pid)),
             AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
             AgentReport::File(piece) => {
@@ -207,12 +204,7 @@ impl Session {
             }
             AgentReport::Leaving(reason) => {
                 self.skip_starts(host);
-                self.leaving(host, reason)
-            }
-            AgentReport::Swept { left, stuck } => {
-                let place = format!(" on {}", self.host_name(host));
-                self.log_leftovers(&left, &stuck, &place, view);
-                return None;
+                self.leaving(host, &reason)
             }
         })
     }
@@ -220,18 +212,16 @@ impl Session {
     /// The event of an agent that ends early. A batch system that ends a job, or a user who ends the
     /// command that starts the agent, sends a signal. So a signal to an agent that the run has started
     /// counts as a signal to the run.
-    fn leaving(&self, host: HostId, reason: LeavingReason) -> RunEvent {
+    fn leaving(&self, host: HostId, reason: &LeavingReason) -> RunEvent {
         let planned = self.plan.further_host(host);
         let is_ours = planned.is_some_and(|host| host.start != AgentStart::ByHand);
-        let how = match reason {
+        match reason {
             LeavingReason::Signal(signal) if is_ours => {
                 let text = format!("{signal} to the agent of host {}", self.host_name(host));
-                return RunEvent::Interrupted(text);
+                RunEvent::Interrupted(text)
             }
-            LeavingReason::Signal(signal) => format!("was ended by {signal}"),
-            LeavingReason::SilentManager(how) | LeavingReason::Trouble(how) => how,
-        };
-        RunEvent::HostLost(host, format!("{how}, so it ended the programs there"))
+            reason => RunEvent::HostLost(host, format!("{reason}, so it ended the programs there")),
+        }
     }
 
     /// A file of a host cannot be copied to the run directory. The run goes on, and fails at the end.
@@ -322,6 +312,12 @@ impl Session {
         Some(RunEvent::HostLost(host, how))
     }
 
+    fn close_agents(&self) {
+        for host in self.agents.hosts() {
+            self.close_agent(host);
+        }
+    }
+
     pub(super) fn close_agent(&self, host: HostId) {
         self.skip_starts(host);
         if let Some(link) = self.agents.detach(host) {
@@ -363,10 +359,13 @@ impl Session {
         self.agents.order_all(&AgentOrder::Finish);
         let is_left = |session: &Session| !session.agents.hosts().is_empty();
         if !self.await_end(SWEEP_TIME, is_left, view) {
-            let hosts = self.agents.hosts().into_iter();
-            let names = titin_model::listing(hosts.map(|host| self.host_name(host)));
-            let text = format!("the agents of {names} do not answer at the end of the run");
-            self.say(Level::Error, text, view);
+            if !self.is_ended_by_user {
+                let hosts = self.agents.hosts().into_iter();
+                let names = titin_model::listing(hosts.map(|host| self.host_name(host)));
+                let text = format!("the agents of {names} do not answer at the end of the run");
+                self.say(Level::Error, text, view);
+            }
+            self.close_agents();
         }
         self.name_incomplete_hosts(view);
         let is_left = |session: &Session| !session.launchers.is_empty();
@@ -393,8 +392,8 @@ impl Session {
     }
 
     /// Waits at the end of the run as long as something is left. False if the time is over, or if the
-    /// user ends the wait.
-    fn await_end(
+    /// user ends the wait for agents.
+    pub(super) fn await_end(
         &mut self,
         limit: Duration,
         is_left: impl Fn(&Session) -> bool,
@@ -407,12 +406,10 @@ impl Session {
             match self.receiver.recv_timeout(remaining) {
                 Err(_) => return false,
                 Ok(SessionEvent::Run(RunEvent::Interrupted(_)))
-                    if !self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT =>
+                    if !self.agents.hosts().is_empty()
+                        && (!self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT) =>
                 {
                     self.is_ended_by_user = true;
-                    for host in self.agents.hosts() {
-                        self.close_agent(host);
-                    }
                     return false;
                 }
                 Ok(event) => {

@@ -19,8 +19,8 @@ use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::RunEvent;
-use crate::guard::{Guard, GuardEvent, GuardFolders};
-use crate::host::ProcessId;
+use crate::guard::{Guard, GuardEvent, GuardReport, Leftovers};
+use crate::host::{HostId, ProcessId};
 use crate::log::{Log, timestamp};
 use crate::placement::{Placement, own_cores};
 use crate::plan::Plan;
@@ -216,18 +216,20 @@ impl SessionOpening<'_> {
         let count = self.plan.instances.len();
         let report = move |event| {
             let _ = sender.send(match event {
-                GuardEvent::Run(event) => of_guard(event, count),
-                GuardEvent::Swept { left, stuck } => SessionEvent::Swept { left, stuck },
+                GuardEvent::Report(report) => of_guard(report, count),
+                GuardEvent::Interrupted(signal) => SessionEvent::Run(RunEvent::Interrupted(signal)),
+                GuardEvent::Lost(how) => {
+                    SessionEvent::Run(RunEvent::HostLost(HostId::MANAGER, how))
+                }
                 GuardEvent::Ended => SessionEvent::GuardEnded,
             });
         };
         let guard = Guard::start(
             self.titin.as_os_str(),
-            &self.directory.connection(),
-            &GuardFolders {
+            &Leftovers {
+                connection: Some(&self.directory.connection()),
                 own: self.connection.meeting_place(),
                 shared: scratch,
-                messages: true,
             },
             self.directory.open_log()?,
             report,
@@ -304,29 +306,19 @@ fn start_reactor(
     reactor.map_err(system("start the thread for sockets"))
 }
 
-/// The event of the guard. A number behind those of the instances belongs to the command that starts
-/// the agents of a group of hosts.
-fn of_guard(event: RunEvent, instances: usize) -> SessionEvent {
-    let (RunEvent::ProcessStarted(id, _)
-    | RunEvent::StartFailed(id, _)
-    | RunEvent::ProcessEnded(id, _)) = &event
-    else {
-        return SessionEvent::Run(event);
+/// The event of a report of the guard. A number behind those of the instances belongs to the command
+/// that starts the agents of a group of hosts.
+fn of_guard(report: GuardReport, instances: usize) -> SessionEvent {
+    let program = report.program().map(|id| id as usize);
+    let Some(group) = program.and_then(|id| id.checked_sub(instances)) else {
+        return SessionEvent::of_report(HostId::MANAGER, report);
     };
-    let Some(group) = id.index().checked_sub(instances) else {
-        return SessionEvent::Run(event);
+    let end = match report {
+        GuardReport::NotStarted { why, .. } => LauncherEnd::NotStarted(why),
+        GuardReport::Ended { exit, .. } => LauncherEnd::Ended(exit),
+        _ => return SessionEvent::LauncherStarted { group },
     };
-    match event {
-        RunEvent::StartFailed(_, why) => SessionEvent::LauncherEnded {
-            group,
-            end: LauncherEnd::NotStarted(why),
-        },
-        RunEvent::ProcessEnded(_, exit) => SessionEvent::LauncherEnded {
-            group,
-            end: LauncherEnd::Ended(exit),
-        },
-        _ => SessionEvent::LauncherStarted { group },
-    }
+    SessionEvent::LauncherEnded { group, end }
 }
 
 /// Checks that agents can be told the paths of the description.
