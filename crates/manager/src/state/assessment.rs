@@ -29,6 +29,11 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// an error that follows from the failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
+/// The time for a failure of a parallel peer to explain an error that follows from the peer's end.
+/// Rank 0 may have ended its ports long before the last rank closes, and only then compares the
+/// calls of the ranks.
+const RANKS_EXPLANATION_TIME: Duration = Duration::from_secs(4);
+
 /// The time after a suspension of this manager in which the suspension explains why a program has
 /// given up the manager as silent. The report of such a program is there when the manager runs again;
 /// a busy host may delay the manager's look at the report.
@@ -107,8 +112,13 @@ impl Manager {
         // instance may be failing.
         let has_reported =
             |id: InstanceId| is_done(&id) || self.members[id].reported_error.is_some();
+        let is_closing_in_part = |id: &InstanceId| {
+            let member = &self.members[*id];
+            !member.ranks.is_empty() && !has_reported(*id)
+        };
         let wait = match self.ids().all(has_reported) {
             true => Duration::ZERO,
+            false if peers.iter().any(is_closing_in_part) => RANKS_EXPLANATION_TIME,
             false => EXPLANATION_TIME,
         };
         let fault = Fault::ReportedAfterEnd {

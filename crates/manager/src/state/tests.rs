@@ -14,6 +14,7 @@ use titin_model::Operator;
 use titin_transport::LinkId;
 use titin_wire::EndpointId;
 use titin_wire::control::{PortDeclaration, Registration, ToManager, ToProgram};
+use titin_wire::ranks::RankProcess;
 
 use super::member::{InstanceProcess, Membership};
 use super::{Manager, Phase, RunOutcome};
@@ -242,6 +243,20 @@ impl Rig {
 
     fn join(&mut self, name: &str) {
         self.register(self.link(name), self.registration(name));
+    }
+
+    fn join_with_two_ranks(&mut self, name: &str) {
+        let other = RankProcess {
+            endpoint: EndpointId(8),
+            addresses: Vec::new(),
+            pid: 200,
+            host: HOST.into(),
+        };
+        let registration = Registration {
+            ranks: vec![other],
+            ..self.registration(name)
+        };
+        self.register(self.link(name), registration);
     }
 
     /// Joins from another process than the process that the guard has started.

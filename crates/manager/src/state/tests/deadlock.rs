@@ -1,7 +1,6 @@
 //! Waits: deadlocks, waits that are no deadlock, and waits that only need a larger buffer.
 
 use titin_wire::control::{FieldEnd, WaitOn};
-use titin_wire::ranks::RankProcess;
 
 use super::*;
 use crate::plan::ConduitId;
@@ -156,19 +155,7 @@ fn ranks_may_say_first_which_of_them_has_left_out_a_call() {
     for says in [true, false] {
         let mut rig = Rig::new(plan(&PAIR, &[]));
         rig.join("macro");
-        let link = rig.link("micro");
-        rig.event(RunEvent::LinkOpened(link));
-        let other = RankProcess {
-            endpoint: EndpointId(8),
-            addresses: Vec::new(),
-            pid: 200,
-            host: HOST.into(),
-        };
-        let registration = Registration {
-            ranks: vec![other],
-            ..rig.registration("micro")
-        };
-        rig.say(link, ToManager::Register(registration));
+        rig.join_with_two_ranks("micro");
         rig.wait("macro", 1, &[(1, 0)]);
         rig.wait("micro", 1, &[(0, 0)]);
         let probes = rig.probes();

@@ -639,6 +639,20 @@ fn a_closed_port_that_nobody_explains_stands_first_after_a_moment_and_before_who
 }
 
 #[test]
+fn a_rank_that_closes_late_may_explain_the_end_of_rank_0() {
+    let explanation = "rank 1 has sent it 6 times, and rank 0 5 times";
+    let mut rig = Rig::new(plan(&PAIR, &[]));
+    rig.join("macro");
+    rig.join_with_two_ranks("micro");
+    rig.fail_after("macro", &["micro"]);
+    rig.pass(ms(3500));
+    assert_eq!(rig.failure(), None, "micro may yet explain the end");
+    rig.fail("micro", explanation, false);
+    let expected = format!("micro reported an error: {explanation}");
+    assert_eq!(rig.failure().unwrap(), expected);
+}
+
+#[test]
 fn who_names_no_instance_that_there_is_has_failed_by_itself() {
     let mut rig = Rig::pair();
     rig.fail_after("macro", &["macro", "nobody"]);
