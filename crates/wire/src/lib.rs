@@ -27,6 +27,7 @@ pub mod ids;
 mod link;
 pub mod meta;
 pub mod ranks;
+pub mod session;
 pub mod settings;
 pub mod structure;
 
