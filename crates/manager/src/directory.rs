@@ -408,6 +408,7 @@ mod tests {
             spans_hosts: false,
             folders: Default::default(),
             patience: 300.0,
+            site: None,
         };
         let kept = directory.prepare_connection(&connection.secret);
         assert!(kept.meeting_place().is_dir() && !directory.connection().exists());

@@ -215,11 +215,19 @@ pub enum Medium {
     Tcp,
     /// Through a folder of a shared file system.
     File,
+    /// Through relays between sites.
+    Relay,
 }
 
 impl Medium {
     /// All media, the preferred media first.
-    pub const ALL: [Medium; 4] = [Medium::Inproc, Medium::Shm, Medium::Tcp, Medium::File];
+    pub const ALL: [Medium; 5] = [
+        Medium::Inproc,
+        Medium::Shm,
+        Medium::Tcp,
+        Medium::File,
+        Medium::Relay,
+    ];
 
     /// The medium with the key, if there is one.
     pub fn of_key(key: &str) -> Option<Medium> {
@@ -244,6 +252,7 @@ impl Medium {
             Medium::Shm => "shm",
             Medium::Tcp => "tcp",
             Medium::File => "file",
+            Medium::Relay => "relay",
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::os::fd::AsFd;
 
 use nix::libc;
-use nix::sys::socket::{SetSockOpt as _, sockopt::SetStruct};
+use nix::sys::socket::sockopt::{GetStruct, SetStruct};
+use nix::sys::socket::{GetSockOpt as _, SetSockOpt as _};
 use rustix::net::sockopt;
 use rustix::process::{PidfdFlags, pidfd_open};
 
@@ -19,6 +20,12 @@ pub fn prepare_tcp(socket: impl AsFd) {
 /// Has the system send at most `rate` bytes a second.
 pub fn set_pacing_rate(socket: impl AsFd, rate: u64) {
     let _ = PacingRate.set(&socket, &rate);
+}
+
+/// How often the system has sent a packet of a TCP connection again; `None` for other sockets.
+pub fn retransmissions(socket: impl AsFd) -> Option<u64> {
+    let info = TcpInfo.get(&socket).ok()?;
+    Some(info.tcpi_total_retrans.into())
 }
 
 /// Whether the process at the other end of a Unix socket is known to belong to another user.
@@ -44,4 +51,16 @@ nix::setsockopt_impl!(
     libc::SO_MAX_PACING_RATE,
     u64,
     SetStruct<u64>
+);
+
+/// The counts of a TCP connection.
+#[derive(Clone, Copy)]
+struct TcpInfo;
+
+nix::getsockopt_impl!(
+    TcpInfo,
+    libc::IPPROTO_TCP,
+    libc::TCP_INFO,
+    libc::tcp_info,
+    GetStruct<libc::tcp_info>
 );

@@ -27,8 +27,6 @@ mod segments;
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,11 +39,11 @@ use crate::error::LinkError;
 use crate::medium::{DialTarget, LinkSetup, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
 use folder::ListenerFolder;
-use pump::PumpHandle;
+use pump::FilePump;
 
 /// The medium, for a reactor.
 #[derive(Default)]
-pub(crate) struct FileMedium(Arc<PumpHandle>);
+pub(crate) struct FileMedium(Arc<FilePump>);
 
 impl SocketMedium for FileMedium {
     fn medium(&self) -> Medium {
@@ -97,7 +95,7 @@ impl SocketMedium for FileMedium {
 /// The folder of a listening process.
 struct FileTarget {
     listener: PathBuf,
-    pump: Arc<PumpHandle>,
+    pump: Arc<FilePump>,
 }
 
 impl fmt::Display for FileTarget {
@@ -110,14 +108,4 @@ impl DialTarget for FileTarget {
     fn connect(&self, _: &LinkSettings) -> io::Result<Descriptor> {
         self.pump.dial(&self.listener)
     }
-}
-
-/// The two ends of a socket in this process: the end of the link, and the end of the pump. No end
-/// waits.
-fn socket_pair() -> io::Result<[Descriptor; 2]> {
-    let (link, pump) = UnixStream::pair()?;
-    for end in [&link, &pump] {
-        end.set_nonblocking(true)?;
-    }
-    Ok([link, pump].map(|end| OwnedFd::from(end).into()))
 }

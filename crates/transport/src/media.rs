@@ -13,6 +13,7 @@ use crate::file::FileMedium;
 use crate::link::Handler;
 use crate::medium::SocketMedium;
 use crate::reactor::Reactor;
+use crate::relay::RelayMedium;
 use crate::shm::{Pool, ShmMedium};
 use crate::tcp::TcpMedium;
 
@@ -22,6 +23,7 @@ fn socket_media() -> Vec<Arc<dyn SocketMedium>> {
         Arc::new(ShmMedium),
         Arc::new(TcpMedium),
         Arc::new(FileMedium::default()),
+        Arc::new(RelayMedium::default()),
     ]
 }
 

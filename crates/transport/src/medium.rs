@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
 use titin_os::Descriptor;
-use titin_wire::{Address, LinkSettings};
+use titin_wire::connection::SiteAccess;
+use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::{Carrier, Medium};
 use crate::error::LinkError;
@@ -30,6 +31,18 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// # Errors
     /// If the system refuses the socket or the place.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)>;
+
+    /// Says how the process reaches other sites, with the secret of the run.
+    fn reach_sites(&self, access: &SiteAccess, secret: &Secret) {
+        let _ = (access, secret);
+    }
+
+    /// Takes over a connection for a session, after the proofs, with the bytes behind the proofs.
+    /// Gives the connection back if the medium has no sessions.
+    fn adopt(&self, connection: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
+        let _ = first_bytes;
+        Some(connection)
+    }
 
     /// Accepts a connection.
     ///
@@ -99,6 +112,12 @@ pub(crate) trait DialTarget: fmt::Display + Send + Sync {
     /// Whether the listener is a process of the same host. Such a process is worth more patience
     /// than the network.
     fn is_on_this_host(&self) -> bool {
+        false
+    }
+
+    /// Whether the medium itself tries on and on, so that no more than the whole time bounds an
+    /// attempt.
+    fn is_patient(&self) -> bool {
         false
     }
 

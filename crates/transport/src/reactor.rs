@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use titin_wire::connection::SiteAccess;
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
@@ -138,9 +139,17 @@ impl Reactor {
         let _ = self.endpoint.set(endpoint);
     }
 
+    /// Says how the process reaches other sites. Comes before the first listener and the first dial
+    /// by the medium `relay`.
+    pub fn reach_sites(&self, access: &SiteAccess) {
+        let media = self.media.iter();
+        media.for_each(|medium| medium.reach_sites(access, &self.secret));
+    }
+
     /// Listens at a place of the host. For tcp the place is an address, and the system chooses the
     /// port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
-    /// For file the place is a folder, which only the user of this process may open.
+    /// For file the place is a folder, which only the user of this process may open. For relay the
+    /// place is the `host:port` of a tcp listener, as the relay of the site calls it.
     /// A peer must prove knowledge of the secret.
     ///
     /// # Errors
@@ -444,6 +453,7 @@ impl Worker {
                 };
                 self.open(token, pending, Vec::new(), agreement);
             }
+            Ok(HandshakeStep::Session) => self.hand_over(token),
             Ok(HandshakeStep::Gather(request)) => self.gather(token, request),
             Ok(HandshakeStep::Join(key, number)) => match self.incomplete.by_key(key) {
                 Some(link) => self.join(token, link, number),
@@ -451,6 +461,21 @@ impl Worker {
             },
             Ok(HandshakeStep::Joined(joining)) => self.join(token, joining.token, joining.number),
             Err(why) => self.give_up(token, why),
+        }
+    }
+
+    /// Gives a connection for a session to the medium that has sessions.
+    fn hand_over(&mut self, token: u64) {
+        let Some(pending) = self.pending.remove(&token) else {
+            return;
+        };
+        self.unregister(&pending.socket);
+        let (mut connection, first_bytes) = pending.into_socket();
+        for medium in &self.reactor.media {
+            match medium.adopt(connection, first_bytes.clone()) {
+                None => return,
+                Some(again) => connection = again,
+            }
         }
     }
 

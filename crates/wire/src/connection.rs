@@ -46,7 +46,36 @@ pub struct Connection {
     /// How many seconds instances may take to join the run.
     #[serde(default = "usual_patience")]
     pub patience: f64,
+    /// The way to the other sites, if the run spans sites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteAccess>,
 }
+
+/// The site of a process, and the way to the other sites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteAccess {
+    /// The name of the site.
+    pub site: String,
+    /// The address of the site's relay for processes of the site, `host:port`.
+    pub relay: String,
+    /// The number of the run at relays.
+    pub run: u64,
+    /// The proof to relays that the run is admitted. Relays know the permit, and not the run's
+    /// secret.
+    pub permit: Secret,
+    /// How many seconds a session waits for a connection that was lost.
+    pub patience: f64,
+}
+
+impl SiteAccess {
+    /// How long a session waits for a connection that was lost.
+    pub fn patience(&self) -> Duration {
+        seconds(self.patience).unwrap_or(SESSION_PATIENCE)
+    }
+}
+
+/// How long a session waits for a connection that was lost, unless the description says otherwise.
+pub const SESSION_PATIENCE: Duration = Duration::from_secs(600);
 
 fn usual_patience() -> f64 {
     PATIENCE.as_secs_f64()
@@ -83,12 +112,7 @@ pub const MEETING_PLACES: &str = "titin-";
 impl Connection {
     /// How long instances may take to join the run; short enough to be added to any point in time.
     pub fn patience(&self) -> Duration {
-        let patience = if self.patience >= LONGEST.as_secs_f64() {
-            LONGEST.as_secs_f64()
-        } else {
-            self.patience
-        };
-        Duration::try_from_secs_f64(patience).unwrap_or(PATIENCE)
+        seconds(self.patience).unwrap_or(PATIENCE)
     }
 
     /// The text of a connection file.
@@ -119,8 +143,14 @@ impl Connection {
             spans_hosts,
             folders: BTreeMap::new(),
             patience: usual_patience(),
+            site: None,
         })
     }
+}
+
+/// A time that is short enough to be added to any point in time; `None` for what is no time.
+fn seconds(number: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number.min(LONGEST.as_secs_f64())).ok()
 }
 
 fn is_loopback(address: &Address) -> bool {
@@ -145,6 +175,13 @@ mod tests {
             spans_hosts: false,
             folders: BTreeMap::from([("file".to_owned(), "/shared/run".into())]),
             patience: 17.5,
+            site: Some(SiteAccess {
+                site: "north".into(),
+                relay: "10.0.0.1:4711".into(),
+                run: 7,
+                permit: Secret::random(),
+                patience: 600.0,
+            }),
         };
         let text = connection.to_json();
         assert_eq!(Connection::from_json(&text).unwrap(), connection);
@@ -156,7 +193,7 @@ mod tests {
                 .to_string()
                 .contains("addresses")
         );
-        let earlier = text.replace(",\n  \"patience\": 17.5", "");
+        let earlier = text.replace("\n  \"patience\": 17.5,", "");
         assert_eq!(
             Connection::from_json(&earlier).unwrap().patience(),
             PATIENCE
@@ -178,6 +215,7 @@ mod tests {
                 spans_hosts: false,
                 folders: BTreeMap::new(),
                 patience,
+                site: None,
             };
             assert_eq!(connection.patience(), expected, "{patience}");
             assert!(

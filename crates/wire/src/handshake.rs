@@ -4,8 +4,9 @@
 //! Four messages of fixed size; the numbers are little-endian:
 //!
 //! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
-//!    settings or further streams, 4 further stream, 5 agent), 7 × 0, u16 lowest and u16 highest
-//!    control version, u16 lowest and u16 highest data version, 8 × 0, 32 random bytes.
+//!    settings or further streams, 4 further stream, 5 agent, 6 relay, 7 session), 7 × 0, u16 lowest
+//!    and u16 highest control version, u16 lowest and u16 highest data version, u64 number of the
+//!    run for a relay (otherwise 0), 32 random bytes.
 //! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
 //!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
 //!    id.
@@ -27,7 +28,8 @@ use crate::ids::random_bytes;
 use crate::{EndpointId, Malformed, Secret};
 
 const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
-const HELLO: usize = 64;
+/// Bytes of the first message of either end.
+pub const HELLO: usize = 64;
 const PROOF: usize = 32;
 
 /// The place of the listener's endpoint id in the hello.
@@ -52,13 +54,17 @@ pub enum Purpose {
     Stream = 4,
     /// The agent of a host and the manager.
     Agent = 5,
+    /// A process of a run and the relay of its site. The secret is the run's permit.
+    Relay = 6,
+    /// The two ends of a session, see [`crate::session`].
+    Session = 7,
 }
 
 impl Purpose {
     /// The purpose of the link that the connection is part of.
     pub fn of_link(self) -> Self {
         match self {
-            Purpose::Control | Purpose::Agent => self,
+            Purpose::Control | Purpose::Agent | Purpose::Relay | Purpose::Session => self,
             Purpose::Data | Purpose::Streams | Purpose::Stream => Purpose::Data,
         }
     }
@@ -152,6 +158,14 @@ impl Handshake {
         let shake = Handshake::new(secret, true, hello(purpose));
         let hello = shake.hello.to_vec();
         (shake, hello)
+    }
+
+    /// As [`Handshake::dial`], for the relay of the site. The run's number tells the relay which
+    /// permit proves.
+    pub fn dial_relay(permit: Secret, run: u64) -> (Self, Vec<u8>) {
+        let mut hello = hello(Purpose::Relay);
+        hello[PROCESS].copy_from_slice(&run.to_le_bytes());
+        (Handshake::new(permit, true, hello), hello.to_vec())
     }
 
     /// A dialling end that refuses every other process than the meant one.
@@ -313,6 +327,11 @@ impl Handshake {
     }
 }
 
+/// The number of the run in the hello of a process that dials a relay.
+pub fn run_of(hello: &[u8; HELLO]) -> u64 {
+    u64::from_le_bytes(hello[PROCESS].try_into().expect("8 bytes"))
+}
+
 fn hello(purpose: Purpose) -> [u8; HELLO] {
     let mut bytes = [0; HELLO];
     bytes[..8].copy_from_slice(MAGIC);
@@ -341,6 +360,8 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
         3 => Purpose::Streams,
         4 => Purpose::Stream,
         5 => Purpose::Agent,
+        6 => Purpose::Relay,
+        7 => Purpose::Session,
         other => return Err(Malformed::new("greeting", format!("unknown purpose {other}")).into()),
     };
     let version = |at: usize| u16::from_le_bytes([theirs[at], theirs[at + 1]]);

@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod circuit;
 pub mod connection;
 pub mod control;
 pub mod frame;

@@ -139,6 +139,16 @@ impl Session {
         self.line == Line::Gone
     }
 
+    /// Whether the other end sends no more, and all its bytes have come.
+    pub fn has_peer_ended(&self) -> bool {
+        self.peer_has_ended
+    }
+
+    /// Whether all bytes to send have been written to the present connection.
+    pub fn is_written(&self) -> bool {
+        self.written == self.acknowledged + self.replay.len() as u64
+    }
+
     /// Whether both ends have ended, and each has all bytes of the other.
     pub fn is_over(&self) -> bool {
         self.peer_has_ended && self.end_is_acknowledged

@@ -103,6 +103,7 @@ mod tests {
             spans_hosts: true,
             folders: Default::default(),
             patience: 1.0,
+            site: None,
         };
         let input = AgentInput {
             connection: connection(Secret::random()),

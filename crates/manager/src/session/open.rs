@@ -202,6 +202,7 @@ impl SessionOpening<'_> {
             spans_hosts: self.reach.is_some(),
             folders: folders.collect(),
             patience: self.plan.options.patience.as_secs_f64(),
+            site: None,
         };
         self.connection.write(&connection)?;
         Ok(connection)
@@ -373,7 +374,7 @@ impl Handler for ControlHandler {
         match agreement.purpose {
             Purpose::Control => self.hand(SessionEvent::LinkOpened(link.clone())),
             Purpose::Agent => drop(self.agents().insert(link.id())),
-            Purpose::Data | Purpose::Streams | Purpose::Stream => link.close(),
+            _ => link.close(),
         }
     }
 

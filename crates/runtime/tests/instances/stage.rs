@@ -67,6 +67,7 @@ impl Stage {
             spans_hosts: false,
             folders: Default::default(),
             patience: 300.0,
+            site: None,
         };
         std::fs::write(&path, connection.to_json()).unwrap();
 

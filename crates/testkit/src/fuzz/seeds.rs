@@ -268,6 +268,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         spans_hosts: true,
         folders: Default::default(),
         patience: 300.0,
+        site: None,
     };
     let process = RankProcess {
         endpoint: EndpointId(3),

@@ -1,24 +1,22 @@
 //! The pump: the one thread of a process that moves bytes between the sockets of links and the
 //! segment files. The thread starts at first need.
 
-use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
+use titin_os::Descriptor;
 use titin_os::time::timespec;
-use titin_os::{Descriptor, threads};
 
 use super::folder::{ConnectionFolder, ListenerFolder, PeerPresence, PeerState, Presence};
 use super::notices::{Changes, LookPauses, Notices, WatchNumber};
 use super::segments::{ReadProgress, SEGMENT, SegmentReader, SegmentWriter};
-use super::socket_pair;
 use crate::error::LinkError;
+use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
 /// How often the pump looks whether the process at the other end lives.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
@@ -30,40 +28,10 @@ const RETRY_TIME: Duration = Duration::from_secs(5);
 /// How long the end of the process waits for the last bytes to be written.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// The most faults kept for the reactor, the newest ones. The reactor asks for a fault as soon as
-/// the socket closes; older faults belong to links that this process has closed itself, and are not
-/// asked for.
-const FAULTS: usize = 1024;
-
 /// The pump, for the reactor and its callers.
-#[derive(Default)]
-pub(super) struct PumpHandle(Mutex<HandleState>);
+pub(super) type FilePump = PumpHandle<PumpCommand>;
 
-#[derive(Default)]
-struct HandleState {
-    /// `None` before the first need.
-    shared: Option<Arc<PumpShared>>,
-    /// `None` before the first need, and after the end.
-    thread: Option<JoinHandle<()>>,
-    has_ended: bool,
-}
-
-/// The state that the pump shares with other threads.
-struct PumpShared {
-    wake: Descriptor,
-    state: Mutex<SharedState>,
-}
-
-#[derive(Default)]
-struct SharedState {
-    commands: Vec<PumpCommand>,
-    /// The links' ends of the sockets of new connections, by the listener's id.
-    accepted: HashMap<u64, VecDeque<Descriptor>>,
-    /// Why sockets were closed, by the id of the link's end. The newest comes last.
-    faults: VecDeque<(u64, LinkError)>,
-}
-
-enum PumpCommand {
+pub(super) enum PumpCommand {
     Listen(Box<Listening>),
     Connect(Box<Connection>),
     Finish {
@@ -72,31 +40,30 @@ enum PumpCommand {
     },
 }
 
-impl PumpHandle {
+impl PumpOrder for PumpCommand {
+    const THREAD: &'static str = "titin-file";
+
+    fn finish(links_are_closed: bool) -> Self {
+        PumpCommand::Finish { links_are_closed }
+    }
+
+    fn run(shared: Arc<PumpShared<Self>>) {
+        Pump::new(shared).run();
+    }
+}
+
+impl FilePump {
     /// Starts to take connections in a folder. The returned descriptor is readable when there are
     /// new connections.
     pub(super) fn listen(&self, folder: ListenerFolder) -> io::Result<Descriptor> {
-        let shared = self.shared()?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
-        let listener = eventfd(0, flags)?;
-        let ready = rustix::io::fcntl_dupfd_cloexec(&listener, 0)?.into();
-        let listener = Descriptor::from(listener);
-        shared.command(PumpCommand::Listen(Box::new(Listening {
-            folder,
-            listener: listener.id(),
-            ready,
-            watch: None,
-        })));
+        let (listener, ready) = new_listener()?;
+        self.shared()?
+            .command(PumpCommand::Listen(Box::new(Listening {
+                folder,
+                ready,
+                watch: None,
+            })));
         Ok(listener)
-    }
-
-    /// Takes a new connection.
-    pub(super) fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
-        rustix::io::read(listener, &mut [0; 8])?;
-        let shared = self.lock().shared.clone().ok_or(Errno::AGAIN)?;
-        let mut state = shared.lock();
-        let accepted = state.accepted.get_mut(&listener.id());
-        accepted.and_then(VecDeque::pop_front).ok_or(Errno::AGAIN)
     }
 
     /// Begins a connection to the process that listens in a folder. Returns the link's end of the
@@ -114,90 +81,12 @@ impl PumpHandle {
         shared.command(PumpCommand::Connect(Box::new(connection)));
         Ok(socket)
     }
-
-    /// Why the pump has closed the socket of a link, if there is a reason.
-    pub(super) fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
-        let shared = self.lock().shared.clone()?;
-        let mut state = shared.lock();
-        let mut faults = state.faults.iter();
-        let place = faults.position(|(link, _)| *link == socket.id())?;
-        state.faults.remove(place).map(|(_, why)| why)
-    }
-
-    /// Ends the pump once the last bytes of all links are written. If `waits`, the links are closed,
-    /// and the call waits for the end.
-    pub(super) fn finish(&self, waits: bool) {
-        let mut state = self.lock();
-        state.has_ended = true;
-        let (Some(shared), Some(thread)) = (state.shared.clone(), state.thread.take()) else {
-            return;
-        };
-        drop(state);
-        shared.command(PumpCommand::Finish {
-            links_are_closed: waits,
-        });
-        if waits {
-            let _ = thread.join();
-        }
-    }
-
-    fn shared(&self) -> io::Result<Arc<PumpShared>> {
-        let mut state = self.lock();
-        if state.has_ended {
-            return Err(io::Error::other("this process has left the run"));
-        }
-        if let Some(shared) = &state.shared {
-            return Ok(shared.clone());
-        }
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let shared = Arc::new(PumpShared {
-            wake: eventfd(0, flags)?.into(),
-            state: Mutex::default(),
-        });
-        let pump = Pump::new(shared.clone());
-        let thread = threads::spawn_without_signals("titin-file", move || pump.run())?;
-        state.thread = Some(thread);
-        Ok(state.shared.insert(shared).clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HandleState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for PumpHandle {
-    fn drop(&mut self) {
-        self.finish(false);
-    }
-}
-
-impl PumpShared {
-    fn command(&self, command: PumpCommand) {
-        self.lock().commands.push(command);
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SharedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes why a socket is about to be closed.
-    fn note_fault(&self, link: u64, why: LinkError) {
-        let faults = &mut self.lock().faults;
-        faults.push_back((link, why));
-        if faults.len() > FAULTS {
-            faults.pop_front();
-        }
-    }
 }
 
 /// A folder in which this process takes connections.
-struct Listening {
+pub(super) struct Listening {
     folder: ListenerFolder,
-    /// The id of the reactor's descriptor.
-    listener: u64,
-    /// A copy of the reactor's descriptor, which counts the new connections.
-    ready: Descriptor,
+    ready: ReadyConnections,
     watch: Option<WatchNumber>,
 }
 
@@ -222,7 +111,7 @@ impl Listening {
 }
 
 /// One end of a connection.
-struct Connection {
+pub(super) struct Connection {
     folder: ConnectionFolder,
     peer: PeerPresence,
     /// The pump's end of the socket.
@@ -416,7 +305,7 @@ impl Connection {
 
 /// The state of the pump's thread.
 struct Pump {
-    shared: Arc<PumpShared>,
+    shared: Arc<PumpShared<PumpCommand>>,
     notices: Notices,
     pauses: LookPauses,
     listening: Vec<Listening>,
@@ -429,7 +318,7 @@ struct Pump {
 }
 
 impl Pump {
-    fn new(shared: Arc<PumpShared>) -> Self {
+    fn new(shared: Arc<PumpShared<PumpCommand>>) -> Self {
         Pump {
             shared,
             notices: Notices::new(),
@@ -468,7 +357,7 @@ impl Pump {
     fn wait(&self, next_look: Instant) -> Vec<PollFlags> {
         let pause = next_look.saturating_duration_since(Instant::now());
         let limit = timespec(pause);
-        let mut descriptors = vec![PollFd::new(&self.shared.wake, PollFlags::IN)];
+        let mut descriptors = vec![PollFd::new(self.shared.wake(), PollFlags::IN)];
         let notices = self.notices.descriptor();
         descriptors.extend(notices.map(|notices| PollFd::new(notices, PollFlags::IN)));
         let others = descriptors.len();
@@ -488,8 +377,7 @@ impl Pump {
 
     /// Carries out the commands of other threads. True if there were some.
     fn run_commands(&mut self) -> bool {
-        let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
-        let commands = std::mem::take(&mut self.shared.lock().commands);
+        let commands = self.shared.take_commands();
         let some = !commands.is_empty();
         for command in commands {
             match command {
@@ -507,8 +395,7 @@ impl Pump {
     /// Takes no more connections, and waits for the last bytes of links.
     fn begin_end(&mut self, links_are_closed: bool) {
         self.until = Some(Instant::now() + FINISH);
-        // The sockets that the reactor has not accepted.
-        self.shared.lock().accepted.clear();
+        self.shared.drop_accepted();
         if links_are_closed {
             // Bytes in the socket can still be read.
             for connection in &self.connections {
@@ -538,11 +425,7 @@ impl Pump {
                 continue;
             }
             for (connection, socket) in listening.open_new() {
-                let mut state = self.shared.lock();
-                let accepted = state.accepted.entry(listening.listener).or_default();
-                accepted.push_back(socket);
-                drop(state);
-                let _ = rustix::io::write(&listening.ready, &1u64.to_ne_bytes());
+                self.shared.accepted(&listening.ready, socket);
                 new.push(connection);
             }
         }
@@ -608,6 +491,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::pump::FAULTS;
 
     fn run_folder() -> TempDir {
         let private = Permissions::from_mode(0o700);
@@ -618,7 +502,7 @@ mod tests {
     }
 
     /// Listens in a new folder below `run`. Returns the listener and the folder.
-    fn listen(pump: &PumpHandle, run: &Path) -> (Descriptor, PathBuf) {
+    fn listen(pump: &FilePump, run: &Path) -> (Descriptor, PathBuf) {
         let folder = ListenerFolder::create(run).unwrap();
         let path = folder.path().to_owned();
         (pump.listen(folder).unwrap(), path)
@@ -637,7 +521,7 @@ mod tests {
 
     #[test]
     fn a_listener_gets_no_connection_of_a_listener_before_it() {
-        let (pump, run) = (PumpHandle::default(), run_folder());
+        let (pump, run) = (FilePump::default(), run_folder());
         let dial = |listener: &Descriptor, path: &Path, text: &[u8]| {
             let dialled = pump.dial(path).unwrap();
             rustix::io::write(&dialled, text).unwrap();
@@ -657,7 +541,7 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_no_socket_that_nobody_closes_and_nothing_begins_after_it() {
-        let (pump, run) = (PumpHandle::default(), run_folder());
+        let (pump, run) = (FilePump::default(), run_folder());
         let (listener, path) = listen(&pump, run.path());
         let _open = pump.dial(&path).unwrap();
         wait_for(&listener, PollFlags::IN);
@@ -676,7 +560,7 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_closed_socket_is_known_after_the_end() {
-        let (pump, run) = (PumpHandle::default(), run_folder());
+        let (pump, run) = (FilePump::default(), run_folder());
         let (_listener, path) = listen(&pump, run.path());
         let socket = pump.dial(&path).unwrap();
         let mut folders = fs::read_dir(&path).unwrap().flatten();

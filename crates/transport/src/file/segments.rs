@@ -451,8 +451,8 @@ fn is_too_late(late_since: &mut Option<Instant>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::socket_pair;
     use super::*;
+    use crate::pump::socket_pair;
 
     #[test]
     fn the_deletion_of_the_newest_segment_is_noticed() {

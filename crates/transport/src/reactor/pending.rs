@@ -78,6 +78,8 @@ pub(super) enum HandshakeStep {
     Wait,
     /// Both ends have proved themselves.
     Agreed(Agreement),
+    /// Both ends have proved themselves, and records of a session follow.
+    Session,
     /// Both ends have proved themselves, and the requested streams are to follow.
     Gather(StreamsRequest),
     /// The other end has proved itself: a further stream, given by the key of the link and the
@@ -232,6 +234,9 @@ impl Pending {
             send_whole(&self.socket, &Header::from(&frame).encode())?;
             return Ok(HandshakeStep::Joined(joins));
         }
+        if agreement.purpose == Purpose::Session {
+            return Ok(HandshakeStep::Session);
+        }
         if matches!(
             agreement.purpose,
             Purpose::Control | Purpose::Data | Purpose::Agent
@@ -326,6 +331,12 @@ impl Pending {
         send_whole(&self.socket, &hello)?;
         self.shake = Some((shake.to(expected), Vec::new()));
         Ok(HandshakeStep::Wait)
+    }
+
+    /// The socket, and the bytes that came after the handshake.
+    pub(super) fn into_socket(mut self) -> (Descriptor, Vec<u8>) {
+        let first_bytes = self.first_bytes();
+        (self.socket, first_bytes)
     }
 
     /// The bytes that came after the handshake.

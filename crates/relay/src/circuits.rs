@@ -1,0 +1,257 @@
+//! Circuits: the way from a process, or a relay, on to the next relay or to the listener itself, and
+//! the bytes on it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use titin_os::sockets;
+use titin_wire::circuit::Destination;
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
+};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsStream;
+
+use crate::messages::LinePurpose;
+use crate::peers::{CircuitPlace, Peer};
+use crate::server::Relay;
+
+/// Bytes of a circuit that are on their way inside of the relay, in each direction.
+const BUFFER: usize = 128 << 10;
+
+/// The memory of a circuit: buffers in both directions, and those of TLS.
+pub(crate) const MEMORY: usize = 2 * BUFFER + (64 << 10);
+
+/// How long a listener of the site may take to accept.
+const LISTENER_TIME: Duration = Duration::from_secs(10);
+
+/// How often the counts of a line are read.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A connection between two relays.
+pub(crate) type PeerStream = TlsStream<TcpStream>;
+
+/// A stream of bytes both ways.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+
+/// Why there is no circuit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CircuitRefusal {
+    pub(crate) why: String,
+    /// Whether the same request may succeed later.
+    pub(crate) may_pass: bool,
+}
+
+impl CircuitRefusal {
+    pub(crate) fn passing(why: impl Into<String>) -> Self {
+        CircuitRefusal {
+            why: why.into(),
+            may_pass: true,
+        }
+    }
+
+    pub(crate) fn lasting(why: impl Into<String>) -> Self {
+        CircuitRefusal {
+            why: why.into(),
+            may_pass: false,
+        }
+    }
+}
+
+/// The far side of a circuit: the next relay, or the listener.
+pub(crate) struct FarSide {
+    stream: Box<dyn ByteStream>,
+    /// Bytes that came behind the answer of the next relay.
+    first_bytes: Vec<u8>,
+    /// The next relay.
+    line: Option<Line>,
+    /// The place of the circuit among those of the next relay.
+    _place: Option<CircuitPlace>,
+}
+
+/// A line to another relay, for its counts.
+pub(crate) struct Line {
+    peer: Arc<Peer>,
+    socket: OwnedFd,
+}
+
+impl Line {
+    /// The line of a connection.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn of(peer: &Arc<Peer>, stream: &PeerStream) -> io::Result<Self> {
+        Ok(Line {
+            peer: peer.clone(),
+            socket: stream.get_ref().0.as_fd().try_clone_to_owned()?,
+        })
+    }
+}
+
+/// Opens the way to a listener.
+pub(crate) async fn open(
+    relay: &Arc<Relay>,
+    run: u64,
+    destination: &Destination,
+) -> Result<FarSide, CircuitRefusal> {
+    let site = &destination.site;
+    if *site == relay.site {
+        return open_to_listener(destination).await;
+    }
+    let peer = relay.peer_towards(site).ok_or_else(|| {
+        CircuitRefusal::lasting(format!(
+            "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
+            relay.site
+        ))
+    })?;
+    let place = peer.enter()?;
+    let purpose = LinePurpose::Circuit {
+        run,
+        destination: destination.clone(),
+    };
+    let (stream, first_bytes) = peer.connect(relay, purpose).await?;
+    let line = Line::of(&peer, &stream);
+    Ok(FarSide {
+        line: Some(line.map_err(|error| CircuitRefusal::passing(error.to_string()))?),
+        stream: Box::new(stream),
+        first_bytes,
+        _place: Some(place),
+    })
+}
+
+async fn open_to_listener(
+    Destination { host, port, .. }: &Destination,
+) -> Result<FarSide, CircuitRefusal> {
+    let connecting = TcpStream::connect((host.as_str(), *port));
+    let stream = match timeout(LISTENER_TIME, connecting).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            return Err(CircuitRefusal::passing(format!("{host}:{port}: {error}")));
+        }
+        Err(_) => {
+            return Err(CircuitRefusal::passing(format!(
+                "{host}:{port} does not answer"
+            )));
+        }
+    };
+    sockets::prepare_tcp(&stream);
+    Ok(FarSide {
+        stream: Box::new(stream),
+        first_bytes: Vec::new(),
+        line: None,
+        _place: None,
+    })
+}
+
+/// Passes bytes both ways until both directions have ended, or one has failed. `first_bytes` came
+/// from the near side already, and `line` is the near side's if it is a relay.
+///
+/// # Errors
+/// If a side fails. The caller closes both.
+pub(crate) async fn pass(
+    near: impl ByteStream,
+    first_bytes: &[u8],
+    near_line: Option<Line>,
+    far: FarSide,
+) -> io::Result<()> {
+    let near_counts = LineCounts::of(near_line.as_ref());
+    let far_counts = LineCounts::of(far.line.as_ref());
+    let (near_in, near_out) = tokio::io::split(near);
+    let (far_in, far_out) = tokio::io::split(far.stream);
+    let there = pass_one_way(near_in, far_out, first_bytes, |count| {
+        near_counts.received(count);
+        far_counts.sent(count);
+    });
+    let back = pass_one_way(far_in, near_out, &far.first_bytes, |count| {
+        far_counts.received(count);
+        near_counts.sent(count);
+    });
+    let passing = async { tokio::try_join!(there, back).map(drop) };
+    tokio::pin!(passing);
+    let mut lines = [LineCounter::of(near_line), LineCounter::of(far.line)];
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut passing => break outcome,
+            () = tokio::time::sleep(COUNT_INTERVAL) => {
+                lines.iter_mut().for_each(LineCounter::count);
+            }
+        }
+    };
+    lines.iter_mut().for_each(LineCounter::count);
+    outcome
+}
+
+async fn pass_one_way<R: ByteStream, W: ByteStream + ?Sized>(
+    mut reader: ReadHalf<R>,
+    mut writer: WriteHalf<W>,
+    first_bytes: &[u8],
+    count: impl Fn(u64),
+) -> io::Result<()>
+where
+    W: Sized,
+{
+    if !first_bytes.is_empty() {
+        writer.write_all(first_bytes).await?;
+        writer.flush().await?;
+    }
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let length = reader.read(&mut buffer).await?;
+        if length == 0 {
+            return writer.shutdown().await;
+        }
+        writer.write_all(&buffer[..length]).await?;
+        writer.flush().await?;
+        count(length as u64);
+    }
+}
+
+/// Where the bytes of a side are counted.
+struct LineCounts(Option<Arc<Peer>>);
+
+impl LineCounts {
+    fn of(line: Option<&Line>) -> Self {
+        LineCounts(line.map(|line| line.peer.clone()))
+    }
+
+    fn sent(&self, count: u64) {
+        self.add(|peer| &peer.counts.sent, count);
+    }
+
+    fn received(&self, count: u64) {
+        self.add(|peer| &peer.counts.received, count);
+    }
+
+    fn add(&self, counter: impl Fn(&Peer) -> &AtomicU64, count: u64) {
+        if let Some(peer) = &self.0 {
+            counter(peer).fetch_add(count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Counts the packets that the system has sent again on a line.
+struct LineCounter {
+    line: Option<Line>,
+    counted: u64,
+}
+
+impl LineCounter {
+    fn of(line: Option<Line>) -> Self {
+        LineCounter { line, counted: 0 }
+    }
+
+    fn count(&mut self) {
+        let Some(line) = &self.line else { return };
+        let total = sockets::retransmissions(&line.socket).unwrap_or(self.counted);
+        let new = total.saturating_sub(self.counted);
+        let counter = &line.peer.counts.retransmissions;
+        counter.fetch_add(new, Ordering::Relaxed);
+        self.counted = total;
+    }
+}

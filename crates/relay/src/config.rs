@@ -1,0 +1,418 @@
+//! The configuration of a relay: the folder with its key, and the file `relay.toml`.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use titin_wire::Secret;
+
+use crate::identity::{Fingerprint, Identity};
+
+/// The most circuits of a peer, unless the configuration says otherwise.
+const STREAMS: usize = 4096;
+
+/// The most runs of a peer, unless the configuration says otherwise.
+const RUNS: usize = 64;
+
+/// The file `relay.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The name of the site, by which other sites know the relay.
+    pub site: String,
+    /// The address for processes of the site, `host:port`.
+    pub local: String,
+    /// The address for relays of other sites; without it no relay can dial this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// How many seconds circuits may go on once the relay is told to end.
+    #[serde(default = "usual_drain")]
+    pub drain: f64,
+    /// The relays of other sites.
+    #[serde(default, rename = "peer", skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerConfig>,
+}
+
+fn usual_drain() -> f64 {
+    5.0
+}
+
+/// A relay of another site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerConfig {
+    /// The name of the site.
+    pub site: String,
+    /// The fingerprint of the relay's key. A site behind another relay has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// Where the relay listens. Without an address the relay dials this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The site whose relay leads to the site, if no line does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// The last day on which the key counts, `YYYY-MM-DD` in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The most runs that the relay may bring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<usize>,
+    /// The most circuits at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<usize>,
+    /// The most bytes of memory for circuits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
+impl PeerConfig {
+    /// The most circuits at a time.
+    pub(crate) fn most_circuits(&self) -> usize {
+        let by_memory = self
+            .memory
+            .map_or(usize::MAX, |bytes| bytes as usize / crate::circuits::MEMORY);
+        self.streams.unwrap_or(STREAMS).min(by_memory)
+    }
+
+    /// The most runs.
+    pub(crate) fn most_runs(&self) -> usize {
+        self.runs.unwrap_or(RUNS)
+    }
+}
+
+/// Why a configuration does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file has no sense.
+    #[error("{path}: {why}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to write.
+        why: String,
+    },
+}
+
+/// The folder of a relay: its configuration, its key, and the key for managers.
+#[derive(Debug, Clone)]
+pub struct RelayFolder(PathBuf);
+
+impl RelayFolder {
+    /// The folder at a path.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        RelayFolder(path.into())
+    }
+
+    /// The usual folder of the user: `~/.config/titin/relay`.
+    pub fn usual() -> Self {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let config = variable("XDG_CONFIG_HOME")
+            .or_else(|| Some(variable("HOME")?.join(".config")))
+            .unwrap_or_else(|| ".".into());
+        RelayFolder(config.join("titin/relay"))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of `relay.toml`.
+    pub fn config_path(&self) -> PathBuf {
+        self.0.join("relay.toml")
+    }
+
+    fn key_path(&self) -> PathBuf {
+        self.0.join("key.pem")
+    }
+
+    /// The path of the key by which a manager, or `titin relay status`, proves itself.
+    pub fn access_path(&self) -> PathBuf {
+        self.0.join("access")
+    }
+
+    /// Makes the folder with a new key and a configuration.
+    ///
+    /// # Errors
+    /// If there is one already, or a file cannot be written.
+    pub fn init(&self, config: &Config) -> Result<Identity, ConfigError> {
+        let path = self.config_path();
+        if path.exists() {
+            let why =
+                "there is a relay already; edit the file, or name another --folder".to_owned();
+            return Err(ConfigError::Content { path, why });
+        }
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error| ConfigError::File { path, error }
+        };
+        fs::create_dir_all(&self.0).map_err(at(&self.0))?;
+        let identity = Identity::generate(&config.site);
+        write_private(&self.key_path(), &identity.key_pem()).map_err(at(&self.key_path()))?;
+        let access = Secret::random().reveal();
+        write_private(&self.access_path(), &access).map_err(at(&self.access_path()))?;
+        let text = toml::to_string_pretty(config).expect("plain data");
+        let head = format!(
+            "# The relay of the site {}. Its fingerprint: {}\n",
+            config.site,
+            identity.fingerprint()
+        );
+        write_private(&path, &(head + &text)).map_err(at(&path))?;
+        Ok(identity)
+    }
+
+    /// Adds a peer to the configuration.
+    ///
+    /// # Errors
+    /// If there is such a peer already, or a file cannot be read or written.
+    pub fn trust(&self, peer: &PeerConfig) -> Result<(), ConfigError> {
+        let path = self.config_path();
+        let mut config = self.config()?;
+        config.peers.push(peer.clone());
+        check(&path, &config)?;
+        #[derive(Serialize)]
+        struct Addition<'a> {
+            peer: [&'a PeerConfig; 1],
+        }
+        let text = toml::to_string(&Addition { peer: [peer] }).expect("plain data");
+        let append = || {
+            let mut file = fs::OpenOptions::new().append(true).open(&path)?;
+            file.write_all(format!("\n{text}").as_bytes())
+        };
+        append().map_err(|error| ConfigError::File { path, error })
+    }
+
+    /// The configuration.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has no sense.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let path = self.config_path();
+        let text = self.read(&path)?;
+        let config: Config = toml::from_str(&text).map_err(|error| ConfigError::Content {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        check(&path, &config)?;
+        Ok(config)
+    }
+
+    /// The key of the relay.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no key.
+    pub fn identity(&self) -> Result<Identity, ConfigError> {
+        let path = self.key_path();
+        let text = self.read(&path)?;
+        let site = self.config()?.site;
+        Identity::from_pem(&text, &site).map_err(|why| ConfigError::Content { path, why })
+    }
+
+    /// The key by which a manager, or `titin relay status`, proves itself.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no key.
+    pub fn access(&self) -> Result<Secret, ConfigError> {
+        let path = self.access_path();
+        let text = self.read(&path)?;
+        text.parse()
+            .map_err(|error: titin_wire::Malformed| ConfigError::Content {
+                path,
+                why: error.to_string(),
+            })
+    }
+
+    fn read(&self, path: &Path) -> Result<String, ConfigError> {
+        fs::read_to_string(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ConfigError::Content {
+                path: path.to_owned(),
+                why: "there is no such file: make a relay with `titin relay init`, or name its --folder"
+                    .to_owned(),
+            },
+            _ => ConfigError::File {
+                path: path.to_owned(),
+                error,
+            },
+        })
+    }
+}
+
+/// Fails if two entries contradict each other.
+fn check(path: &Path, config: &Config) -> Result<(), ConfigError> {
+    let wrong = |why: String| {
+        Err(ConfigError::Content {
+            path: path.to_owned(),
+            why,
+        })
+    };
+    for (place, peer) in config.peers.iter().enumerate() {
+        let site = &peer.site;
+        let before = &config.peers[..place];
+        if *site == config.site || before.iter().any(|other| other.site == *site) {
+            return wrong(format!(
+                "the site {site} is there twice: remove one of the two"
+            ));
+        }
+        let known = |name: &String| {
+            let mut peers = config.peers.iter();
+            peers.any(|other| other.site == *name && other.fingerprint.is_some())
+        };
+        match (&peer.fingerprint, &peer.via) {
+            (Some(_), Some(_)) => {
+                return wrong(format!(
+                    "the site {site} has a fingerprint and `via`: a relay behind another one is trusted there"
+                ));
+            }
+            (None, None) => {
+                return wrong(format!(
+                    "the site {site} has no fingerprint: `titin relay fingerprint` prints it there"
+                ));
+            }
+            (None, Some(via)) if !known(via) => {
+                return wrong(format!(
+                    "the site {site} is behind {via}, which has no fingerprint here"
+                ));
+            }
+            _ => {}
+        }
+        if let Some(day) = &peer.until
+            && crate::identity::end_of_day(day).is_none()
+        {
+            return wrong(format!("until = {day:?}: write a day as \"2027-12-31\""));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that only the user may read.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        Config {
+            site: "north".into(),
+            local: "127.0.0.1:0".into(),
+            listen: Some("0.0.0.0:4711".into()),
+            drain: 5.0,
+            peers: Vec::new(),
+        }
+    }
+
+    fn peer(site: &str) -> PeerConfig {
+        PeerConfig {
+            site: site.into(),
+            fingerprint: Some(Identity::generate("south").fingerprint()),
+            address: Some("south.example:4711".into()),
+            via: None,
+            until: None,
+            runs: None,
+            streams: None,
+            memory: None,
+        }
+    }
+
+    #[test]
+    fn a_relay_is_made_once_and_trusts_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path().join("relay"));
+        let identity = relay.init(&config()).unwrap();
+        assert_eq!(
+            relay.identity().unwrap().fingerprint(),
+            identity.fingerprint()
+        );
+        for file in [relay.key_path(), relay.access_path()] {
+            let mode = fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+        }
+        let again = relay.init(&config()).err().unwrap().to_string();
+        assert!(again.contains("a relay already"), "{again}");
+
+        relay.trust(&peer("south")).unwrap();
+        let found = relay.config().unwrap();
+        assert_eq!(found.peers[0].site, "south");
+        let twice = relay.trust(&peer("south")).unwrap_err().to_string();
+        assert!(twice.contains("twice"), "{twice}");
+        assert_eq!(relay.config().unwrap(), found);
+        let behind = PeerConfig {
+            fingerprint: None,
+            via: Some("south".into()),
+            ..peer("east")
+        };
+        relay.trust(&behind).unwrap();
+    }
+
+    #[test]
+    fn what_contradicts_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay.init(&config()).unwrap();
+        let cases = [
+            (
+                PeerConfig {
+                    fingerprint: None,
+                    ..peer("south")
+                },
+                "no fingerprint",
+            ),
+            (
+                PeerConfig {
+                    via: Some("west".into()),
+                    ..peer("south")
+                },
+                "trusted there",
+            ),
+            (
+                PeerConfig {
+                    fingerprint: None,
+                    via: Some("west".into()),
+                    ..peer("south")
+                },
+                "no fingerprint here",
+            ),
+            (
+                PeerConfig {
+                    until: Some("2027-13-01".into()),
+                    ..peer("south")
+                },
+                "write a day",
+            ),
+            (peer("north"), "twice"),
+        ];
+        for (peer, expected) in cases {
+            let refused = relay.trust(&peer).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn memory_bounds_the_circuits() {
+        let bounded = PeerConfig {
+            memory: Some(10 * crate::circuits::MEMORY as u64),
+            ..peer("south")
+        };
+        assert_eq!(bounded.most_circuits(), 10);
+        assert_eq!(peer("south").most_circuits(), STREAMS);
+    }
+}

@@ -1,0 +1,114 @@
+//! What relays say to each other inside of TLS. The form of a message is that of
+//! [`titin_wire::circuit`].
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use titin_wire::circuit::{self, Destination, RunPermit};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// The versions of these messages that this release speaks, lowest and highest.
+pub(crate) const VERSIONS: (u32, u32) = (1, 1);
+
+/// The first message of the relay that has dialled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerGreeting {
+    /// The versions that the relay speaks, lowest and highest.
+    pub(crate) versions: (u32, u32),
+    /// What the connection is for.
+    pub(crate) purpose: LinePurpose,
+}
+
+impl PeerGreeting {
+    pub(crate) fn new(purpose: LinePurpose) -> Self {
+        PeerGreeting {
+            versions: VERSIONS,
+            purpose,
+        }
+    }
+}
+
+/// What a connection between relays is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LinePurpose {
+    /// Control messages, as long as both relays live.
+    Control,
+    /// A circuit of a run to a listener.
+    Circuit {
+        /// The number of the run.
+        run: u64,
+        /// The listener.
+        destination: Destination,
+    },
+    /// The relay that is called has dialled: the relay that has called now greets in its turn.
+    Callback {
+        /// The number of the call.
+        call: u64,
+    },
+}
+
+/// The answer to a greeting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PeerAnswer {
+    /// Control messages follow, or bytes of the circuit.
+    Welcome,
+    /// Nothing follows.
+    Refused {
+        /// Why.
+        why: String,
+        /// Whether the same greeting may succeed later.
+        may_pass: bool,
+    },
+}
+
+/// A control message between two relays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ControlMessage {
+    /// All runs that the sender has admitted and the receiver is to admit.
+    Runs(Vec<RunPermit>),
+    /// Asks the receiver, which the sender cannot dial, to dial for a circuit.
+    Call {
+        /// The number of the call.
+        call: u64,
+    },
+    /// Asks for a pong with the same number.
+    Ping(u64),
+    /// The answer to a ping.
+    Pong(u64),
+}
+
+/// Reads a message. `buffer` has the bytes that were read and not used.
+///
+/// # Errors
+/// If the connection ends, or the bytes are no message.
+pub(crate) async fn read<T: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> io::Result<T> {
+    loop {
+        let message = circuit::decode(buffer);
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        if let Some(message) = message.map_err(invalid)? {
+            return Ok(message);
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+/// Writes a message.
+///
+/// # Errors
+/// If the connection ends.
+pub(crate) async fn write(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &impl Serialize,
+) -> io::Result<()> {
+    stream.write_all(&circuit::encode(message)).await?;
+    stream.flush().await
+}

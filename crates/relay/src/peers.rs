@@ -1,0 +1,395 @@
+//! The relays of other sites: the control connection to each, and connections for circuits.
+//!
+//! Of two relays the one that has an address of the other dials. If that is one of them alone, the
+//! other calls by the control connection for a connection to use.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+use titin_os::sockets;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tracing::{info, warn};
+
+use crate::circuits::{CircuitRefusal, PeerStream};
+use crate::config::PeerConfig;
+use crate::messages::{self, ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
+use crate::server::Relay;
+use crate::tls::{HANDSHAKE_TIME, Tls};
+
+/// How often the round trip is measured.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// After this time without a message the control connection is dead.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// The first and the longest pause before a relay is dialled again.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Control messages on their way to a peer, at most.
+const QUEUE: usize = 256;
+
+/// The counts of a peer's lines.
+#[derive(Default)]
+pub(crate) struct PeerCounts {
+    pub(crate) sent: AtomicU64,
+    pub(crate) received: AtomicU64,
+    pub(crate) retransmissions: AtomicU64,
+    /// Bytes in the last second, both ways.
+    pub(crate) sent_rate: AtomicU64,
+    pub(crate) received_rate: AtomicU64,
+    /// In microseconds; 0 before the first answer.
+    pub(crate) round_trip: AtomicU64,
+}
+
+/// The relay of another site.
+pub(crate) struct Peer {
+    pub(crate) config: PeerConfig,
+    /// The sites that the relay leads to.
+    pub(crate) behind: Vec<String>,
+    pub(crate) counts: PeerCounts,
+    circuits: AtomicUsize,
+    control: Mutex<ControlState>,
+    /// Connections that the peer was called for.
+    calls: Mutex<HashMap<u64, oneshot::Sender<(PeerStream, Vec<u8>)>>>,
+    revoked: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct ControlState {
+    /// The number of the newest control connection.
+    number: u64,
+    /// The queue of the newest control connection.
+    queue: Option<mpsc::Sender<ControlMessage>>,
+    /// Whether control connections have come or gone; for the log.
+    connected: usize,
+}
+
+/// The place of a circuit among those of a peer.
+pub(crate) struct CircuitPlace(Arc<Peer>);
+
+impl Drop for CircuitPlace {
+    fn drop(&mut self) {
+        self.0.circuits.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Peer {
+    pub(crate) fn new(config: PeerConfig, behind: Vec<String>) -> Self {
+        Peer {
+            config,
+            behind,
+            counts: PeerCounts::default(),
+            circuits: AtomicUsize::new(0),
+            control: Mutex::default(),
+            calls: Mutex::default(),
+            revoked: watch::channel(false).0,
+        }
+    }
+
+    pub(crate) fn site(&self) -> &str {
+        &self.config.site
+    }
+
+    /// Ends all that goes on with the peer.
+    pub(crate) fn revoke(&self) {
+        self.revoked.send_replace(true);
+    }
+
+    /// Returns once the peer is trusted no more.
+    pub(crate) async fn revoked(&self) {
+        let mut revoked = self.revoked.subscribe();
+        let _ = revoked.wait_for(|revoked| *revoked).await;
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.control().queue.is_some()
+    }
+
+    pub(crate) fn circuits(&self) -> usize {
+        self.circuits.load(Ordering::Relaxed)
+    }
+
+    /// Takes a place for a circuit.
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<CircuitPlace, CircuitRefusal> {
+        let most = self.config.most_circuits();
+        let place = CircuitPlace(self.clone());
+        match self.circuits.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(place),
+            false => Err(CircuitRefusal::passing(format!(
+                "the site {} has {most} circuits, the most that `streams` and `memory` allow",
+                self.site()
+            ))),
+        }
+    }
+
+    /// A connection to the peer, which has taken the purpose.
+    pub(crate) async fn connect(
+        self: &Arc<Self>,
+        relay: &Relay,
+        purpose: LinePurpose,
+    ) -> Result<(PeerStream, Vec<u8>), CircuitRefusal> {
+        let connecting = async {
+            let (mut stream, mut buffer) = match &self.config.address {
+                Some(address) => (dial(relay, self, address).await?, Vec::new()),
+                None => self.call(relay).await?,
+            };
+            let greeting = PeerGreeting::new(purpose);
+            messages::write(&mut stream, &greeting).await?;
+            let answer = messages::read(&mut stream, &mut buffer).await?;
+            io::Result::Ok((stream, buffer, answer))
+        };
+        let failed = |why: String| {
+            CircuitRefusal::passing(format!("the relay of the site {}: {why}", self.site()))
+        };
+        match timeout(2 * HANDSHAKE_TIME, connecting).await {
+            Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),
+            Ok(Ok((_, _, PeerAnswer::Refused { why, may_pass }))) => {
+                Err(CircuitRefusal { why, may_pass })
+            }
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(_) => Err(failed("it does not answer".to_owned())),
+        }
+    }
+
+    /// Has the peer, which cannot be dialled, dial.
+    async fn call(&self, relay: &Relay) -> io::Result<(PeerStream, Vec<u8>)> {
+        let missing = || {
+            let text = "it has not connected, and `address` does not say where it listens";
+            io::Error::new(io::ErrorKind::NotConnected, text)
+        };
+        let queue = self.control().queue.clone().ok_or_else(missing)?;
+        let call = relay.next_number();
+        let (sender, receiver) = oneshot::channel();
+        self.calls().insert(call, sender);
+        let called = queue.send(ControlMessage::Call { call }).await;
+        let stream = match called {
+            Ok(()) => timeout(HANDSHAKE_TIME, receiver).await,
+            Err(_) => return Err(missing()),
+        };
+        self.calls().remove(&call);
+        match stream {
+            Ok(Ok(stream)) => Ok(stream),
+            _ => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "it has not dialled although it was called",
+            )),
+        }
+    }
+
+    /// Takes a connection that the peer was called for.
+    pub(crate) fn take_callback(&self, call: u64, stream: PeerStream, buffer: Vec<u8>) {
+        if let Some(waiting) = self.calls().remove(&call) {
+            let _ = waiting.send((stream, buffer));
+        }
+    }
+
+    fn control(&self) -> MutexGuard<'_, ControlState> {
+        self.control.lock().expect("never poisoned")
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<(PeerStream, Vec<u8>)>>> {
+        self.calls.lock().expect("never poisoned")
+    }
+}
+
+/// Keeps a control connection to a peer that has an address, until the peer is revoked.
+pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
+    let mut pause = PAUSE;
+    let mut last = String::new();
+    loop {
+        let began = Instant::now();
+        match peer.connect(&relay, LinePurpose::Control).await {
+            Ok((stream, buffer)) => {
+                last.clear();
+                control(&relay, &peer, stream, buffer).await;
+            }
+            Err(refusal) if refusal.why != last => {
+                warn!(site = peer.site(), why = refusal.why, "no connection");
+                last = refusal.why;
+            }
+            Err(_) => {}
+        }
+        pause = match began.elapsed() > SILENCE {
+            true => PAUSE,
+            false => (2 * pause).min(LONGEST_PAUSE),
+        };
+        sleep(pause).await;
+    }
+}
+
+async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStream> {
+    let stream = TcpStream::connect(address).await?;
+    prepare_line(&stream);
+    let config = relay.tls.client(peer.site()).map_err(io::Error::other)?;
+    let stream = TlsConnector::from(config)
+        .connect(Tls::name(), stream)
+        .await?;
+    Ok(stream.into())
+}
+
+/// Sets the options of a connection between relays. Where the system has BBR, a lost packet does
+/// not halve the rate of a long line.
+pub(crate) fn prepare_line(stream: &TcpStream) {
+    sockets::prepare_tcp(stream);
+    let _ = sockopt::set_tcp_congestion(stream, "bbr");
+}
+
+/// Sends and takes control messages, as long as the connection lives.
+pub(crate) async fn control(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    stream: PeerStream,
+    mut buffer: Vec<u8>,
+) {
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let number = relay.next_number();
+    {
+        let mut state = peer.control();
+        state.number = number;
+        state.queue = Some(sender.clone());
+        state.connected += 1;
+    }
+    info!(site = peer.site(), "connected");
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let writing = async {
+        let outcome = send_control(relay, peer, &mut writer, queue).await;
+        let _ = writer.shutdown().await;
+        outcome
+    };
+    let reading = async {
+        loop {
+            let message = timeout(SILENCE, messages::read(&mut reader, &mut buffer)).await;
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing has come for 15 s");
+            take_control(relay, peer, message.map_err(silent)??, &sender);
+        }
+    };
+    let outcome: io::Result<()> = tokio::select! {
+        outcome = writing => outcome,
+        outcome = reading => outcome,
+        () = peer.revoked() => Err(io::Error::other("the site is trusted no more")),
+    };
+    let mut state = peer.control();
+    state.connected -= 1;
+    if state.number == number {
+        state.queue = None;
+    }
+    let is_last = state.connected == 0;
+    drop(state);
+    if is_last {
+        relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+        peer.counts.round_trip.store(0, Ordering::Relaxed);
+    }
+    let why = outcome.err().map(|error| error.to_string());
+    info!(site = peer.site(), why, "disconnected");
+}
+
+async fn send_control(
+    relay: &Relay,
+    peer: &Peer,
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+    mut queue: mpsc::Receiver<ControlMessage>,
+) -> io::Result<()> {
+    let mut changes = relay.runs.changes();
+    let mut told = None;
+    let mut ping = tokio::time::interval(PING_INTERVAL);
+    loop {
+        let runs = relay.runs.for_peer(peer.site(), &peer.behind);
+        if told.as_ref() != Some(&runs) {
+            messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
+            told = Some(runs);
+        }
+        tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return Ok(());
+                }
+            }
+            _ = ping.tick() => {
+                let now = relay.begun.elapsed().as_micros() as u64;
+                messages::write(writer, &ControlMessage::Ping(now)).await?;
+            }
+            message = queue.recv() => match message {
+                Some(message) => messages::write(writer, &message).await?,
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+fn take_control(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    message: ControlMessage,
+    queue: &mpsc::Sender<ControlMessage>,
+) {
+    match message {
+        ControlMessage::Runs(runs) => {
+            let most = peer.config.most_runs();
+            let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
+            if surplus > 0 {
+                warn!(site = peer.site(), surplus, most, "refused: too many runs");
+            }
+        }
+        ControlMessage::Call { call } => {
+            let (relay, peer) = (relay.clone(), peer.clone());
+            tokio::spawn(async move { call_back(&relay, &peer, call).await });
+        }
+        // A queue without room has other answers, and the next ping comes soon.
+        ControlMessage::Ping(number) => drop(queue.try_send(ControlMessage::Pong(number))),
+        ControlMessage::Pong(number) => {
+            let now = relay.begun.elapsed().as_micros() as u64;
+            let round_trip = now.saturating_sub(number).max(1);
+            peer.counts.round_trip.store(round_trip, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Dials the peer, which then says what the connection is for.
+async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
+    let Some(address) = &peer.config.address else {
+        return;
+    };
+    let calling = async {
+        let mut stream = dial(relay, peer, address).await?;
+        let greeting = PeerGreeting::new(LinePurpose::Callback { call });
+        messages::write(&mut stream, &greeting).await?;
+        io::Result::Ok(stream)
+    };
+    match timeout(HANDSHAKE_TIME, calling).await {
+        Ok(Ok(stream)) => relay.serve_peer(peer, stream).await,
+        Ok(Err(error)) => warn!(site = peer.site(), why = error.to_string(), "no connection"),
+        Err(_) => warn!(
+            site = peer.site(),
+            why = "it does not answer",
+            "no connection"
+        ),
+    }
+}
+
+/// Measures the rates of all peers, each second.
+pub(crate) async fn measure_rates(relay: Arc<Relay>) {
+    let mut before: HashMap<String, (u64, u64)> = HashMap::new();
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        for peer in relay.peers() {
+            let counts = &peer.counts;
+            let now = (
+                counts.sent.load(Ordering::Relaxed),
+                counts.received.load(Ordering::Relaxed),
+            );
+            let then = before.insert(peer.site().to_owned(), now).unwrap_or(now);
+            let (sent, received) = (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
+            counts.sent_rate.store(sent, Ordering::Relaxed);
+            counts.received_rate.store(received, Ordering::Relaxed);
+        }
+    }
+}

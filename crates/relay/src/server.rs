@@ -1,0 +1,544 @@
+//! The daemon: its listeners, and what connections ask for.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use titin_os::sockets;
+use titin_wire::Secret;
+use titin_wire::circuit::{RELAY_KEY, RelayAnswer, RelayRequest};
+use titin_wire::handshake::{HELLO, Handshake, Purpose, run_of};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
+
+use crate::admission::AdmittedRuns;
+use crate::circuits::{self, CircuitRefusal, FarSide, Line, PeerStream};
+use crate::config::{Config, ConfigError, RelayFolder};
+use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
+use crate::peers::{self, Peer, prepare_line};
+use crate::status;
+use crate::strangers::{StrangerPlace, Strangers};
+use crate::tls::{HANDSHAKE_TIME, Tls};
+
+/// How long no connections are accepted when the system has no descriptors for them.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a relay ends, or does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// The configuration does not serve.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The relay cannot listen there.
+    #[error("the relay cannot listen at {address}: {error}")]
+    Listen {
+        /// The address in the configuration.
+        address: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The system, or TLS, refuses something.
+    #[error("the relay cannot begin: {0}")]
+    Begin(String),
+}
+
+/// The state of the daemon.
+pub(crate) struct Relay {
+    pub(crate) site: String,
+    pub(crate) runs: Arc<AdmittedRuns>,
+    pub(crate) tls: Tls,
+    pub(crate) begun: Instant,
+    access: Secret,
+    peers: Mutex<HashMap<String, Arc<Peer>>>,
+    next: AtomicU64,
+    /// Circuits that are open.
+    circuits: tokio::sync::watch::Sender<usize>,
+    strangers: Arc<Strangers>,
+}
+
+/// Runs the relay of a folder until it is told to end. `began` is called with the addresses for the
+/// processes of the site and for other relays, once both are open.
+///
+/// # Errors
+/// If the relay cannot begin.
+pub fn serve(
+    folder: &RelayFolder,
+    began: impl FnOnce(SocketAddr, Option<SocketAddr>),
+) -> Result<(), RelayError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| RelayError::Begin(error.to_string()))?;
+    let outcome = runtime.block_on(serve_until_told(folder, began));
+    // Circuits that have not ended by now are cut.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn serve_until_told(
+    folder: &RelayFolder,
+    began: impl FnOnce(SocketAddr, Option<SocketAddr>),
+) -> Result<(), RelayError> {
+    let config = folder.config()?;
+    let relay = Arc::new(Relay {
+        site: config.site.clone(),
+        runs: Arc::new(AdmittedRuns::new()),
+        tls: Tls::new(folder.identity()?).map_err(|error| RelayError::Begin(error.to_string()))?,
+        begun: Instant::now(),
+        access: folder.access()?,
+        peers: Mutex::default(),
+        next: AtomicU64::new(1),
+        circuits: tokio::sync::watch::channel(0).0,
+        strangers: Arc::default(),
+    });
+    let local = listen(&config.local).await?;
+    let open = match &config.listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    let address_of = |listener: &TcpListener| {
+        let address = listener.local_addr();
+        address.map_err(|error| RelayError::Begin(error.to_string()))
+    };
+    let local_address = address_of(&local)?;
+    let open_address = open.as_ref().map(address_of).transpose()?;
+    began(local_address, open_address);
+    info!(
+        site = relay.site,
+        fingerprint = relay.tls.fingerprint().to_string(),
+        local = local_address.to_string(),
+        listen = open_address.map(|address| address.to_string()),
+        "relay"
+    );
+    relay.configure(&config);
+    let mut accepting = vec![tokio::spawn(accept_processes(relay.clone(), local))];
+    accepting.extend(open.map(|open| tokio::spawn(accept_relays(relay.clone(), open))));
+    tokio::spawn(peers::measure_rates(relay.clone()));
+    relay.obey_signals(folder).await?;
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    relay.drain(config.drain).await;
+    Ok(())
+}
+
+async fn listen(address: &str) -> Result<TcpListener, RelayError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| RelayError::Listen {
+            address: address.to_owned(),
+            error,
+        })
+}
+
+impl Relay {
+    /// A number that no connection of the relay has had.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The peers, by name.
+    pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
+        let mut peers: Vec<_> = self.lock().values().cloned().collect();
+        peers.sort_by(|one, other| one.site().cmp(other.site()));
+        peers
+    }
+
+    /// The relay on the way to a site.
+    pub(crate) fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
+        let peers = self.lock();
+        let direct = peers.get(site).cloned();
+        direct.or_else(|| {
+            let leads = |peer: &&Arc<Peer>| peer.behind.iter().any(|behind| behind == site);
+            peers.values().find(leads).cloned()
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Peer>>> {
+        self.peers.lock().expect("never poisoned")
+    }
+
+    /// Takes a configuration over. A peer that has changed loses its connections.
+    fn configure(self: &Arc<Self>, config: &Config) {
+        self.tls.keys.set(config);
+        let behind = |site: &str| {
+            let sites = config.peers.iter();
+            let sites = sites.filter(|peer| peer.via.as_deref() == Some(site));
+            sites.map(|peer| peer.site.clone()).collect::<Vec<_>>()
+        };
+        let wanted: HashMap<&str, _> = config
+            .peers
+            .iter()
+            .filter(|peer| peer.fingerprint.is_some())
+            .map(|peer| (peer.site.as_str(), peer))
+            .collect();
+        let mut peers = self.lock();
+        peers.retain(|site, peer| {
+            let stays = wanted
+                .get(site.as_str())
+                .is_some_and(|wanted| **wanted == peer.config && behind(site) == peer.behind);
+            if !stays {
+                peer.revoke();
+                info!(site, "no longer trusted as before");
+            }
+            stays
+        });
+        for (site, config) in wanted {
+            if peers.contains_key(site) {
+                continue;
+            }
+            let peer = Arc::new(Peer::new(config.clone(), behind(site)));
+            peers.insert(site.to_owned(), peer.clone());
+            if peer.config.address.is_some() {
+                let relay = self.clone();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = peers::keep_connected(relay, peer.clone()) => {}
+                        () = peer.revoked() => {}
+                    }
+                });
+            }
+        }
+    }
+
+    /// Reads the configuration again at SIGHUP. Returns at SIGTERM or SIGINT.
+    async fn obey_signals(self: &Arc<Self>, folder: &RelayFolder) -> Result<(), RelayError> {
+        let of = |kind| signal(kind).map_err(|error| RelayError::Begin(error.to_string()));
+        let (mut again, mut end, mut interrupt) = (
+            of(SignalKind::hangup())?,
+            of(SignalKind::terminate())?,
+            of(SignalKind::interrupt())?,
+        );
+        loop {
+            tokio::select! {
+                _ = again.recv() => match folder.config() {
+                    Ok(config) if config.site != self.site => {
+                        warn!(site = config.site, "not read again: another site wants another relay");
+                    }
+                    Ok(config) => {
+                        info!("the configuration is read again");
+                        self.configure(&config);
+                    }
+                    Err(error) => warn!(why = error.to_string(), "the configuration stays as it was"),
+                },
+                _ = end.recv() => break,
+                _ = interrupt.recv() => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all circuits have ended, at most for a time in seconds.
+    async fn drain(&self, time: f64) {
+        let mut circuits = self.circuits.subscribe();
+        let open = *circuits.borrow();
+        info!(circuits = open, "the relay ends");
+        let time = Duration::try_from_secs_f64(time).unwrap_or_default();
+        let _ = timeout(time, circuits.wait_for(|open| *open == 0)).await;
+    }
+
+    /// Serves a connection of a process of the site.
+    async fn serve_process(self: &Arc<Self>, mut stream: TcpStream, place: StrangerPlace) {
+        let from = stream.peer_addr().map(|from| from.to_string());
+        let from = from.unwrap_or_default();
+        let proving = timeout(HANDSHAKE_TIME, self.prove(&mut stream));
+        let (run, mut buffer) = match proving.await {
+            Ok(Ok(proved)) => proved,
+            Ok(Err(why)) => return warn!(from, why, "refused"),
+            Err(_) => return warn!(from, why = "no proof in time", "refused"),
+        };
+        let request = messages::read(&mut stream, &mut buffer);
+        let request = match timeout(HANDSHAKE_TIME, request).await {
+            Ok(Ok(request)) => request,
+            Ok(Err(error)) => return warn!(from, why = error.to_string(), "refused"),
+            Err(_) => return warn!(from, why = "no request in time", "refused"),
+        };
+        drop(place);
+        let outcome = match (request, run) {
+            (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
+                let far = circuits::open(self, run, &destination).await;
+                if let Err(refusal) = &far {
+                    let to = destination.to_string();
+                    warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
+                }
+                self.serve_circuit(stream, &buffer, None, far).await
+            }
+            (RelayRequest::Admit(permit), RELAY_KEY) => match self.runs.admit(permit.clone()) {
+                Ok(admission) => {
+                    info!(run = hex(permit.run), name = permit.name, "admitted");
+                    let outcome = self.stay(&mut stream).await;
+                    drop(admission);
+                    info!(run = hex(permit.run), "over");
+                    outcome
+                }
+                Err(why) => refuse_process(&mut stream, CircuitRefusal::passing(why)).await,
+            },
+            (RelayRequest::Status, RELAY_KEY) => {
+                let answer = RelayAnswer::Status(status::of(self));
+                messages::write(&mut stream, &answer).await
+            }
+            (request, _) => {
+                warn!(from, "refused: {request:?} by another key");
+                let why = "this is not for the key that was shown";
+                refuse_process(&mut stream, CircuitRefusal::lasting(why)).await
+            }
+        };
+        // A connection that fails tells no more than its end.
+        drop(outcome);
+    }
+
+    /// Answers that a run is admitted, and waits for the end of the manager's connection.
+    async fn stay(&self, stream: &mut TcpStream) -> io::Result<()> {
+        let site = self.site.clone();
+        messages::write(stream, &RelayAnswer::Admitted { site }).await?;
+        let mut byte = [0; 1];
+        while stream.read(&mut byte).await? > 0 {}
+        Ok(())
+    }
+
+    /// The proofs of a process and of this relay. Returns the number of the run, and the bytes
+    /// behind the proofs.
+    async fn prove(&self, stream: &mut TcpStream) -> Result<(u64, Vec<u8>), String> {
+        let text = |error: io::Error| error.to_string();
+        let mut hello = [0; HELLO];
+        stream.read_exact(&mut hello).await.map_err(text)?;
+        let run = run_of(&hello);
+        // A run that is not admitted has a permit that nobody knows.
+        let permit = match run {
+            RELAY_KEY => self.access.clone(),
+            run => self.runs.permit(run).unwrap_or_else(Secret::random),
+        };
+        let mut shake = Handshake::listen(permit);
+        let mut bytes = hello.to_vec();
+        loop {
+            let progress = shake.advance(&bytes).map_err(|why| match why {
+                titin_wire::handshake::Refusal::Secret => {
+                    format!(
+                        "the run {} is not admitted, or the permit is another",
+                        hex(run)
+                    )
+                }
+                why => why.to_string(),
+            })?;
+            stream.write_all(&progress.reply).await.map_err(text)?;
+            match progress.agreed {
+                Some(agreement) if agreement.purpose == Purpose::Relay => {
+                    return Ok((run, bytes.split_off(progress.used)));
+                }
+                Some(_) => return Err("the connection is meant for a process of a run".to_owned()),
+                None => {}
+            }
+            bytes.drain(..progress.used);
+            if stream.read_buf(&mut bytes).await.map_err(text)? == 0 {
+                return Err(format!(
+                    "the connection has ended before the proof (run {})",
+                    hex(run)
+                ));
+            }
+        }
+    }
+
+    /// Answers, and passes the bytes of a circuit.
+    async fn serve_circuit(
+        &self,
+        mut stream: TcpStream,
+        first_bytes: &[u8],
+        line: Option<Line>,
+        far: Result<FarSide, CircuitRefusal>,
+    ) -> io::Result<()> {
+        match far {
+            Ok(far) => {
+                messages::write(&mut stream, &RelayAnswer::Opened).await?;
+                let _open = OpenCircuit::of(self);
+                circuits::pass(stream, first_bytes, line, far).await
+            }
+            Err(refusal) => refuse_process(&mut stream, refusal).await,
+        }
+    }
+
+    /// Takes a connection of another relay, after the proofs of both.
+    async fn take_peer(self: &Arc<Self>, stream: TcpStream, place: StrangerPlace) {
+        let from = stream.peer_addr().map(|from| from.to_string());
+        let from = from.unwrap_or_default();
+        prepare_line(&stream);
+        let accepting = TlsAcceptor::from(self.tls.server.clone()).accept(stream);
+        let stream = match timeout(HANDSHAKE_TIME, accepting).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return warn!(from, why = error.to_string(), "refused"),
+            Err(_) => return warn!(from, why = "no proof in time", "refused"),
+        };
+        drop(place);
+        let certificates = stream.get_ref().1.peer_certificates();
+        let certificate = certificates.and_then(|chain| chain.first());
+        let site = certificate
+            .ok_or_else(|| "there is no certificate".to_owned())
+            .and_then(|certificate| self.tls.keys.site_of(certificate));
+        let peer = site.map(|site| self.lock().get(&site).cloned());
+        match peer {
+            Ok(Some(peer)) => self.serve_peer(&peer, stream.into()).await,
+            Ok(None) => warn!(from, why = "the site is trusted no more", "refused"),
+            Err(why) => warn!(from, why, "refused"),
+        }
+    }
+
+    /// Serves a connection of another relay: its greeting says what it is for.
+    pub(crate) async fn serve_peer(self: &Arc<Self>, peer: &Arc<Peer>, mut stream: PeerStream) {
+        let mut buffer = Vec::new();
+        let greeting = messages::read::<PeerGreeting>(&mut stream, &mut buffer);
+        let greeting = match timeout(HANDSHAKE_TIME, greeting).await {
+            Ok(Ok(greeting)) => greeting,
+            Ok(Err(error)) => {
+                return warn!(site = peer.site(), why = error.to_string(), "refused");
+            }
+            Err(_) => return warn!(site = peer.site(), why = "no greeting in time", "refused"),
+        };
+        let (lowest, highest) = greeting.versions;
+        if lowest > VERSIONS.1 || highest < VERSIONS.0 {
+            let why = format!(
+                "the relay of the site {} speaks versions {lowest} to {highest}, that of {} {} to {}: use releases of titin \
+                 that share a version",
+                peer.site(),
+                self.site,
+                VERSIONS.0,
+                VERSIONS.1
+            );
+            warn!(site = peer.site(), why, "refused");
+            return refuse_peer(&mut stream, CircuitRefusal::lasting(why)).await;
+        }
+        let serving = async {
+            match greeting.purpose {
+                LinePurpose::Control => {
+                    if messages::write(&mut stream, &PeerAnswer::Welcome)
+                        .await
+                        .is_ok()
+                    {
+                        peers::control(self, peer, stream, buffer).await;
+                    }
+                }
+                LinePurpose::Circuit { run, destination } => {
+                    if let Err(why) = self.check_use(peer, run) {
+                        warn!(site = peer.site(), run = hex(run), why, "refused");
+                        return refuse_peer(&mut stream, CircuitRefusal::passing(why)).await;
+                    }
+                    let far = circuits::open(self, run, &destination).await;
+                    self.serve_circuit_of_peer(peer, stream, &buffer, far).await;
+                }
+                LinePurpose::Callback { call } => peer.take_callback(call, stream, buffer),
+            }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = peer.revoked() => {}
+        }
+    }
+
+    fn check_use(&self, peer: &Peer, run: u64) -> Result<(), String> {
+        match self.runs.is_for(run, peer.site(), &peer.behind) {
+            true => Ok(()),
+            false => Err(format!(
+                "the run {} is not admitted for the site {} by the relay of {}",
+                hex(run),
+                peer.site(),
+                self.site
+            )),
+        }
+    }
+
+    async fn serve_circuit_of_peer(
+        &self,
+        peer: &Arc<Peer>,
+        mut stream: PeerStream,
+        first_bytes: &[u8],
+        far: Result<FarSide, CircuitRefusal>,
+    ) {
+        let entered = far.and_then(|far| Ok((far, peer.enter()?)));
+        let (far, _place) = match entered {
+            Ok(entered) => entered,
+            Err(refusal) => return refuse_peer(&mut stream, refusal).await,
+        };
+        let Ok(line) = Line::of(peer, &stream) else {
+            return;
+        };
+        if messages::write(&mut stream, &PeerAnswer::Welcome)
+            .await
+            .is_ok()
+        {
+            let _open = OpenCircuit::of(self);
+            // A circuit that breaks tells no more than its end.
+            let _ = circuits::pass(stream, first_bytes, Some(line), far).await;
+        }
+    }
+}
+
+/// Counts an open circuit.
+struct OpenCircuit<'a>(&'a Relay);
+
+impl<'a> OpenCircuit<'a> {
+    fn of(relay: &'a Relay) -> Self {
+        relay.circuits.send_modify(|open| *open += 1);
+        OpenCircuit(relay)
+    }
+}
+
+impl Drop for OpenCircuit<'_> {
+    fn drop(&mut self) {
+        self.0.circuits.send_modify(|open| *open -= 1);
+    }
+}
+
+async fn refuse_process(stream: &mut TcpStream, refusal: CircuitRefusal) -> io::Result<()> {
+    let CircuitRefusal { why, may_pass } = refusal;
+    messages::write(stream, &RelayAnswer::Refused { why, may_pass }).await
+}
+
+async fn refuse_peer(stream: &mut PeerStream, refusal: CircuitRefusal) {
+    let CircuitRefusal { why, may_pass } = refusal;
+    let _ = messages::write(stream, &PeerAnswer::Refused { why, may_pass }).await;
+    let _ = stream.shutdown().await;
+}
+
+async fn accept_processes(relay: Arc<Relay>, listener: TcpListener) {
+    accept(&relay.clone(), listener, |stream, place| {
+        sockets::prepare_tcp(&stream);
+        let relay = relay.clone();
+        tokio::spawn(async move { relay.serve_process(stream, place).await })
+    })
+    .await;
+}
+
+async fn accept_relays(relay: Arc<Relay>, listener: TcpListener) {
+    accept(&relay.clone(), listener, |stream, place| {
+        let relay = relay.clone();
+        tokio::spawn(async move { relay.take_peer(stream, place).await })
+    })
+    .await;
+}
+
+/// Accepts connections, for ever.
+async fn accept(
+    relay: &Relay,
+    listener: TcpListener,
+    serve: impl Fn(TcpStream, StrangerPlace) -> tokio::task::JoinHandle<()>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                let place = relay.strangers.enter(from.ip());
+                let number = place.number();
+                let task = serve(stream, place);
+                relay.strangers.note_task(number, task.abort_handle());
+            }
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// The number of a run, for people.
+pub(crate) fn hex(run: u64) -> String {
+    format!("{run:016x}")
+}

@@ -1,0 +1,124 @@
+//! Connections that have not proved themselves: few at a time, whoever makes them.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::task::AbortHandle;
+
+/// The most connections without a proof.
+const MOST: usize = 512;
+
+/// The connections of a listener that have not proved themselves.
+#[derive(Default)]
+pub(crate) struct Strangers(Mutex<StrangerTable>);
+
+#[derive(Default)]
+struct StrangerTable {
+    next: u64,
+    /// The oldest first.
+    waiting: VecDeque<Stranger>,
+}
+
+struct Stranger {
+    number: u64,
+    address: IpAddr,
+    /// `None` until the task is known.
+    task: Option<AbortHandle>,
+}
+
+/// The place of a connection without a proof. Dropped once the connection has proved itself, or is
+/// gone.
+pub(crate) struct StrangerPlace {
+    strangers: Arc<Strangers>,
+    number: u64,
+}
+
+impl Strangers {
+    /// Takes a place for a connection. If there are too many, the oldest connection from the address
+    /// with the most of them is closed: so an address cannot take the places of others.
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> StrangerPlace {
+        let mut table = self.lock();
+        let number = table.next;
+        table.next += 1;
+        table.waiting.push_back(Stranger {
+            number,
+            address,
+            task: None,
+        });
+        if table.waiting.len() > MOST {
+            table.close_one();
+        }
+        drop(table);
+        StrangerPlace {
+            strangers: self.clone(),
+            number,
+        }
+    }
+
+    /// Notes the task of a connection, which ends when the place is wanted for another one.
+    pub(crate) fn note_task(&self, number: u64, task: AbortHandle) {
+        let mut table = self.lock();
+        let place = table.waiting.iter_mut();
+        match place.into_iter().find(|stranger| stranger.number == number) {
+            Some(stranger) => stranger.task = Some(task),
+            // The connection has proved itself, or was closed before.
+            None => drop(table),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StrangerTable> {
+        self.0.lock().expect("never poisoned")
+    }
+}
+
+impl StrangerTable {
+    fn close_one(&mut self) {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for stranger in &self.waiting {
+            *counts.entry(stranger.address).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let is_surplus = |stranger: &Stranger| counts[&stranger.address] == most;
+        if let Some(place) = self.waiting.iter().position(is_surplus)
+            && let Some(closed) = self.waiting.remove(place)
+        {
+            closed.task.inspect(AbortHandle::abort);
+        }
+    }
+}
+
+impl StrangerPlace {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for StrangerPlace {
+    fn drop(&mut self) {
+        let mut table = self.strangers.lock();
+        table
+            .waiting
+            .retain(|stranger| stranger.number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_many_connections_loses_its_own() {
+        let strangers = Arc::new(Strangers::default());
+        let (crowd, single) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let _first = strangers.enter(single);
+        let places: Vec<_> = (0..2 * MOST).map(|_| strangers.enter(crowd)).collect();
+        let table = strangers.lock();
+        assert_eq!(table.waiting.len(), MOST);
+        assert_eq!(table.waiting[0].address, single);
+        assert!(table.waiting[1].number > places[MOST - 1].number);
+        drop(table);
+        drop(places);
+        assert_eq!(strangers.lock().waiting.len(), 1);
+    }
+}

@@ -1,0 +1,156 @@
+//! The medium `relay`: messages between processes of different sites, by relays.
+//!
+//! A process reaches the relay of its own site, and the relays connect it to a listener at another
+//! site: a **circuit**, which carries bytes both ways. Circuits break, because lines and relays do.
+//! So each socket of a link is one end of a **session** ([`titin_wire::session`]), which goes on
+//! with the next circuit.
+//!
+//! The link above the medium sees an ordinary socket. The medium's thread, the pump, copies between
+//! the other end of the socket and the circuits. So frames, windows, proofs and the checks of bytes
+//! are those of all links of sockets. The process that listens takes circuits by its tcp listener,
+//! and hands them over once both ends have proved themselves.
+
+mod circuit;
+mod pump;
+mod session_end;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use titin_os::Descriptor;
+use titin_wire::circuit::Destination;
+use titin_wire::connection::SiteAccess;
+use titin_wire::frame::MAX_STREAMS;
+use titin_wire::{Address, LinkSettings, Secret};
+
+use crate::carrier::Medium;
+use crate::error::LinkError;
+use crate::medium::{DialTarget, LinkSetup, SocketMedium};
+use crate::socket_carrier::SocketCarrier;
+use circuit::CircuitRoute;
+use pump::RelayPump;
+
+/// The streams of a link if the user sets no number.
+const STREAMS: u32 = 8;
+
+/// The medium, for a reactor.
+#[derive(Default)]
+pub(crate) struct RelayMedium {
+    pump: Arc<RelayPump>,
+    access: OnceLock<(SiteAccess, Secret)>,
+}
+
+impl SocketMedium for RelayMedium {
+    fn medium(&self) -> Medium {
+        Medium::Relay
+    }
+
+    fn reach_sites(&self, access: &SiteAccess, secret: &Secret) {
+        let _ = self.access.set((access.clone(), secret.clone()));
+    }
+
+    /// Takes circuits that come by the tcp listener `place`, which is `host:port` for the relay of
+    /// the site.
+    fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
+        let no_site = || io::Error::other("this process does not know its site");
+        let (access, _) = self.access.get().ok_or_else(no_site)?;
+        let address = format!("{}:{}/{place}", Medium::Relay.key(), access.site);
+        Ok((
+            self.pump.listen(access.patience())?,
+            Address::Other(address),
+        ))
+    }
+
+    fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
+        self.pump.accept(listener)
+    }
+
+    /// Both ends of the circuit have proved themselves.
+    fn greet(&self, _: &Descriptor) -> bool {
+        true
+    }
+
+    fn adopt(&self, circuit: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
+        match self.access.get() {
+            Some(_) => self.pump.adopt(circuit, first_bytes),
+            None => Some(circuit),
+        }
+    }
+
+    /// Looks the relay's name up on the caller's thread.
+    fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>> {
+        let destination = match address {
+            Address::Other(text) if address.medium() == Some(Medium::Relay) => text
+                .split_once(':')
+                .and_then(|(_, place)| Destination::parse(place)),
+            _ => None,
+        };
+        let (Some(destination), Some((access, secret))) = (destination, self.access.get()) else {
+            return Vec::new();
+        };
+        let relay: Vec<SocketAddr> = access
+            .relay
+            .to_socket_addrs()
+            .into_iter()
+            .flatten()
+            .collect();
+        vec![Arc::new(RelayTarget {
+            route: Arc::new(CircuitRoute {
+                destination,
+                access: access.clone(),
+                relay,
+                secret: secret.clone(),
+            }),
+            pump: self.pump.clone(),
+        })]
+    }
+
+    fn setup(&self) -> LinkSetup {
+        LinkSetup::Sockets(|link| SocketCarrier::make(link, Medium::Relay))
+    }
+
+    fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
+        self.pump.fault(socket)
+    }
+
+    fn finish(&self, waits: bool) {
+        self.pump.finish(waits);
+    }
+}
+
+/// A listener behind relays.
+struct RelayTarget {
+    route: Arc<CircuitRoute>,
+    pump: Arc<RelayPump>,
+}
+
+impl fmt::Display for RelayTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CircuitRoute {
+            destination,
+            access,
+            ..
+        } = &*self.route;
+        write!(f, "{destination} by the relay {}", access.relay)
+    }
+}
+
+impl DialTarget for RelayTarget {
+    fn connect(&self, _: &LinkSettings) -> io::Result<Descriptor> {
+        self.pump.dial(self.route.clone())
+    }
+
+    fn further_streams(&self, settings: &LinkSettings, _: Duration) -> Option<u64> {
+        let streams = u64::from(settings.streams.unwrap_or(STREAMS)).min(MAX_STREAMS);
+        Some(if streams > 1 { streams } else { 0 })
+    }
+
+    /// The session dials again by itself.
+    fn is_patient(&self) -> bool {
+        true
+    }
+}

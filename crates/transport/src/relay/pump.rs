@@ -1,0 +1,268 @@
+//! The pump of the medium: the one thread of a process that moves bytes between the sockets of links
+//! and the circuits of their sessions.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use titin_os::Descriptor;
+use titin_os::time::timespec;
+use titin_wire::session::{Greeting, RESUME, SessionId};
+
+use super::circuit::CircuitRoute;
+use super::session_end::{EndProgress, SessionEnd};
+use crate::error::LinkError;
+use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
+
+/// How long the end of the process waits for the last bytes to be acknowledged.
+const FINISH: Duration = Duration::from_secs(2);
+
+/// How long a circuit may take to name its session.
+const GREETING_TIME: Duration = Duration::from_secs(30);
+
+/// The pump, for the reactor and its callers.
+pub(super) type RelayPump = PumpHandle<RelayOrder>;
+
+pub(super) enum RelayOrder {
+    /// Take sessions from other processes.
+    Listen(ReadyConnections, Duration),
+    /// A session that this process dials.
+    Dial(Box<SessionEnd>),
+    /// A circuit that another process has dialled.
+    Adopt(NewCircuit),
+    Finish,
+}
+
+impl PumpOrder for RelayOrder {
+    const THREAD: &'static str = "titin-relay";
+
+    fn finish(_: bool) -> Self {
+        RelayOrder::Finish
+    }
+
+    fn run(shared: Arc<PumpShared<Self>>) {
+        Pump::new(shared).run();
+    }
+}
+
+impl RelayPump {
+    /// Starts to take sessions of other processes, which wait for `patience` when they are cut. The
+    /// returned descriptor is readable when there are new sessions.
+    pub(super) fn listen(&self, patience: Duration) -> io::Result<Descriptor> {
+        let (listener, ready) = new_listener()?;
+        self.shared()?.command(RelayOrder::Listen(ready, patience));
+        Ok(listener)
+    }
+
+    /// Begins a session. Returns the link's end of the socket.
+    pub(super) fn dial(&self, route: Arc<CircuitRoute>) -> io::Result<Descriptor> {
+        let shared = self.shared()?;
+        let [link, socket] = socket_pair()?;
+        let patience = route.access.patience();
+        let id = SessionId::random();
+        let end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
+        shared.command(RelayOrder::Dial(Box::new(end)));
+        Ok(link)
+    }
+
+    /// Takes a circuit over, after the proofs of both ends. Gives the circuit back if the process
+    /// has left the run.
+    pub(super) fn adopt(&self, socket: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
+        let Ok(shared) = self.shared() else {
+            return Some(socket);
+        };
+        shared.command(RelayOrder::Adopt(NewCircuit {
+            socket,
+            input: first_bytes,
+            deadline: Instant::now() + GREETING_TIME,
+        }));
+        None
+    }
+}
+
+/// A circuit that has not named its session.
+pub(super) struct NewCircuit {
+    socket: Descriptor,
+    input: Vec<u8>,
+    deadline: Instant,
+}
+
+impl NewCircuit {
+    /// The session, once known.
+    ///
+    /// # Errors
+    /// If the circuit comes to nothing.
+    fn greeting(&mut self) -> Result<Option<Greeting>, LinkError> {
+        if self.input.len() < RESUME {
+            let mut bytes = [0; RESUME];
+            let missing = RESUME - self.input.len();
+            match rustix::io::read(&self.socket, &mut bytes[..missing]) {
+                Ok(0) => return Err(LinkError::Closed),
+                Ok(count) => self.input.extend_from_slice(&bytes[..count]),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.input.len() >= RESUME {
+            return Ok(Some(Greeting::read(&self.input)?));
+        }
+        match Instant::now() >= self.deadline {
+            true => Err(LinkError::Unanswered),
+            false => Ok(None),
+        }
+    }
+}
+
+/// The state of the pump's thread.
+struct Pump {
+    shared: Arc<PumpShared<RelayOrder>>,
+    listener: Option<(ReadyConnections, Duration)>,
+    sessions: HashMap<SessionId, SessionEnd>,
+    new_circuits: Vec<NewCircuit>,
+    /// When to end even if bytes are left.
+    until: Option<Instant>,
+}
+
+impl Pump {
+    fn new(shared: Arc<PumpShared<RelayOrder>>) -> Self {
+        Pump {
+            shared,
+            listener: None,
+            sessions: HashMap::new(),
+            new_circuits: Vec::new(),
+            until: None,
+        }
+    }
+
+    fn run(mut self) {
+        while !self.is_over() {
+            let ready = self.wait();
+            self.obey();
+            for id in ready {
+                self.advance(id, |end| end.advance());
+            }
+            self.greet();
+        }
+    }
+
+    /// Whether the pump has been told to end, and has done so.
+    fn is_over(&self) -> bool {
+        self.until
+            .is_some_and(|until| self.sessions.is_empty() || Instant::now() >= until)
+    }
+
+    /// Waits for orders, sockets, or a time. Returns the sessions with something to do.
+    fn wait(&mut self) -> Vec<SessionId> {
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        let mut descriptors = vec![PollFd::new(self.shared.wake(), PollFlags::IN)];
+        let circuits = self.new_circuits.iter();
+        descriptors.extend(circuits.map(|circuit| PollFd::new(&circuit.socket, PollFlags::IN)));
+        // The session of each further descriptor, and whether the descriptor is the link's socket.
+        let first = descriptors.len();
+        let mut owners = Vec::new();
+        for id in &ids {
+            let end = &self.sessions[id];
+            for (place, (socket, events)) in end.wanted().into_iter().enumerate() {
+                descriptors.push(PollFd::new(socket, events));
+                owners.push((*id, place == 0 && !end.link_is_closed));
+            }
+        }
+        let turns = self.sessions.values().map(SessionEnd::next_turn);
+        let greetings = self.new_circuits.iter().map(|circuit| circuit.deadline);
+        let next = turns.chain(greetings).chain(self.until).min();
+        let limit = next.map(|next| timespec(next.saturating_duration_since(Instant::now())));
+        let _ = poll(&mut descriptors, limit.as_ref());
+        let events: Vec<PollFlags> = descriptors[first..].iter().map(PollFd::revents).collect();
+        drop(descriptors);
+        let mut ready = Vec::new();
+        for ((id, is_link), events) in owners.iter().zip(events) {
+            if events.is_empty() {
+                continue;
+            }
+            let is_closed = *is_link && events.intersects(PollFlags::HUP | PollFlags::ERR);
+            if let Some(end) = self.sessions.get_mut(id).filter(|_| is_closed) {
+                end.link_is_closed = true;
+            }
+            if ready.last() != Some(id) {
+                ready.push(*id);
+            }
+        }
+        let now = Instant::now();
+        let is_due = |id: &SessionId| self.sessions[id].next_turn() <= now;
+        let due = ids.iter().filter(|id| is_due(id) && !ready.contains(id));
+        ready.extend(due.copied().collect::<Vec<_>>());
+        ready
+    }
+
+    /// Carries out the orders of other threads.
+    fn obey(&mut self) {
+        for order in self.shared.take_commands() {
+            match order {
+                RelayOrder::Listen(ready, patience) => self.listener = Some((ready, patience)),
+                RelayOrder::Dial(end) => {
+                    let id = end.id();
+                    self.sessions.insert(id, *end);
+                    self.advance(id, |end| end.advance());
+                }
+                RelayOrder::Adopt(circuit) => self.new_circuits.push(circuit),
+                RelayOrder::Finish => {
+                    self.until = Some(Instant::now() + FINISH);
+                    self.shared.drop_accepted();
+                }
+            }
+        }
+    }
+
+    /// Gives a session a turn.
+    fn advance(&mut self, id: SessionId, turn: impl FnOnce(&mut SessionEnd) -> EndProgress) {
+        let Some(end) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        match turn(end) {
+            EndProgress::Open => {}
+            EndProgress::Over => drop(self.sessions.remove(&id)),
+            EndProgress::Lost(why) => {
+                self.shared.note_fault(end.link, why);
+                self.sessions.remove(&id);
+            }
+        }
+    }
+
+    /// Gives circuits to the sessions that they name.
+    fn greet(&mut self) {
+        for mut circuit in std::mem::take(&mut self.new_circuits) {
+            match circuit.greeting() {
+                Ok(None) => self.new_circuits.push(circuit),
+                Ok(Some(greeting)) => self.join(circuit, greeting),
+                // The other end dials again, if it lives.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn join(&mut self, circuit: NewCircuit, Greeting { id, may_be_new }: Greeting) {
+        if !self.sessions.contains_key(&id) && !(may_be_new && self.begin(id)) {
+            let _ = rustix::io::write(&circuit.socket, &Greeting::gone());
+            return;
+        }
+        let NewCircuit { socket, input, .. } = circuit;
+        self.advance(id, |end| end.take_circuit(socket, &input));
+    }
+
+    /// Begins a session that another process has dialled. False if this process takes none.
+    fn begin(&mut self, id: SessionId) -> bool {
+        let (Some((ready, patience)), None) = (&self.listener, self.until) else {
+            return false;
+        };
+        let Ok([link, socket]) = socket_pair() else {
+            return false;
+        };
+        let end = SessionEnd::new(id, socket, link.id(), None, *patience);
+        self.sessions.insert(id, end);
+        self.shared.accepted(ready, link);
+        true
+    }
+}

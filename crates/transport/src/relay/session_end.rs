@@ -1,0 +1,440 @@
+//! One end of a session: a socket of a link on one side, and circuits that come and go on the other.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{self, SendFlags, Shutdown};
+use titin_os::Descriptor;
+use titin_wire::session::{Session, SessionId};
+
+use super::circuit::{CircuitError, CircuitRoute, OpeningCircuit};
+use crate::error::LinkError;
+
+/// The most bytes moved in one direction before other sessions have their turn.
+const AT_ONCE: usize = 256 << 10;
+
+/// The bytes that an end keeps for the other end: at first, and at most. A line that is longer than
+/// the kept bytes doubles the number.
+const KEPT_AT_FIRST: usize = 1 << 20;
+const KEPT_AT_MOST: usize = 64 << 20;
+
+/// Received bytes that the link has not taken, at most. The circuit then waits.
+const WAITING: usize = 1 << 20;
+
+/// After this time without a byte of the other end, the other end is asked for one.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+
+/// After this time without a byte of the other end, the circuit is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(15);
+
+/// The first and the longest pause before a circuit is dialled again.
+const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The result of a turn.
+#[derive(Debug, PartialEq)]
+pub(super) enum EndProgress {
+    Open,
+    /// Both directions are over.
+    Over,
+    /// The session is lost.
+    Lost(LinkError),
+}
+
+/// The circuit of a session.
+enum Line {
+    /// There is none. The dialling end dials at the given time, the other end waits.
+    None(Instant),
+    Opening(OpeningCircuit),
+    Open(OpenCircuit),
+}
+
+struct OpenCircuit {
+    socket: Descriptor,
+    /// Records on their way into the socket.
+    out: Vec<u8>,
+    /// How many bytes of `out` are in the socket.
+    sent: usize,
+    heard: Instant,
+    /// Whether the other end was asked for a byte since the last one.
+    is_probed: bool,
+}
+
+/// One end of a session.
+pub(super) struct SessionEnd {
+    session: Session,
+    /// The pump's end of the link's socket.
+    socket: Descriptor,
+    /// The id of the link's end.
+    pub(super) link: u64,
+    /// The way to the other end; `None` at the end that listens.
+    route: Option<Arc<CircuitRoute>>,
+    line: Line,
+    /// How long the session waits for a circuit.
+    patience: Duration,
+    /// Since when there has been no circuit that the other end has answered on.
+    cut_since: Option<Instant>,
+    /// Attempts to dial since the last open circuit.
+    attempts: usize,
+    /// Why the last attempt came to nothing.
+    last_error: String,
+    /// How many bytes the end may keep for the other end.
+    room: usize,
+    /// Received bytes for the link, and how many of them the link has.
+    to_link: Vec<u8>,
+    taken: usize,
+    /// Whether the link sends no more.
+    link_has_ended: bool,
+    /// Whether the link has closed the socket, and so takes no more.
+    pub(super) link_is_closed: bool,
+    /// Whether the link knows that no more bytes follow.
+    link_is_told: bool,
+}
+
+impl SessionEnd {
+    /// An end above the pump's end `socket` of the socket of the link with the id `link`.
+    pub(super) fn new(
+        id: SessionId,
+        socket: Descriptor,
+        link: u64,
+        route: Option<Arc<CircuitRoute>>,
+        patience: Duration,
+    ) -> Self {
+        let now = Instant::now();
+        SessionEnd {
+            session: Session::new(id),
+            socket,
+            link,
+            route,
+            line: Line::None(now),
+            patience,
+            cut_since: Some(now),
+            attempts: 0,
+            last_error: String::new(),
+            room: KEPT_AT_FIRST,
+            to_link: Vec::new(),
+            taken: 0,
+            link_has_ended: false,
+            link_is_closed: false,
+            link_is_told: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> SessionId {
+        self.session.id()
+    }
+
+    /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
+    pub(super) fn take_circuit(&mut self, circuit: Descriptor, first_bytes: &[u8]) -> EndProgress {
+        self.open(circuit);
+        match self.take_bytes(first_bytes) {
+            Ok(()) => self.advance(),
+            Err(CircuitError { why, .. }) => self.lose_circuit(why),
+        }
+    }
+
+    /// The descriptors to wait for, and their events. The link's socket comes first, until the link
+    /// is closed.
+    pub(super) fn wanted(&self) -> Vec<(&Descriptor, PollFlags)> {
+        let mut wanted = Vec::with_capacity(2);
+        if !self.link_is_closed {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, !self.link_has_ended && self.has_room());
+            events.set(PollFlags::OUT, self.taken < self.to_link.len());
+            wanted.push((&self.socket, events));
+        }
+        match &self.line {
+            Line::None(_) => {}
+            Line::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
+            Line::Open(circuit) => {
+                let mut events = PollFlags::empty();
+                events.set(PollFlags::IN, self.takes_bytes());
+                events.set(PollFlags::OUT, circuit.sent < circuit.out.len());
+                wanted.push((&circuit.socket, events));
+            }
+        }
+        wanted
+    }
+
+    /// When the end wants a turn, even without an event.
+    pub(super) fn next_turn(&self) -> Instant {
+        let line = match &self.line {
+            Line::None(again) if self.route.is_some() => Some(*again),
+            Line::None(_) => None,
+            Line::Opening(opening) => Some(opening.deadline),
+            Line::Open(circuit) if circuit.is_probed => Some(circuit.heard + DEAD_AFTER),
+            Line::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
+        };
+        let given_up = self.cut_since.map(|since| since + self.patience);
+        // A closed socket brings no events, and may have more bytes.
+        let has_more = self.link_is_closed && !self.link_has_ended && self.has_room();
+        let turns = [line, given_up, has_more.then(Instant::now)]
+            .into_iter()
+            .flatten();
+        turns
+            .min()
+            .unwrap_or_else(|| Instant::now() + self.patience)
+    }
+
+    /// Moves bytes both ways, as far as they move without waiting.
+    pub(super) fn advance(&mut self) -> EndProgress {
+        self.take_from_link();
+        let outcome = match self.line {
+            Line::None(_) => self.dial(),
+            Line::Opening(_) => self.go_on_opening(),
+            Line::Open(_) => Ok(()),
+        };
+        let outcome = outcome.and_then(|()| self.exchange());
+        self.pass_to_link();
+        match outcome {
+            Ok(()) => self.progress(),
+            Err(CircuitError {
+                why,
+                may_pass: false,
+            }) => EndProgress::Lost(LinkError::System(why)),
+            Err(CircuitError { why, .. }) => self.lose_circuit(why),
+        }
+    }
+
+    fn progress(&mut self) -> EndProgress {
+        if self.session.is_gone() {
+            return match self.session.has_peer_ended() {
+                true => EndProgress::Over,
+                false => EndProgress::Lost(LinkError::Closed),
+            };
+        }
+        let flushed = match &self.line {
+            Line::Open(circuit) => circuit.sent == circuit.out.len(),
+            _ => false,
+        };
+        if self.session.is_told() && flushed && self.link_is_told {
+            return EndProgress::Over;
+        }
+        match self.cut_since {
+            Some(since) if since.elapsed() >= self.patience => {
+                EndProgress::Lost(LinkError::System(self.patience_text()))
+            }
+            _ => EndProgress::Open,
+        }
+    }
+
+    fn patience_text(&self) -> String {
+        let time = self.patience.as_secs_f64();
+        let (to, from) = match &self.route {
+            Some(route) => (format!(" to {}", route.destination), ""),
+            None => (String::new(), " from the other end"),
+        };
+        let why = match self.last_error.as_str() {
+            "" => String::new(),
+            why => format!(": {why}"),
+        };
+        format!("no circuit{to} has come{from} for {time} s{why}")
+    }
+
+    /// Whether the end may keep more bytes for the other end.
+    fn has_room(&self) -> bool {
+        self.session.kept() < self.room
+    }
+
+    /// Whether the link has taken enough of the received bytes for more to come.
+    fn takes_bytes(&self) -> bool {
+        self.to_link.len() - self.taken < WAITING
+    }
+
+    /// Takes bytes out of the link's socket.
+    fn take_from_link(&mut self) {
+        let mut bytes = vec![0; 64 << 10];
+        let mut taken = 0;
+        while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
+            match rustix::io::read(&self.socket, &mut bytes) {
+                Ok(count) if count > 0 => {
+                    self.session.send(&bytes[..count]);
+                    taken += count;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Ok(_) | Err(_) => {
+                    self.link_has_ended = true;
+                    self.session.end();
+                }
+            }
+        }
+    }
+
+    /// Gives received bytes to the link.
+    fn pass_to_link(&mut self) {
+        while self.taken < self.to_link.len() && !self.link_is_closed {
+            match net::send(
+                &self.socket,
+                &self.to_link[self.taken..],
+                SendFlags::NOSIGNAL,
+            ) {
+                Ok(count) => self.taken += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => self.link_is_closed = true,
+            }
+        }
+        // A closed link takes no bytes, and the other end need not keep them.
+        self.to_link.clear();
+        self.taken = 0;
+        if self.session.has_peer_ended() && !self.link_is_told {
+            let _ = net::shutdown(&self.socket, Shutdown::Write);
+            self.link_is_told = true;
+        }
+    }
+
+    /// Begins a circuit, if it is time.
+    fn dial(&mut self) -> Result<(), CircuitError> {
+        let (Line::None(again), Some(route)) = (&self.line, &self.route) else {
+            return Ok(());
+        };
+        if Instant::now() < *again {
+            return Ok(());
+        }
+        let opening = OpeningCircuit::begin(route, self.attempts)?;
+        self.line = Line::Opening(opening);
+        Ok(())
+    }
+
+    fn go_on_opening(&mut self) -> Result<(), CircuitError> {
+        let (Line::Opening(opening), Some(route)) = (&mut self.line, &self.route) else {
+            return Ok(());
+        };
+        let Some(first_bytes) = opening.advance(route)? else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let opened = std::mem::replace(&mut self.line, Line::None(now));
+        if let Line::Opening(opening) = opened {
+            self.open(opening.socket);
+        }
+        self.take_bytes(&first_bytes)
+    }
+
+    fn open(&mut self, socket: Descriptor) {
+        self.session.cut();
+        self.session.connect();
+        self.line = Line::Open(OpenCircuit {
+            socket,
+            out: Vec::new(),
+            sent: 0,
+            heard: Instant::now(),
+            is_probed: false,
+        });
+    }
+
+    /// The circuit is lost. The dialling end dials again.
+    fn lose_circuit(&mut self, why: String) -> EndProgress {
+        let now = Instant::now();
+        self.session.cut();
+        self.cut_since.get_or_insert(now);
+        let pause = PAUSE * (1 << self.attempts.min(8));
+        self.attempts += 1;
+        self.last_error = why;
+        self.line = Line::None(now + pause.min(LONGEST_PAUSE));
+        self.progress()
+    }
+
+    /// Moves bytes between the session and the circuit.
+    fn exchange(&mut self) -> Result<(), CircuitError> {
+        if !matches!(self.line, Line::Open(_)) {
+            return Ok(());
+        }
+        self.receive()?;
+        self.check_life()?;
+        let Line::Open(circuit) = &mut self.line else {
+            return Ok(());
+        };
+        let mut moved = 0;
+        while moved < AT_ONCE {
+            if circuit.sent == circuit.out.len() {
+                circuit.out.clear();
+                circuit.sent = 0;
+                self.session.write(&mut circuit.out, 64 << 10);
+            }
+            if circuit.out.is_empty() {
+                break;
+            }
+            let rest = &circuit.out[circuit.sent..];
+            match net::send(&circuit.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    circuit.sent += count;
+                    moved += count;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(LinkError::from(error).into()),
+            }
+        }
+        if !self.has_room() && self.session.is_written() && self.session.is_up() {
+            self.room = (2 * self.room).min(KEPT_AT_MOST);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<(), CircuitError> {
+        let mut bytes = vec![0; 64 << 10];
+        let mut taken = 0;
+        while self.takes_bytes() && taken < AT_ONCE {
+            let Line::Open(circuit) = &self.line else {
+                break;
+            };
+            match rustix::io::read(&circuit.socket, &mut bytes) {
+                Ok(0) => return Err(LinkError::Closed.into()),
+                Ok(count) => {
+                    self.take_bytes(&bytes[..count])?;
+                    taken += count;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(LinkError::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CircuitError> {
+        if self.link_is_closed {
+            self.to_link.clear();
+            self.taken = 0;
+        }
+        let outcome = self.session.read(bytes, &mut self.to_link);
+        outcome.map_err(LinkError::from)?;
+        if let Line::Open(circuit) = &mut self.line {
+            circuit.heard = Instant::now();
+            circuit.is_probed = false;
+        }
+        if self.session.is_up() {
+            self.cut_since = None;
+            self.attempts = 0;
+        }
+        Ok(())
+    }
+
+    /// Fails if the other end has been silent for too long.
+    fn check_life(&mut self) -> Result<(), CircuitError> {
+        // While the link takes nothing, the circuit is not read.
+        if !self.takes_bytes() {
+            return Ok(());
+        }
+        let Line::Open(circuit) = &mut self.line else {
+            return Ok(());
+        };
+        let silent = circuit.heard.elapsed();
+        if silent >= DEAD_AFTER {
+            let why = format!("nothing has come for {} s", DEAD_AFTER.as_secs());
+            return Err(CircuitError {
+                why,
+                may_pass: true,
+            });
+        }
+        if silent >= PROBE_AFTER && !circuit.is_probed {
+            circuit.is_probed = true;
+            self.session.probe(0);
+        }
+        Ok(())
+    }
+}

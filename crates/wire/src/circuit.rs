@@ -1,0 +1,174 @@
+//! What processes of a run and relays say to each other before a circuit carries bytes.
+//!
+//! A process connects to the relay of its site, proves itself with the run's permit
+//! ([`crate::handshake`], purpose 6), and asks for a **circuit** to a listener at another site. The
+//! relays connect the two. From the answer on, the bytes of both directions are passed on as they
+//! are. A manager asks its relay to admit the run, with the key of the relay in place of a permit.
+//!
+//! A message is a u32 length, little-endian, and as many bytes of JSON.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{Malformed, Secret};
+
+/// The most bytes of a message.
+const LONGEST: usize = 1 << 20;
+
+/// The number of the run by which a manager, or `titin relay status`, names the relay's own key.
+pub const RELAY_KEY: u64 = 0;
+
+/// A listener at a site.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Destination {
+    /// The name of the site.
+    pub site: String,
+    /// The host, as the processes of the site call it.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Destination {
+    /// Reads `SITE/HOST:PORT`, the place in an address of the medium `relay`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (site, place) = text.split_once('/')?;
+        let (host, port) = place.rsplit_once(':')?;
+        Some(Destination {
+            site: site.to_owned(),
+            host: host.to_owned(),
+            port: port.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}:{}", self.site, self.host, self.port)
+    }
+}
+
+/// A request to a relay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelayRequest {
+    /// A circuit to a listener.
+    Circuit(Destination),
+    /// Admit a run as long as the connection stands.
+    Admit(RunPermit),
+    /// The state of the relay.
+    Status,
+}
+
+/// A run that a relay admits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPermit {
+    /// The number of the run.
+    pub run: u64,
+    /// The secret by which processes of the run prove themselves to relays.
+    pub permit: Secret,
+    /// The name of the model, for people.
+    pub name: String,
+    /// The sites of the run, which are to know the permit.
+    pub sites: Vec<String>,
+}
+
+/// The answer of a relay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelayAnswer {
+    /// From here on the bytes of the circuit follow.
+    Opened,
+    /// The run is admitted.
+    Admitted {
+        /// The name of the relay's site.
+        site: String,
+    },
+    /// The state of the relay.
+    Status(serde_json::Value),
+    /// There is no circuit.
+    Refused {
+        /// Why.
+        why: String,
+        /// Whether the same request may succeed later.
+        may_pass: bool,
+    },
+}
+
+/// The bytes of a message.
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    let body = serde_json::to_vec(message).expect("plain data");
+    let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+    bytes.extend(body);
+    bytes
+}
+
+/// Takes a message from the beginning of `bytes`; `None` if it is not complete.
+///
+/// # Errors
+/// If the message is too long, or no message.
+pub fn decode<T: DeserializeOwned>(bytes: &mut Vec<u8>) -> Result<Option<T>, Malformed> {
+    let malformed = |why: String| Malformed::new("message of a relay", why);
+    let Some(length) = bytes.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > LONGEST {
+        return Err(malformed(format!("{length} bytes are too many")));
+    }
+    let Some(body) = bytes.get(4..4 + length) else {
+        return Ok(None);
+    };
+    let message = serde_json::from_slice(body).map_err(|error| malformed(error.to_string()))?;
+    bytes.drain(..4 + length);
+    Ok(Some(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_in_any_pieces_and_leave_what_follows() {
+        let request = RelayRequest::Circuit(Destination {
+            site: "north".into(),
+            host: "fe80::1".into(),
+            port: 4711,
+        });
+        let mut bytes = encode(&request);
+        assert_eq!(
+            bytes[4..],
+            *br#"{"circuit":{"site":"north","host":"fe80::1","port":4711}}"#
+        );
+        bytes.extend(b"rest");
+        for length in 0..bytes.len() - 4 {
+            let mut part = bytes[..length].to_vec();
+            assert_eq!(decode::<RelayRequest>(&mut part), Ok(None));
+            assert_eq!(part.len(), length);
+        }
+        assert_eq!(decode(&mut bytes), Ok(Some(request)));
+        assert_eq!(bytes, b"rest");
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        let long = decode::<RelayRequest>(&mut vec![0, 0, 0, 1, 0]);
+        assert!(long.unwrap_err().to_string().contains("too many"));
+        let other = decode::<RelayRequest>(&mut encode(&"other"));
+        assert!(other.unwrap_err().to_string().contains("unknown variant"));
+    }
+
+    #[test]
+    fn a_destination_is_read_as_it_is_written() {
+        let text = "north/fe80::1:4711";
+        let destination = Destination::parse(text).unwrap();
+        assert_eq!(
+            (destination.port, destination.host.as_str()),
+            (4711, "fe80::1")
+        );
+        assert_eq!(destination.to_string(), text);
+        for wrong in ["north", "north/host", "host:1", "north/host:70000"] {
+            assert_eq!(Destination::parse(wrong), None);
+        }
+    }
+}
