@@ -12,6 +12,7 @@ pub(crate) mod planned;
 pub(crate) mod plot;
 pub(crate) mod profile;
 pub(crate) mod refusal;
+pub(crate) mod relay;
 pub(crate) mod resources;
 pub(crate) mod run;
 pub(crate) mod submit;

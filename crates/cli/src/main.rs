@@ -39,6 +39,7 @@ enum Command {
     Config(commands::config::Config),
     Manager(commands::run::ManagerCommand),
     Agent(commands::agent::AgentCommand),
+    Relay(commands::relay::RelayCommand),
     #[command(hide = true)]
     Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Config(config) => config.run(),
         Command::Manager(manager) => manager.run(),
         Command::Agent(agent) => agent.run(),
+        Command::Relay(relay) => relay.run(),
         Command::Component(component) => component.run(),
         Command::Guard(guard) => guard.run(),
         Command::Host(host) => host.run(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use titin_model::{AgentStart, BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::LinkSettings;
-use titin_wire::connection::PATIENCE;
+use titin_wire::connection::{PATIENCE, SESSION_PATIENCE};
 use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
 
@@ -40,6 +40,8 @@ pub struct Plan {
     pub options: RunOptions,
     /// The further hosts of the run. The host at index 0 has the [`HostId`] 1.
     pub hosts: Vec<PlannedHost>,
+    /// The sites of further hosts.
+    pub sites: Vec<PlannedSite>,
     /// The most cores of the manager's own host for the run, if the description says so.
     pub own_cores: Option<u32>,
     /// Whether the description has a list of hosts.
@@ -52,6 +54,23 @@ impl Plan {
     /// A further host; `None` for the manager's host.
     pub fn further_host(&self, id: HostId) -> Option<&PlannedHost> {
         self.hosts.get(id.place()?)
+    }
+
+    /// How long a host, or a program on the host, may be silent. A line between sites may be away
+    /// for a time.
+    pub fn longest_silence(&self, host: HostId) -> Duration {
+        let is_at_other_site = self
+            .further_host(host)
+            .is_some_and(|host| host.site.is_some());
+        let RunOptions {
+            heartbeat,
+            line_patience,
+            ..
+        } = self.options;
+        match is_at_other_site {
+            true => heartbeat.saturating_add(line_patience),
+            false => heartbeat,
+        }
     }
 
     /// The media of conduits whose processes meet in a folder, by preference. All such media if the
@@ -67,6 +86,15 @@ impl Plan {
             .filter(is_wanted)
             .collect()
     }
+}
+
+/// A site of further hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedSite {
+    /// The name, as relays know the site.
+    pub name: String,
+    /// The address of the site's relay for processes of the site.
+    pub relay: String,
 }
 
 /// A further host of a run.
@@ -86,6 +114,8 @@ pub struct PlannedHost {
     pub folder: Option<PathBuf>,
     /// The number of the part of a heterogeneous job of Slurm, if the host is in one.
     pub het_group: Option<u32>,
+    /// The place of the host's site in [`Plan::sites`]; `None` for the manager's site.
+    pub site: Option<usize>,
 }
 
 /// One instance.
@@ -355,6 +385,8 @@ pub struct RunOptions {
     pub grace: Duration,
     /// The time of silence after which a program counts as lost.
     pub heartbeat: Duration,
+    /// How long the line between two sites may be away.
+    pub line_patience: Duration,
     /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
     /// Whether programs send event rows.
@@ -371,6 +403,7 @@ impl Default for RunOptions {
             patience: PATIENCE,
             grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(10),
+            line_patience: SESSION_PATIENCE,
             ceiling: 4 << 30,
             trace: false,
             time_unit: None,

@@ -10,6 +10,7 @@ mod end;
 mod hosts;
 mod open;
 mod results;
+mod site;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ use crate::state::{InstanceStatus, Manager};
 use clock::RunClock;
 pub use end::{InstanceResult, RunEnd};
 pub use open::{SessionError, SessionSetup};
+pub use site::HomeRelay;
+use site::HomeSite;
 
 /// A view of the run for the user. All calls come from the session's thread, and should return
 /// soon.
@@ -182,6 +185,8 @@ pub struct Session {
     connection: ConnectionFile,
     /// What the connection file says.
     way_to_manager: Connection,
+    /// The site of the manager, if the run has hosts at other sites.
+    site: Option<HomeSite>,
     guard_lives: bool,
     guard: Arc<Guard>,
     starter: Starter,

@@ -16,7 +16,7 @@ use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
     AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
-    PinnedMedium, Scales, StagedFiles, UserFunction,
+    PinnedMedium, Scales, Site, StagedFiles, UserFunction,
 };
 
 impl Description {
@@ -390,11 +390,21 @@ fn extras(extras: &Extras) -> YamlMap {
     top.map("required", required(extras));
     top.map("links", links(&extras.links));
     top.map("hosts", map_of(&extras.hosts, host));
+    top.map("sites", map_of(&extras.sites, site));
     top
+}
+
+fn site(site: &Site) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.text("relay", &site.relay);
+    map
 }
 
 fn host(host: &Host) -> YamlMap {
     let mut map = YamlMap::default();
+    if let Some(site) = &host.site {
+        map.text("site", site);
+    }
     if let Some(address) = &host.address {
         map.text("address", address);
     }
@@ -430,6 +440,7 @@ fn times(top: &mut YamlMap, extras: &Extras) {
         ("grace", extras.grace),
         ("heartbeat", extras.heartbeat),
         ("register_timeout", extras.register_timeout),
+        ("patience", extras.patience),
     ];
     for (key, time) in times {
         if let Some(time) = time {

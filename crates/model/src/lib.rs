@@ -100,5 +100,6 @@ pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
 pub use titin_section::{
     AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
-    Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site, StagedFiles,
+    UserFunction,
 };

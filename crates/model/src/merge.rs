@@ -147,6 +147,8 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.links.default = more.links.default.or(merged.links.default);
     merged.links.components.extend(more.links.components);
     merged.hosts.extend(more.hosts);
+    merged.sites.extend(more.sites);
+    merged.patience = more.patience.or(merged.patience);
 }
 
 /// States the defaults of a v0.1 document in the terms of v0.2.

@@ -42,6 +42,10 @@ pub struct Extras {
     pub links: Links,
     /// Further hosts of the run, and the manager's own as [`OWN_HOST`].
     pub hosts: IndexMap<Name, Host>,
+    /// The sites of further hosts.
+    pub sites: IndexMap<Name, Site>,
+    /// How long the line between two sites may be away.
+    pub patience: Option<Quantity>,
 }
 
 impl Extras {
@@ -53,6 +57,14 @@ impl Extras {
 
 /// The name of the manager's own host under `titin: hosts`.
 pub const OWN_HOST: &str = "localhost";
+
+/// A site, which relays lead to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The address of the site's relay for processes of the site, `host:port`.
+    pub relay: String,
+    pub(crate) at: TextPosition,
+}
 
 /// A host of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +83,8 @@ pub struct Host {
     pub cores: Option<u32>,
     /// The components whose instances are on the host.
     pub components: Vec<Name>,
+    /// The site of the host; `None` for the manager's site.
+    pub site: Option<Name>,
     pub(crate) at: TextPosition,
 }
 

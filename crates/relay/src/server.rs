@@ -76,6 +76,12 @@ pub fn serve(
         .enable_all()
         .build()
         .map_err(|error| RelayError::Begin(error.to_string()))?;
+    // Lines for people on a terminal, and for `journalctl` and `grep` elsewhere.
+    let _ = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_target(false)
+        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+        .try_init();
     let outcome = runtime.block_on(serve_until_told(folder, began));
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();

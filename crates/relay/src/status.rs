@@ -1,13 +1,12 @@
 //! The state of a relay, for `titin relay status`.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest};
-use titin_wire::handshake::Handshake;
 
 use crate::admission::RunSource;
 use crate::config::RelayFolder;
@@ -69,44 +68,9 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
     let mut stream = TcpStream::connect(&config.local).map_err(none)?;
     let answer = stream
         .set_read_timeout(Some(ANSWER_TIME))
-        .map_err(|error| error.to_string())
-        .and_then(|()| ask(&mut stream, access, &RelayRequest::Status))?;
-    match answer {
+        .and_then(|()| circuit::ask(&mut stream, (RELAY_KEY, access), &RelayRequest::Status));
+    match answer.map_err(none)? {
         RelayAnswer::Status(state) => Ok(state),
         other => Err(format!("the relay answers {other:?}")),
-    }
-}
-
-/// Asks a relay by its key.
-fn ask(
-    stream: &mut TcpStream,
-    access: titin_wire::Secret,
-    request: &RelayRequest,
-) -> Result<RelayAnswer, String> {
-    let text = |error: io::Error| error.to_string();
-    let (mut shake, hello) = Handshake::dial_relay(access, RELAY_KEY);
-    stream.write_all(&hello).map_err(text)?;
-    let mut bytes = Vec::new();
-    let mut piece = [0; 4096];
-    let mut is_asked = false;
-    loop {
-        let count = stream.read(&mut piece).map_err(text)?;
-        if count == 0 {
-            return Err("the relay has closed the connection".to_owned());
-        }
-        bytes.extend_from_slice(&piece[..count]);
-        if !is_asked {
-            let progress = shake.advance(&bytes).map_err(|why| why.to_string())?;
-            bytes.drain(..progress.used);
-            stream.write_all(&progress.reply).map_err(text)?;
-            if progress.agreed.is_none() {
-                continue;
-            }
-            stream.write_all(&circuit::encode(request)).map_err(text)?;
-            is_asked = true;
-        }
-        if let Some(answer) = circuit::decode(&mut bytes).map_err(|error| error.to_string())? {
-            return Ok(answer);
-        }
     }
 }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use titin_transport::{ConduitTable, Doorbell, Inproc, Link, LinkId, Medium, Reactor};
-use titin_wire::connection::Connection;
+use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::Purpose;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
@@ -74,6 +74,8 @@ pub(crate) struct Process {
     loss_count: AtomicU64,
     /// How long joining the run may take, and how long a dialled process may take to answer.
     pub(crate) patience: Duration,
+    /// How long the line to the manager's site may be away; zero within the manager's site.
+    line_patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
     /// Whether the log already has a record that shared memory has run out.
@@ -166,14 +168,17 @@ impl Process {
         process.reactor.set(reactor.clone()).ok().expect("set once");
         reactor.introduce(process.id);
         let tcp = process.listen_by_tcp(connection)?;
+        let relayed = process.listen_for_sites(connection, &tcp)?;
         let in_folders = process.listen_in_folders(connection)?;
         let meeting_place = process.meet(connection.spans_hosts).into_iter();
-        let addresses = meeting_place.chain(tcp).chain(in_folders).collect();
+        let addresses = meeting_place.chain(tcp).chain(in_folders);
+        let addresses = addresses.chain(relayed).collect();
         process.addresses.set(addresses).expect("set once");
         Ok(process)
     }
 
     fn new(connection: &Connection, exchange: Arc<ConduitTable>) -> Self {
+        let site = connection.site.as_ref().map(|access| access.site.clone());
         Process {
             id: EndpointId::random(),
             secret: connection.secret.clone(),
@@ -187,11 +192,36 @@ impl Process {
             crowd: AtomicUsize::new(0),
             loss_count: AtomicU64::new(0),
             patience: connection.patience(),
+            line_patience: line_patience(connection),
             explanation: explanation(),
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
-            state: Mutex::default(),
+            state: Mutex::new(ProcessState {
+                routes: Routes::from_site(site),
+                ..ProcessState::default()
+            }),
         }
+    }
+
+    /// Takes sessions from other sites, if the run has other sites, by the tcp listener. Returns the
+    /// addresses for peers there.
+    fn listen_for_sites(&self, connection: &Connection, tcp: &[Address]) -> Result<Vec<Address>> {
+        let Some(access) = &connection.site else {
+            return Ok(Vec::new());
+        };
+        self.reactor().reach_sites(access);
+        let beyond = tcp.iter().filter_map(|address| match address {
+            Address::Tcp(host, port) => {
+                Some((format!("{host}:{port}"), access.address_of(host, *port)))
+            }
+            _ => None,
+        });
+        let (places, addresses): (Vec<_>, Vec<_>) = beyond.unzip();
+        if let Some(place) = places.first() {
+            let listening = self.reactor().listen(Medium::Relay, place);
+            listening.map_err(no_socket)?;
+        }
+        Ok(addresses)
     }
 
     /// Listens by TCP, and returns the addresses for peers.
@@ -330,6 +360,14 @@ fn no_socket(error: std::io::Error) -> Error {
     };
     let text = format!("titin cannot open its sockets: {error}{todo}");
     Error::new(Kind::Connection, text)
+}
+
+/// How long the line to the manager's site may be away.
+fn line_patience(connection: &Connection) -> Duration {
+    let mut addresses = connection.addresses.iter();
+    let is_elsewhere = addresses.all(|address| address.site().is_some());
+    let access = connection.site.as_ref().filter(|_| is_elsewhere);
+    access.map_or(Duration::ZERO, SiteAccess::patience)
 }
 
 fn explanation() -> Duration {

@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
         "titin-manager",
         &["titin-transport", "titin-os", "titin-wire", "titin-model"],
     ),
-    ("titin-relay", &["titin-transport", "titin-wire"]),
+    ("titin-relay", &["titin-os", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (
         "titin-draw",

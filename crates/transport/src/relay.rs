@@ -58,11 +58,10 @@ impl SocketMedium for RelayMedium {
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
         let no_site = || io::Error::other("this process does not know its site");
         let (access, _) = self.access.get().ok_or_else(no_site)?;
-        let address = format!("{}:{}/{place}", Medium::Relay.key(), access.site);
-        Ok((
-            self.pump.listen(access.patience())?,
-            Address::Other(address),
-        ))
+        let no_place = || io::Error::other("the place is not host:port");
+        let (host, port) = place.rsplit_once(':').ok_or_else(no_place)?;
+        let address = access.address_of(host, port.parse().map_err(io::Error::other)?);
+        Ok((self.pump.listen(access.patience())?, address))
     }
 
     fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {

@@ -7,9 +7,12 @@
 //!
 //! A message is a u32 length, little-endian, and as many bytes of JSON.
 
+use std::io::{self, Read, Write};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::handshake::{Handshake, Refusal};
 use crate::{Malformed, Secret};
 
 /// The most bytes of a message.
@@ -122,6 +125,45 @@ pub fn decode<T: DeserializeOwned>(bytes: &mut Vec<u8>) -> Result<Option<T>, Mal
     let message = serde_json::from_slice(body).map_err(|error| malformed(error.to_string()))?;
     bytes.drain(..4 + length);
     Ok(Some(message))
+}
+
+/// Asks a relay, over a fresh connection that waits for bytes. `key` is a run's permit, or the
+/// relay's own key with [`RELAY_KEY`] as `run`.
+///
+/// # Errors
+/// If the connection fails, or the relay does not know the key.
+pub fn ask(
+    stream: &mut (impl Read + Write),
+    (run, key): (u64, Secret),
+    request: &RelayRequest,
+) -> io::Result<RelayAnswer> {
+    let (mut shake, hello) = Handshake::dial_relay(key, run);
+    stream.write_all(&hello)?;
+    let (mut bytes, mut is_proved) = (Vec::new(), false);
+    loop {
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(&piece[..count]);
+        if !is_proved {
+            let progress = shake.advance(&bytes).map_err(|why| match why {
+                Refusal::Secret => io::Error::other("it is the relay of another folder"),
+                why => io::Error::other(why),
+            })?;
+            bytes.drain(..progress.used);
+            stream.write_all(&progress.reply)?;
+            if progress.agreed.is_none() {
+                continue;
+            }
+            stream.write_all(&encode(request))?;
+            is_proved = true;
+        }
+        if let Some(answer) = decode(&mut bytes).map_err(io::Error::other)? {
+            return Ok(answer);
+        }
+    }
 }
 
 #[cfg(test)]

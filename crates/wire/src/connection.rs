@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Address, Malformed, Secret};
+use crate::circuit::Destination;
+use crate::{Address, Malformed, Medium, Secret};
 
 /// The variables that name the connection file, or hold the manager's addresses.
 pub const MANAGER: [&str; 2] = ["TITIN_MANAGER", "MUSCLE_MANAGER"];
@@ -68,6 +69,16 @@ pub struct SiteAccess {
 }
 
 impl SiteAccess {
+    /// The address of a tcp listener of this site for processes of other sites.
+    pub fn address_of(&self, host: &str, port: u16) -> Address {
+        let place = Destination {
+            site: self.site.clone(),
+            host: host.to_owned(),
+            port,
+        };
+        Address::Other(format!("{}:{place}", Medium::Relay.key()))
+    }
+
     /// How long a session waits for a connection that was lost.
     pub fn patience(&self) -> Duration {
         seconds(self.patience).unwrap_or(SESSION_PATIENCE)

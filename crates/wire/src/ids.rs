@@ -120,6 +120,32 @@ impl Address {
     }
 }
 
+impl Address {
+    /// The site of the listener, in an address of the medium `relay`.
+    pub fn site(&self) -> Option<&str> {
+        match self {
+            Address::Other(text) if self.medium() == Some(Medium::Relay) => {
+                let (_, place) = text.split_once(':')?;
+                Some(place.split_once('/')?.0)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Those of a process's addresses that lead there from the site `own`: within a site the process
+/// itself, between sites the relays. A process that is at no site is on the way to no relay.
+pub fn addresses_from_site<'a>(
+    own: Option<&str>,
+    addresses: &'a [Address],
+) -> impl Iterator<Item = &'a Address> {
+    let mut sites = addresses.iter().filter_map(Address::site);
+    let is_elsewhere = sites.next().is_some_and(|site| Some(site) != own) && own.is_some();
+    addresses
+        .iter()
+        .filter(move |address| address.site().is_some() == is_elsewhere)
+}
+
 impl From<String> for Address {
     fn from(text: String) -> Self {
         if let Some(path) = text.strip_prefix("shm:") {
@@ -170,6 +196,21 @@ mod tests {
         assert_eq!(secret.reveal().parse::<Secret>().unwrap(), secret);
         assert!("abc".parse::<Secret>().is_err());
         assert!("zz".repeat(32).parse::<Secret>().is_err());
+    }
+
+    #[test]
+    fn another_site_is_reached_by_relays_alone() {
+        let texts = ["shm:/dev/shm/a", "tcp:10.0.0.1:9", "relay:north/10.0.0.1:9"];
+        let addresses = texts.map(|text| Address::from(text.to_owned()));
+        let found = |own| {
+            let found = addresses_from_site(own, &addresses);
+            found.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found(Some("north")), texts[..2]);
+        assert_eq!(found(Some("south")), texts[2..]);
+        assert_eq!(found(None), texts[..2]);
+        let direct: Vec<_> = addresses_from_site(Some("south"), &addresses[..2]).collect();
+        assert_eq!(direct.len(), 2);
     }
 
     #[test]

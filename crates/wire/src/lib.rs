@@ -32,7 +32,7 @@ pub mod session;
 pub mod settings;
 pub mod structure;
 
-pub use ids::{Address, EndpointId, Secret};
+pub use ids::{Address, EndpointId, Secret, addresses_from_site};
 pub use link::LinkSettings;
 pub use titin_model::{ConduitId, Medium};
 

@@ -17,8 +17,9 @@ use titin_manager::compile::{Choices, CompileError, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
-use titin_manager::session::{Interrupter, RunEnd, Session, SessionError, SessionSetup};
+use titin_manager::session::{HomeRelay, Interrupter, RunEnd, Session, SessionError, SessionSetup};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
+use titin_relay::{ConfigError, RelayFolder};
 
 use super::planned::{SurroundingsError, complete};
 use super::submit::SubmitOptions;
@@ -73,6 +74,10 @@ struct CommonOptions {
     /// as in a Slurm job of several nodes)
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// The folder of the relay of this site, for a run with other sites [default:
+    /// ~/.config/titin/relay]
+    #[arg(long, value_name = "FOLDER")]
+    relay: Option<PathBuf>,
     /// The run directory of an earlier run: instances with most bytes between them go on one host
     #[arg(long, value_name = "DIRECTORY")]
     profile: Option<PathBuf>,
@@ -153,6 +158,8 @@ enum StartError {
     #[error(transparent)]
     Signals(#[from] SignalsError),
     #[error(transparent)]
+    Relay(#[from] ConfigError),
+    #[error(transparent)]
     Session(#[from] SessionError),
 }
 
@@ -166,6 +173,7 @@ impl CommonOptions {
             ("--run-dir", self.run_dir.as_ref().map(text)),
             ("--profile", self.profile.as_ref().map(text)),
             ("--listen", self.listen.clone()),
+            ("--relay", self.relay.as_ref().map(text)),
         ];
         for (name, value) in with_value {
             arguments.extend(value.map(|value| format!("{name}={value}")));
@@ -234,6 +242,7 @@ impl CommonOptions {
         let caller = rustix::process::getppid()
             .filter(|_| !choices.hosted.is_empty())
             .map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        let has_sites = plan.hosts.iter().any(|host| host.site.is_some());
         Ok(SessionSetup {
             asked,
             plan,
@@ -242,9 +251,28 @@ impl CommonOptions {
             run_directory: self.run_dir.clone(),
             titin,
             host: caller,
+            relay: match has_sites {
+                true => self.home_relay().transpose()?,
+                false => None,
+            },
             reach,
             scratch: None,
         })
+    }
+
+    /// The relay of this site; `None` if the user has none.
+    fn home_relay(&self) -> Option<Result<HomeRelay, ConfigError>> {
+        let folder = match &self.relay {
+            Some(folder) => RelayFolder::at(folder),
+            None => Some(RelayFolder::usual()).filter(|usual| usual.config_path().exists())?,
+        };
+        let read = || {
+            Ok(HomeRelay {
+                address: folder.config()?.local,
+                key: folder.access()?,
+            })
+        };
+        Some(read())
     }
 
     /// Says why nothing was started.

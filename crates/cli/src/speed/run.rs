@@ -160,6 +160,7 @@ fn open(peer: &BenchPeer, folder: &Path) -> Result<Session, BenchError> {
             BenchPeer::Here(_) => None,
             BenchPeer::Elsewhere(address) => Some(*address),
         },
+        relay: None,
         scratch: folder.parent().map(Path::to_owned),
     };
     Session::open(setup).map_err(failed)

@@ -47,7 +47,7 @@ pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
     for (at, host) in plan.hosts.iter().enumerate() {
         let id = HostId::further(at);
         if host.start == AgentStart::Srun {
-            let key = |host: &PlannedHost| (host.het_group, host.titin.clone());
+            let key = |host: &PlannedHost| (host.het_group, host.site, host.titin.clone());
             let is_alike =
                 |hosts: &&mut Vec<HostId>| plan.further_host(hosts[0]).map(key) == Some(key(host));
             match in_slurm.iter_mut().find(is_alike) {

@@ -122,6 +122,9 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         own: &scratch.path,
         shared: meeting_place.as_ref().map(|folder| folder.path.as_path()),
     };
+    if let Some(access) = &setup.input.connection.site {
+        reactor.reach_sites(access);
+    }
     let guard = start_guard(&setup.titin, &leftovers, sender.clone())?;
     write_connection_file(&connection, &setup.input.connection)
         .map_err(|error| system("write the connection file")(io::Error::other(error)))?;

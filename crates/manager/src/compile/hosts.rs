@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use titin_model::{Host, Name, Network, OWN_HOST};
 
 use crate::host::HostId;
-use crate::plan::PlannedHost;
+use crate::plan::{PlannedHost, PlannedSite};
 
 /// The hosts of the description but for the manager's own, in the order of their ids.
 fn further_hosts(network: &Network) -> impl Iterator<Item = (&Name, &Host)> {
@@ -22,8 +22,23 @@ pub(super) fn planned_hosts(network: &Network) -> Vec<PlannedHost> {
         cores: host.cores,
         folder: host.folder.as_ref().map(PathBuf::from),
         het_group: None,
+        site: host
+            .site
+            .as_ref()
+            .and_then(|site| network.extras.sites.get_index_of(site)),
     };
     further_hosts(network).map(planned).collect()
+}
+
+/// The sites of the description.
+pub(super) fn planned_sites(network: &Network) -> Vec<PlannedSite> {
+    let sites = network.extras.sites.iter();
+    sites
+        .map(|(name, site)| PlannedSite {
+            name: name.to_string(),
+            relay: site.relay.clone(),
+        })
+        .collect()
 }
 
 /// The most cores of the manager's own host for the run, if the description says so.

@@ -34,11 +34,6 @@ impl Session {
         if self.groups.is_empty() {
             return;
         }
-        let input = AgentInput {
-            connection: self.way_to_manager.clone(),
-            run_directory: self.directory.path().to_owned(),
-        };
-        let input = input.to_json();
         let folder = match self.directory.prepare_agents() {
             Ok(folder) => folder,
             Err(error) => {
@@ -48,12 +43,25 @@ impl Session {
             }
         };
         for (at, group) in self.groups.iter().enumerate() {
-            let launch = group.launch(&folder, input.clone());
+            // The hosts of a group are at one site.
+            let input = self.agent_input(group.hosts[0]).to_json();
+            let launch = group.launch(&folder, input);
             self.guard.launch(self.launcher_id(at), launch);
         }
         let commands = self.groups.iter().map(|group| group.command());
         let text = format!("starts agents: {}", commands.collect::<Vec<_>>().join("; "));
         self.say(Level::Debug, text, view);
+    }
+
+    fn agent_input(&self, host: HostId) -> AgentInput {
+        let connection = match &self.site {
+            Some(site) => site.connection_for(&self.plan, host, &self.way_to_manager),
+            None => self.way_to_manager.clone(),
+        };
+        AgentInput {
+            connection,
+            run_directory: self.directory.path().to_owned(),
+        }
     }
 
     /// Places the instances once the cores of all hosts are known.
@@ -261,7 +269,7 @@ impl Session {
         let cores = at_most(hello.cores, planned.cores);
         self.host_cores[host.index()] = Some(cores);
         self.agents.attach(host, link.clone(), hello.shares_files);
-        let heartbeat = self.plan.options.heartbeat.as_secs_f64();
+        let heartbeat = self.plan.longest_silence(host).as_secs_f64();
         let folder = planned.folder;
         agent::tell(link, &AgentOrder::Welcome { heartbeat, folder });
         self.place_if_known(view);

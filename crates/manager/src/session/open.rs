@@ -10,11 +10,12 @@ use std::time::Instant;
 use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
 use titin_os::host;
 use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor};
-use titin_wire::connection::Connection;
+use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, Secret};
 
+use super::site::{HomeRelay, HomeSite};
 use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
@@ -48,6 +49,8 @@ pub struct SessionSetup {
     /// The address of this host for programs on other hosts; `None` if all programs run here. An
     /// unspecified address (0.0.0.0) stands for all addresses of this host.
     pub reach: Option<IpAddr>,
+    /// The relay of the manager's site, if the user has one.
+    pub relay: Option<HomeRelay>,
     /// A folder that this process has locked, with the run directory in it. The guard removes the
     /// folder if this process is killed.
     pub scratch: Option<PathBuf>,
@@ -62,6 +65,21 @@ pub enum SessionError {
     /// A path is not text, so agents cannot be told the path.
     #[error("{} has a name that is not UTF-8 text, which the agents of other hosts cannot be told: rename the folder", .0.display())]
     NotText(PathBuf),
+    /// The run has other sites, and the user has no relay.
+    #[error(
+        "the run has hosts at other sites, and no relay leads there from this one: make a relay with `titin relay init`, or name its folder by --relay"
+    )]
+    NoRelay,
+    /// The relay of the manager's site does not admit the run.
+    #[error(
+        "the relay of this site at {address} does not admit the run: {why}; `titin relay run` starts a relay, and `titin relay status` shows one that runs"
+    )]
+    Relay {
+        /// The relay's address.
+        address: String,
+        /// Why.
+        why: String,
+    },
     /// The system refuses something.
     #[error("cannot {what}: {source}")]
     System {
@@ -107,11 +125,14 @@ impl Session {
             sender: &sender,
         };
         let mut addresses = opening.listen(&reactor)?;
+        let site = opening.enter_site(&reactor, setup.relay, &mut addresses)?;
         let guard = opening.start_guard(setup.scratch.as_deref())?;
         addresses.extend(listen_in_folders(&reactor, &folders)?);
         // If this process is killed, the guard removes the file with the secret. So the guard
         // starts before the file exists.
-        let way_to_manager = opening.write_connection(addresses, secret, folders)?;
+        let access = site.as_ref().map(HomeSite::access);
+        let way_to_manager =
+            opening.write_connection(addresses, secret, folders, access.cloned())?;
         allow_many_files();
         let recorder = opening.start_recorder(&system_name)?;
         let starter = opening.begin_starter(&guard, setup.folders)?;
@@ -131,6 +152,7 @@ impl Session {
             is_ended_by_user: false,
             host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
             way_to_manager,
+            site,
             is_reached: setup.reach.is_some(),
             plan,
             directory,
@@ -187,12 +209,35 @@ impl SessionOpening<'_> {
         })
     }
 
+    /// Has the relay of the site admit the run, if the run has hosts at other sites, and adds the
+    /// manager's addresses for these sites.
+    fn enter_site(
+        &self,
+        reactor: &Reactor,
+        relay: Option<HomeRelay>,
+        addresses: &mut Vec<Address>,
+    ) -> Result<Option<HomeSite>, SessionError> {
+        if self.plan.hosts.iter().all(|host| host.site.is_none()) {
+            return Ok(None);
+        }
+        let site = HomeSite::enter(self.plan, relay)?;
+        reactor.reach_sites(site.access());
+        let beyond = site.addresses_beyond(addresses);
+        if let Some(Address::Tcp(host, port)) = addresses.first() {
+            let listening = reactor.listen(Medium::Relay, &format!("{host}:{port}"));
+            listening.map_err(system("listen for other sites"))?;
+        }
+        addresses.extend(beyond);
+        Ok(Some(site))
+    }
+
     /// Writes the connection file, by which programs find the manager. Returns what the file says.
     fn write_connection(
         &self,
         addresses: Vec<Address>,
         secret: Secret,
         folders: Vec<(Medium, PathBuf)>,
+        site: Option<SiteAccess>,
     ) -> Result<Connection, DirectoryError> {
         let folders = folders.into_iter();
         let folders = folders.map(|(medium, folder)| (medium.key().to_owned(), folder));
@@ -202,7 +247,7 @@ impl SessionOpening<'_> {
             spans_hosts: self.reach.is_some(),
             folders: folders.collect(),
             patience: self.plan.options.patience.as_secs_f64(),
-            site: None,
+            site,
         };
         self.connection.write(&connection)?;
         Ok(connection)

@@ -9,6 +9,7 @@ use super::Manager;
 use super::fault::Fault;
 use super::member::{InstanceProcess, Membership};
 use crate::event::{Level, RunAction};
+use crate::host::HostId;
 use crate::plan::InstanceId;
 
 impl Manager {
@@ -31,11 +32,15 @@ impl Manager {
     fn silence_over_limit(&self, link: LinkId) -> Option<Duration> {
         let control_link = &self.links[&link];
         let options = &self.plan.options;
-        let limit = match control_link.members.is_empty() {
+        let limit = match control_link.members.first() {
             // Rank 0 of a parallel program opens its link before all ranks are ready, and joins
             // then.
-            true => options.heartbeat.max(options.patience),
-            false => options.heartbeat,
+            None => options.heartbeat.max(options.patience),
+            Some(id) => {
+                let process = self.members[*id].known_process;
+                let host = process.map_or(HostId::MANAGER, |process| process.host);
+                self.plan.longest_silence(host)
+            }
         };
         let silence = self.now.saturating_sub(control_link.last_heard);
         (silence >= limit && !control_link.reported_silent).then_some(silence)

@@ -133,14 +133,13 @@ impl Manager {
 
     /// Sends a heartbeat to every agent, and looks for silent agents.
     pub(super) fn exchange_heartbeats_with_hosts(&mut self) {
-        let limit = self.plan.options.heartbeat;
         for id in (1..self.hosts.len() as u32).map(HostId) {
             let HostState::Ready { last_heard, .. } = self.hosts[id.index()].state else {
                 continue;
             };
             self.actions.push(RunAction::HostHeartbeat(id));
             let silence = self.now.saturating_sub(last_heard);
-            if silence >= limit {
+            if silence >= self.plan.longest_silence(id) {
                 let silence = silence.as_secs_f64();
                 let how =
                     format!("was silent for {silence:.1} s, so the programs there count as lost");

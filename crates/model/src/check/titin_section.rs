@@ -44,6 +44,7 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
 /// Checks that the components of each host exist, and that each is on one host alone.
 fn hosts(network: &Network, problems: &mut Problems) {
     let mut places: HashMap<&Name, &Name> = HashMap::new();
+    let sites = &network.extras.sites;
     for (name, host) in &network.extras.hosts {
         for path in &host.components {
             component(network, path, host.at, "hosts", problems);
@@ -57,8 +58,17 @@ fn hosts(network: &Network, problems: &mut Problems) {
             let why = format!("\"titin: hosts\" has it for {other} and for {name}");
             problems.error(host.at, Code::Duplicate, what, why);
         }
+        if let Some(site) = host.site.as_ref().filter(|site| !sites.contains_key(*site)) {
+            let what = format!("host \"{name}\" is at no site");
+            let why = format!("\"titin: sites\" does not have \"{site}\"");
+            let names = || sites.keys().map(Name::as_str);
+            let hint = did_you_mean(site, names())
+                .unwrap_or_else(|| format!("write sites: {{{site}: {{relay: \"host:port\"}}}}"));
+            problems.error_hint(host.at, Code::UnknownPath, what, why, hint);
+        }
         let is_started = host.address.is_some() || host.start != AgentStart::default();
-        let is_elsewhere = is_started || host.titin.is_some() || host.folder.is_some();
+        let is_elsewhere =
+            is_started || host.titin.is_some() || host.folder.is_some() || host.site.is_some();
         if name == OWN_HOST && is_elsewhere {
             let what = format!("{OWN_HOST} has no agent to start");
             let why = "it is the host on which the run is started, so only \"cores\" and \"components\" apply";

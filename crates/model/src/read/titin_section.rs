@@ -13,7 +13,7 @@ use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity, UnitError};
 use crate::titin_section::{
     AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
-    Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site, StagedFiles, UserFunction,
 };
 use crate::yaml::{MapEntry, Node, NodeKind, Scalar, ScalarType, shorten};
 
@@ -33,6 +33,8 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         fields: by_path(&mut fields, "fields", problems, pattern),
         links: links(&mut fields, problems),
         hosts: hosts(&mut fields, problems),
+        sites: sites(&mut fields, problems),
+        patience: read(&mut fields, "patience", problems, timeout),
         buffer: read(&mut fields, "buffer", problems, buffers).unwrap_or_default(),
         grace: read(&mut fields, "grace", problems, duration),
         heartbeat: read(&mut fields, "heartbeat", problems, timeout),
@@ -90,6 +92,41 @@ fn links(fields: &mut Fields<'_>, problems: &mut Problems) -> Links {
     }
 }
 
+/// Reads the sites.
+fn sites(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMap<Name, Site> {
+    by_path(fields, "sites", problems, |name, at, node, problems| {
+        let mut fields = Fields::new(node, format!("site \"{name}\""), problems)?;
+        let given = fields.take("relay");
+        fields.finish(problems);
+        let Some(given) = given else {
+            let what = format!("site \"{name}\" has no relay");
+            let why = "hosts of another site are reached by its relay: write {relay: \"host:port\"}, as \"local\" in the \
+                       relay.toml there";
+            problems.error(at, Code::MissingKey, what, why);
+            return None;
+        };
+        let relay = host_and_port(given, "\"relay\"", problems)?;
+        Some(Site { relay, at })
+    })
+}
+
+/// `host:port`.
+fn host_and_port(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let word = word(node, what, problems)?;
+    let parts = word.rsplit_once(':');
+    if parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
+        return Some(word);
+    }
+    let why = "the host and the port of the relay are expected, such as \"login1:4710\"";
+    problems.error(
+        node.at,
+        Code::BadValue,
+        format!("{what} is no address"),
+        why,
+    );
+    None
+}
+
 /// Reads the hosts. The name of a host may have dashes and dots.
 fn hosts(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMap<Name, Host> {
     let given = fields.take("hosts");
@@ -128,6 +165,7 @@ fn host(entry: &MapEntry, problems: &mut Problems) -> Option<Host> {
         folder: read(&mut fields, "folder", problems, folder),
         cores: read(&mut fields, "cores", problems, cores),
         components: read(&mut fields, "components", problems, components).unwrap_or_default(),
+        site: read(&mut fields, "site", problems, word).map(|site| site.as_str().into()),
         at: entry.at,
     };
     fields.finish(problems);

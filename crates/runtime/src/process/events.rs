@@ -356,9 +356,10 @@ impl Process {
             self.tell(&ToManager::Heartbeat {});
         }
         self.beat_below(heartbeat);
-        let is_silent = heard.is_some_and(|heard| heard.elapsed() > 3 * heartbeat);
+        let longest = 3 * heartbeat + self.line_patience;
+        let is_silent = heard.is_some_and(|heard| heard.elapsed() > longest);
         if is_silent && !self.is_watched_by_link() {
-            self.give_up_manager(3 * heartbeat);
+            self.give_up_manager(longest);
         }
         Some(tick.min(heartbeat))
     }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use titin_transport::{Link, LinkError, LinkId};
+use titin_transport::{Link, LinkError, LinkId, Medium};
 use titin_wire::control::{self, Greeting};
 use titin_wire::handshake::Purpose;
 use titin_wire::ranks::RankMessage;
@@ -86,8 +86,11 @@ impl Process {
             (false, _) => state.routes.rank(instance, rank)?,
         };
         // Sharing memory would cost more than a few small messages do.
-        let is_tcp = |address: &&Address| matches!(address, Address::Tcp(..));
-        Some((endpoint, addresses.iter().filter(is_tcp).cloned().collect()))
+        let medium = |address: &Address| address.medium();
+        let serves =
+            |address: &&Address| matches!(medium(address), Some(Medium::Tcp | Medium::Relay));
+        let addresses = state.routes.on_the_way(addresses).filter(serves);
+        Some((endpoint, addresses.cloned().collect()))
     }
 
     /// Sends a message to another process.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use titin_transport::{LinkError, Medium};
 use titin_wire::control::Peer;
 use titin_wire::ranks::RankProcess;
-use titin_wire::{Address, EndpointId, LinkSettings};
+use titin_wire::{Address, EndpointId, LinkSettings, addresses_from_site};
 
 use super::addresses::meets;
 
@@ -58,6 +58,8 @@ impl RouteMedium {
 
 /// The routes to other processes. `L` is a link.
 pub(super) struct Routes<L> {
+    /// The site of this process, if the run has several.
+    own_site: Option<String>,
     /// The links that the conduits of this process want, by the instance at the other end.
     wanted: HashMap<String, WantedLinks>,
     /// The processes of the instances at the other ends of this process's conduits.
@@ -103,6 +105,7 @@ pub(super) struct Dial {
 impl<L> Default for Routes<L> {
     fn default() -> Self {
         Routes {
+            own_site: None,
             wanted: HashMap::new(),
             locations: HashMap::new(),
             homes: HashMap::new(),
@@ -114,6 +117,14 @@ impl<L> Default for Routes<L> {
 }
 
 impl<L> Routes<L> {
+    /// The routes from a site.
+    pub(super) fn from_site(own_site: Option<String>) -> Self {
+        Routes {
+            own_site,
+            ..Routes::default()
+        }
+    }
+
     /// A conduit with an instance wants a kind of link. The first conduit gives the settings of the
     /// links.
     pub(super) fn want(&mut self, instance: &str, medium: RouteMedium, settings: LinkSettings) {
@@ -169,6 +180,14 @@ impl<L> Routes<L> {
         Some((process.endpoint, &process.addresses))
     }
 
+    /// Those of a process's addresses that lead there from this process's site.
+    pub(super) fn on_the_way<'a>(
+        &self,
+        addresses: &'a [Address],
+    ) -> impl Iterator<Item = &'a Address> {
+        addresses_from_site(self.own_site.as_deref(), addresses)
+    }
+
     /// The links that `own` is to dial now for conduits with an instance. Of two processes the
     /// process with the smaller id dials, each kind of link once. `shares` says whether `own` has
     /// found the meeting place of its host.
@@ -183,12 +202,14 @@ impl<L> Routes<L> {
             if self.routes.contains_key(&to) {
                 continue;
             }
-            let addresses = self.homes[&endpoint]
-                .addresses
-                .iter()
-                .filter(|address| medium.takes(address, shares))
-                .cloned()
-                .collect();
+            let all = &self.homes[&endpoint].addresses;
+            let addresses = match medium {
+                // The user wants relays, also within a site.
+                RouteMedium::Pinned(Medium::Relay) => all.iter().collect(),
+                _ => self.on_the_way(all).collect::<Vec<_>>(),
+            };
+            let takes = |address: &&Address| medium.takes(address, shares);
+            let addresses = addresses.into_iter().filter(takes).cloned().collect();
             // The manager's link has tag 0.
             let tag = self.dialled.len() as u128 + 1;
             self.dialled.insert(tag, to);

@@ -205,11 +205,14 @@ impl SessionEnd {
                 false => EndProgress::Lost(LinkError::Closed),
             };
         }
-        let flushed = match &self.line {
-            Line::Open(circuit) => circuit.sent == circuit.out.len(),
-            _ => false,
+        let is_told = match &self.line {
+            Line::Open(circuit) => {
+                self.session.is_told() && circuit.sent == circuit.out.len()
+            }
+            // The other end has closed the circuit, and asks again if it misses something.
+            _ => self.session.is_over(),
         };
-        if self.session.is_told() && flushed && self.link_is_told {
+        if is_told && self.link_is_told {
             return EndProgress::Over;
         }
         match self.cut_since {

@@ -1,0 +1,241 @@
+//! `titin relay`: the relay of a site, its key, and the relays that it trusts.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use titin_draw::units::count;
+use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, serve};
+
+use super::refusal;
+use crate::table::{Column, table};
+use crate::terminal::{self, BOLD, complain, print};
+
+/// The relay of a site: passes the messages of runs between sites
+///
+/// A relay is a process of a user, without privileges. Its folder has the key, the file relay.toml,
+/// and the file `access`, which lets managers use the relay.
+#[derive(Args)]
+pub(crate) struct RelayCommand {
+    #[command(subcommand)]
+    action: RelayAction,
+}
+
+#[derive(Subcommand)]
+enum RelayAction {
+    Init(Init),
+    Trust(Trust),
+    Fingerprint(Folder),
+    Run(RunRelay),
+    Status(Status),
+}
+
+#[derive(Args)]
+struct Folder {
+    /// The folder of the relay [default: ~/.config/titin/relay]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+impl Folder {
+    fn relay(&self) -> RelayFolder {
+        self.folder
+            .clone()
+            .map_or_else(RelayFolder::usual, RelayFolder::at)
+    }
+}
+
+/// Makes a relay: a key and a configuration
+#[derive(Args)]
+struct Init {
+    /// The name of the site, by which other sites know the relay
+    site: String,
+    /// The address for programs of the site
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4710")]
+    local: String,
+    /// The address for relays of other sites. Without an address, no relay can dial this one
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// Trusts the relay of another site, by the fingerprint of its key
+#[derive(Args)]
+struct Trust {
+    /// The name of the other site
+    site: String,
+    /// The fingerprint, as `titin relay fingerprint` prints it at the other site
+    #[arg(required_unless_present = "via", conflicts_with = "via")]
+    fingerprint: Option<Fingerprint>,
+    /// Where the other relay listens. Without an address, the other relay dials this one
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "via")]
+    address: Option<String>,
+    /// The site whose relay leads to the other site, in place of a fingerprint
+    #[arg(long, value_name = "SITE")]
+    via: Option<String>,
+    /// The last day on which the key counts, in UTC
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    until: Option<String>,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// Runs the relay, until SIGTERM or Ctrl-C. SIGHUP has it read its configuration again
+#[derive(Args)]
+struct RunRelay {
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// Shows the links to other relays, and the runs
+#[derive(Args)]
+struct Status {
+    /// Print the state as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+impl RelayCommand {
+    pub(crate) fn run(self) -> ExitCode {
+        match self.action {
+            RelayAction::Init(init) => init.run(),
+            RelayAction::Trust(trust) => trust.run(),
+            RelayAction::Fingerprint(folder) => {
+                let identity = folder.relay().identity();
+                answer(identity.map(|identity| format!("{}\n", identity.fingerprint())))
+            }
+            RelayAction::Run(run) => run.run(),
+            RelayAction::Status(status) => status.run(),
+        }
+    }
+}
+
+/// Prints a text, or why there is none.
+fn answer(text: Result<String, impl Display>) -> ExitCode {
+    match text {
+        Ok(text) => print(&text).err().unwrap_or(ExitCode::SUCCESS),
+        Err(why) => complain(why),
+    }
+}
+
+impl Init {
+    fn run(self) -> ExitCode {
+        let relay = self.folder.relay();
+        let config = Config {
+            site: self.site,
+            local: self.local,
+            listen: self.listen,
+            drain: 5.0,
+            peers: Vec::new(),
+        };
+        let text = relay.init(&config).map(|identity| {
+            let fingerprint = identity.fingerprint();
+            let (site, path) = (&config.site, relay.config_path());
+            let address = config
+                .listen
+                .map(|address| format!(" --address {address}"))
+                .unwrap_or_default();
+            format!(
+                "The relay of {site}: {}\nAt the other site:\n    titin relay trust {site} {fingerprint}{address}\n",
+                path.display()
+            )
+        });
+        answer(text)
+    }
+}
+
+impl Trust {
+    fn run(self) -> ExitCode {
+        let relay = self.folder.relay();
+        let peer = PeerConfig {
+            site: self.site,
+            fingerprint: self.fingerprint,
+            address: self.address,
+            via: self.via,
+            until: self.until,
+            runs: None,
+            streams: None,
+            memory: None,
+        };
+        let text = relay.trust(&peer).map(|()| {
+            let site = &peer.site;
+            format!("The site {site} is trusted. A relay that runs reads it at SIGHUP.\n")
+        });
+        answer(text)
+    }
+}
+
+impl RunRelay {
+    fn run(self) -> ExitCode {
+        let outcome = serve(&self.folder.relay(), |_, _| {});
+        outcome.map_or_else(complain, |()| ExitCode::SUCCESS)
+    }
+}
+
+impl Status {
+    fn run(self) -> ExitCode {
+        match ask_status(&self.folder.relay()) {
+            Ok(state) if self.json => answer(Ok::<_, String>(format!("{state:#}\n"))),
+            Ok(state) => answer(Ok::<_, String>(text_of(&state, terminal::width()))),
+            Err(why) => refusal::of(why, self.json),
+        }
+    }
+}
+
+const PEERS: [Column; 7] = [
+    Column::name("site"),
+    Column::name("link"),
+    Column::figure("round trip"),
+    Column::figure("circuits"),
+    Column::figure("sent/s"),
+    Column::figure("received/s"),
+    Column::spare("sent again"),
+];
+
+/// The state for people.
+fn text_of(state: &Value, width: Option<usize>) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let rate = |value: &Value| format!("{:.1} MB", number(value) as f64 / 1e6);
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let peers = list(&state["peers"]);
+    let rows: Vec<Vec<String>> = peers
+        .iter()
+        .map(|peer| {
+            let round_trip = peer["round_trip_ms"].as_f64();
+            vec![
+                text(&peer["site"]),
+                match peer["connected"] == true {
+                    true => "up".to_owned(),
+                    false => "down".to_owned(),
+                },
+                round_trip.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} ms")),
+                number(&peer["circuits"]).to_string(),
+                rate(&peer["bytes_sent_per_second"]),
+                rate(&peer["bytes_received_per_second"]),
+                number(&peer["retransmissions"]).to_string(),
+            ]
+        })
+        .collect();
+    let runs = list(&state["runs"]);
+    let mut out = format!(
+        "{BOLD}{}{BOLD:#}, {}\n\n{}\n{}\n",
+        terminal::harmless(&text(&state["site"])),
+        terminal::harmless(&text(&state["fingerprint"])),
+        table(&PEERS, &rows, width),
+        count(runs.len() as u64, "run"),
+    );
+    for run in &runs {
+        out += &format!(
+            "  {} of {}\n",
+            terminal::harmless(&text(&run["name"])),
+            terminal::harmless(&text(&run["from"]))
+        );
+    }
+    out
+}

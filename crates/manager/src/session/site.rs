@@ -1,0 +1,211 @@
+//! The site of the manager: the relay of the site admits the run as long as the run lasts.
+
+use std::io::{self, Read as _};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use titin_os::{host, threads};
+use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
+use titin_wire::connection::{Connection, SiteAccess};
+use titin_wire::{Address, EndpointId, Secret};
+
+use super::SessionError;
+use crate::host::HostId;
+use crate::plan::Plan;
+
+/// How long the relay may take to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// The pause before a relay that is away is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The relay of the manager's site.
+#[derive(Debug, Clone)]
+pub struct HomeRelay {
+    /// The address for processes of the site, `host:port`. An unspecified address (0.0.0.0) stands
+    /// for an address of this host.
+    pub address: String,
+    /// The key by which the relay knows its managers.
+    pub key: Secret,
+}
+
+/// The site of the manager.
+pub(super) struct HomeSite {
+    access: SiteAccess,
+    _admission: Admission,
+}
+
+impl HomeSite {
+    /// Has the relay of the site admit the run.
+    ///
+    /// # Errors
+    /// If the relay does not answer, or refuses the run.
+    pub(super) fn enter(plan: &Plan, relay: Option<HomeRelay>) -> Result<Self, SessionError> {
+        let relay = relay.ok_or(SessionError::NoRelay)?;
+        let address = specified(&relay.address);
+        let failed = |why: String| SessionError::Relay {
+            address: address.clone(),
+            why,
+        };
+        let run = (EndpointId::random().0 as u64).max(RELAY_KEY + 1);
+        let mut permit = RunPermit {
+            run,
+            permit: Secret::random(),
+            name: plan.model.clone(),
+            sites: plan.sites.iter().map(|site| site.name.clone()).collect(),
+        };
+        let (stream, site) = admit(&address, &relay.key, &permit).map_err(failed)?;
+        let known = plan.sites.iter().find(|known| known.name == site);
+        let access = SiteAccess {
+            relay: known.map_or_else(|| address.clone(), |known| known.relay.clone()),
+            site,
+            run,
+            permit: permit.permit.clone(),
+            patience: plan.options.line_patience.as_secs_f64(),
+        };
+        // A relay that hears of the run from this one lets circuits to this site through.
+        permit.sites.push(access.site.clone());
+        let admission = Admission::begin(stream, address.clone(), relay.key, permit);
+        Ok(HomeSite {
+            access,
+            _admission: admission.map_err(|error| failed(error.to_string()))?,
+        })
+    }
+
+    /// How processes of the manager's host reach other sites.
+    pub(super) fn access(&self) -> &SiteAccess {
+        &self.access
+    }
+
+    /// The manager's addresses for other sites.
+    pub(super) fn addresses_beyond(&self, addresses: &[Address]) -> Vec<Address> {
+        let beyond = |address: &Address| match address {
+            Address::Tcp(host, port) => Some(self.access.address_of(host, *port)),
+            _ => None,
+        };
+        addresses.iter().filter_map(beyond).collect()
+    }
+
+    /// How the agent and the programs of a host find the manager.
+    pub(super) fn connection_for(
+        &self,
+        plan: &Plan,
+        host: HostId,
+        connection: &Connection,
+    ) -> Connection {
+        let site = plan.further_host(host).and_then(|host| host.site);
+        let site = site.and_then(|site| plan.sites.get(site));
+        let Some(site) = site.filter(|site| site.name != self.access.site) else {
+            return connection.clone();
+        };
+        let is_relayed = |address: &&Address| address.site().is_some();
+        let addresses = connection.addresses.iter();
+        Connection {
+            addresses: addresses.filter(is_relayed).cloned().collect(),
+            folders: Default::default(),
+            site: Some(SiteAccess {
+                site: site.name.clone(),
+                relay: site.relay.clone(),
+                ..self.access.clone()
+            }),
+            ..connection.clone()
+        }
+    }
+}
+
+/// The address, or an address of this host in place of an unspecified one.
+fn specified(address: &str) -> String {
+    let port = ["0.0.0.0:", "[::]:"]
+        .iter()
+        .find_map(|any| address.strip_prefix(any));
+    match (port, host::addresses().first()) {
+        (Some(port), Some(own)) => format!("{own}:{port}"),
+        (Some(port), None) => format!("127.0.0.1:{port}"),
+        (None, _) => address.to_owned(),
+    }
+}
+
+/// Asks a relay to admit a run. Returns the connection, which stands as long as the run, and the
+/// name of the site.
+fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, String), String> {
+    let ask = || {
+        let unknown = || io::Error::other("the host is not known here");
+        let relay = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
+        let mut stream = TcpStream::connect_timeout(&relay, ANSWER_TIME)?;
+        stream.set_read_timeout(Some(ANSWER_TIME))?;
+        let request = RelayRequest::Admit(permit.clone());
+        let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;
+        stream.set_read_timeout(None)?;
+        io::Result::Ok((stream, answer))
+    };
+    match ask() {
+        Ok((stream, RelayAnswer::Admitted { site })) => Ok((stream, site)),
+        Ok((_, RelayAnswer::Refused { why, .. })) => Err(why),
+        Ok((_, other)) => Err(format!("it answers {other:?}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Keeps the run admitted, until dropped.
+struct Admission(Arc<AdmissionState>);
+
+struct AdmissionState {
+    /// The connection to the relay; `None` while the relay is away.
+    stream: Mutex<Option<TcpStream>>,
+    is_over: Mutex<bool>,
+}
+
+impl AdmissionState {
+    fn is_over(&self) -> bool {
+        *lock(&self.is_over)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Admission {
+    fn begin(
+        stream: TcpStream,
+        address: String,
+        key: Secret,
+        permit: RunPermit,
+    ) -> io::Result<Self> {
+        let state = Arc::new(AdmissionState {
+            stream: Mutex::new(Some(stream.try_clone()?)),
+            is_over: Mutex::new(false),
+        });
+        let shared = state.clone();
+        let keep = move || {
+            let mut stream = stream;
+            while !shared.is_over() {
+                // The relay sends nothing: the read ends with the connection.
+                while matches!(stream.read(&mut [0; 64]), Ok(count) if count > 0) {}
+                *lock(&shared.stream) = None;
+                while !shared.is_over() {
+                    if let Ok((again, _)) = admit(&address, &key, &permit)
+                        && let Ok(copy) = again.try_clone()
+                    {
+                        *lock(&shared.stream) = Some(copy);
+                        stream = again;
+                        break;
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        };
+        threads::spawn_without_signals("titin-admission", keep)?;
+        Ok(Admission(state))
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        *lock(&self.0.is_over) = true;
+        if let Some(stream) = lock(&self.0.stream).take() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
