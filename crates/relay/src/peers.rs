@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::net::sockopt;
 use titin_os::sockets;
@@ -33,6 +33,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// The first and the longest pause before a relay is dialled again.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long the runs of a peer are kept when the control connection is lost.
+const RUNS_KEPT: Duration = Duration::from_secs(600);
 
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
@@ -206,10 +209,10 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
     let mut pause = PAUSE;
     let mut last = String::new();
     loop {
-        let began = Instant::now();
         match peer.connect(&relay, LinePurpose::Control).await {
             Ok((stream, buffer)) => {
                 last.clear();
+                pause = PAUSE;
                 control(&relay, &peer, stream, buffer).await;
             }
             Err(refusal) if refusal.why != last => {
@@ -218,11 +221,8 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
             }
             Err(_) => {}
         }
-        pause = match began.elapsed() > SILENCE {
-            true => PAUSE,
-            false => (2 * pause).min(LONGEST_PAUSE),
-        };
         sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
     }
 }
 
@@ -285,11 +285,25 @@ pub(crate) async fn control(
     let is_last = state.connected == 0;
     drop(state);
     if is_last {
-        relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
         peer.counts.round_trip.store(0, Ordering::Relaxed);
+        let (relay, peer) = (relay.clone(), peer.clone());
+        tokio::spawn(async move { forget_runs(&relay, &peer).await });
     }
     let why = outcome.err().map(|error| error.to_string());
     info!(site = peer.site(), why, "disconnected");
+}
+
+/// Forgets the runs of a peer that has been away for long. Until then the runs go on: circuits do
+/// not need the control connection.
+async fn forget_runs(relay: &Relay, peer: &Peer) {
+    let number = peer.control().number;
+    tokio::select! {
+        () = sleep(RUNS_KEPT) => {}
+        () = peer.revoked() => {}
+    }
+    if peer.control().number == number {
+        relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+    }
 }
 
 async fn send_control(

@@ -18,7 +18,7 @@ use crate::plan::Plan;
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// The pause before a relay that is away is asked again.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The relay of the manager's site.
 #[derive(Debug, Clone)]

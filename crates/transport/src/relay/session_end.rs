@@ -31,7 +31,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(15);
 
 /// The first and the longest pause before a circuit is dialled again.
 const PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The result of a turn.
 #[derive(Debug, PartialEq)]
@@ -206,9 +206,7 @@ impl SessionEnd {
             };
         }
         let is_told = match &self.line {
-            Line::Open(circuit) => {
-                self.session.is_told() && circuit.sent == circuit.out.len()
-            }
+            Line::Open(circuit) => self.session.is_told() && circuit.sent == circuit.out.len(),
             // The other end has closed the circuit, and asks again if it misses something.
             _ => self.session.is_over(),
         };

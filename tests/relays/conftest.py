@@ -1,0 +1,309 @@
+"""Sites on this machine: relays with addresses on loopback, and lines between them that a test can cut."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import TITIN, WATCHDOG
+
+#: Two programs that send each other arrays of growing sizes, each derived from the last one received, so that a byte
+#: lost, doubled or changed shows in the digests that they print.
+EXCHANGE = """\
+import hashlib, sys, time
+import numpy as np
+import titin
+
+leads, steps, most, pause = sys.argv[1] == "a", int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+digest = hashlib.sha256()
+rng = np.random.default_rng(7)
+with titin.Instance(o_i=["out"], s=["in"]) as instance:
+    while instance.reuse():
+        for step in range(steps):
+            size = 1 + (step * 7919) % most
+            mine = rng.integers(0, 2**63, size=size, dtype=np.int64) + leads
+            instance.send("out", mine, timestamp=float(step))
+            got = np.asarray(instance.receive("in").data)
+            digest.update(got.tobytes())
+            time.sleep(pause)
+print(digest.hexdigest())
+"""
+
+MODEL = """\
+ymmsl_version: v0.2
+models:
+  exchange:
+    components:
+      a: {{description: here, ports: {{o_i: out, s: in}}, implementation: a}}
+      b: {{description: there, ports: {{o_i: out, s: in}}, implementation: b}}
+    conduits: {{a.out: b.in, b.out: a.in}}
+programs:
+  a: {{executable: {python}, args: [{folder}/exchange.py, a, "{steps}", "{most}", "{pause}"]}}
+  b: {{executable: {python}, args: [{folder}/exchange.py, b, "{steps}", "{most}", "{pause}"]}}
+titin:
+  sites: {{south: {{relay: "{relay}"}}}}
+  hosts:
+    localhost: {{components: [a]}}
+    far: {{site: south, start: [env], components: [b]}}
+{more}
+"""
+
+
+def expected_digests(steps: int, most: int) -> list[str]:
+    """What the two programs print, without titin: the digests of what the other one sends."""
+    import hashlib
+
+    import numpy as np
+
+    def of(leads: bool) -> str:
+        rng, digest = np.random.default_rng(7), hashlib.sha256()
+        for step in range(steps):
+            size = 1 + (step * 7919) % most
+            digest.update((rng.integers(0, 2**63, size=size, dtype=np.int64) + leads).tobytes())
+        return digest.hexdigest()
+
+    return [of(leads=False), of(leads=True)]
+
+
+def free_port() -> int:
+    """A port of loopback that nothing uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Line:
+    """A line to a port of loopback, which can be cut: a proxy that passes bytes on."""
+
+    def __init__(self, to: int) -> None:
+        """Begins to take connections."""
+        self.to = to
+        self.is_up = True
+        self.connections = 0
+        self.sockets: set[socket.socket] = set()
+        self.threads: list[threading.Thread] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.begin(self.serve)
+
+    def begin(self, work: Callable[..., None], *arguments: socket.socket) -> None:
+        """Starts a thread."""
+        self.threads.append(threading.Thread(target=work, args=arguments))
+        self.threads[-1].start()
+
+    def serve(self) -> None:
+        """Takes connections until the line is closed."""
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to)) if self.is_up else None
+            except OSError:
+                far = None
+            if far is None:
+                near.close()
+                continue
+            self.connections += 1
+            self.sockets |= {near, far}
+            self.begin(self.copy, near, far)
+            self.begin(self.copy, far, near)
+
+    @staticmethod
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        """Passes bytes on in one direction, and the end."""
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        """Breaks the connections that there are. New ones may come."""
+        for one in set(self.sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        """Breaks all connections, and takes no more."""
+        self.is_up = False
+        self.reset()
+
+    def mend(self) -> None:
+        """Takes connections again."""
+        self.is_up = True
+
+    def close(self) -> None:
+        """Ends the threads."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+        for thread in self.threads:
+            thread.join()
+        for one in self.sockets:
+            one.close()
+
+
+@dataclass
+class Relay:
+    """A relay, in a folder of its own."""
+
+    site: str
+    folder: Path
+    local: int = field(default_factory=free_port)
+    listen: int | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    def init(self, *, open_port: bool) -> None:
+        """Makes the relay's folder."""
+        self.listen = free_port() if open_port else None
+        options = ["--local", f"127.0.0.1:{self.local}"]
+        if self.listen:
+            options += ["--listen", f"127.0.0.1:{self.listen}"]
+        self.titin("init", self.site, *options)
+
+    def titin(self, action: str, *words: str) -> str:
+        """What ``titin relay`` prints."""
+        command = [TITIN, "relay", action, *words, "--folder", self.folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        return done.stdout
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the relay's key."""
+        return self.titin("fingerprint").strip()
+
+    def trust(self, other: Relay, *options: str, port: int | None = None) -> None:
+        """Trusts another relay, which may be reached by a port of loopback."""
+        address = ["--address", f"127.0.0.1:{port}"] if port else []
+        self.titin("trust", other.site, other.fingerprint, *address, *options)
+
+    def start(self) -> None:
+        """Starts the daemon."""
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen([TITIN, "relay", "run", "--folder", self.folder], stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while not self.answers():
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        """Whether the daemon takes connections."""
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.local)) == 0
+
+    def kill(self) -> None:
+        """Kills the daemon."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    @property
+    def log(self) -> str:
+        """What the daemon has logged."""
+        return (self.folder / "log").read_text()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The state of the daemon."""
+        found: dict[str, Any] = json.loads(self.titin("status", "--json"))
+        return found
+
+    def peer(self, site: str) -> dict[str, Any]:
+        """The state of the link to another site."""
+        peers: list[dict[str, Any]] = self.status["peers"]
+        return next(peer for peer in peers if peer["site"] == site)
+
+
+def wait_until(is_so: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@dataclass
+class Sites:
+    """Two sites, north and south. South dials north by a line."""
+
+    folder: Path
+    north: Relay
+    south: Relay
+    line: Line
+
+    def write(self, steps: int, most: int, pause: float = 0.0, more: str = "") -> None:
+        """Writes the model and its program."""
+        (self.folder / "exchange.py").write_text(EXCHANGE)
+        text = MODEL.format(
+            python=sys.executable,
+            folder=self.folder,
+            relay=f"127.0.0.1:{self.south.local}",
+            steps=steps,
+            most=most,
+            pause=pause,
+            more=more,
+        )
+        (self.folder / "model.ymmsl").write_text(text)
+
+    def begin(self) -> subprocess.Popen[str]:
+        """Starts the run."""
+        command = [TITIN, "run", "model.ymmsl", "--run-dir", "run", "--relay", self.north.folder]
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self) -> tuple[int, str]:
+        """Runs to the end."""
+        process = self.begin()
+        out, _ = process.communicate(timeout=WATCHDOG)
+        return process.returncode, out
+
+    def printed(self) -> list[str]:
+        """The digests that the two programs have printed."""
+        return [(self.folder / f"run/instances/{name}/stdout.txt").read_text().strip() for name in "ab"]
+
+
+@pytest.fixture
+def relays(tmp_path: Path) -> Iterator[Callable[..., Relay]]:
+    """Makes relays, which end with the test."""
+    made: list[Relay] = []
+
+    def make(site: str, *, open_port: bool = True) -> Relay:
+        relay = Relay(site, tmp_path / "relays" / site)
+        relay.init(open_port=open_port)
+        made.append(relay)
+        return relay
+
+    yield make
+    for relay in made:
+        relay.kill()
+
+
+@pytest.fixture
+def sites(tmp_path: Path, relays: Callable[..., Relay]) -> Iterator[Sites]:
+    """Two sites with relays that run."""
+    north, south = relays("north"), relays("south", open_port=False)
+    assert north.listen
+    line = Line(north.listen)
+    north.trust(south)
+    south.trust(north, port=line.port)
+    for relay in (north, south):
+        relay.start()
+    wait_until(lambda: north.peer("south")["connected"], "the relays do not connect")
+    yield Sites(tmp_path, north, south, line)
+    line.close()

@@ -1,0 +1,84 @@
+"""Runs over two sites: whatever happens on the line between them, the bits are the same."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from .conftest import Relay, Sites, expected_digests, wait_until
+
+
+def done(sites: Sites, steps: int, most: int) -> None:
+    """Runs to the end, and compares the digests."""
+    code, out = sites.run()
+    assert code == 0, out
+    assert sites.printed() == expected_digests(steps, most)
+
+
+def test_programs_at_two_sites_exchange_messages(sites: Sites) -> None:
+    sites.write(steps=30, most=200_000)
+    done(sites, 30, 200_000)
+    # South has no open port, so north calls for its connections.
+    assert "admitted" in sites.north.log
+    assert "over" in sites.north.log
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_no_cut_of_the_line_changes_a_bit(sites: Sites, streams: int) -> None:
+    sites.write(steps=100, most=300_000, pause=0.03, more=f"  links: {{default: {{streams: {streams}}}}}")
+    process = sites.begin()
+    chance = random.Random(streams)
+    wait_until(lambda: sites.north.status["runs"], "the run is not admitted")
+    deadline = time.monotonic() + 90
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(chance.uniform(0.1, 0.6))
+        if chance.random() < 0.5:
+            sites.line.reset()
+        else:
+            sites.line.cut()
+            time.sleep(chance.uniform(0.0, 0.3))
+            sites.line.mend()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(100, 300_000)
+    assert sites.line.connections > 10
+
+
+@pytest.mark.parametrize("names", [["north"], ["south"], ["north", "south"]], ids="-".join)
+def test_a_relay_may_be_killed_and_started_again(sites: Sites, names: list[str]) -> None:
+    sites.write(steps=100, most=300_000, pause=0.03)
+    process = sites.begin()
+    relays: list[Relay] = [getattr(sites, name) for name in names]
+    wait_until(lambda: sites.north.status["runs"], "the run is not admitted")
+    kills = 0
+    deadline = time.monotonic() + 90
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(1)
+        for relay in relays:
+            relay.kill()
+        time.sleep(0.1)
+        for relay in relays:
+            relay.start()
+        kills += 1
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(100, 300_000)
+    assert kills >= 3
+
+
+def test_past_patience_the_run_ends_at_both_sites_with_the_reason(sites: Sites) -> None:
+    sites.write(steps=100_000, most=100, pause=0.01, more="  heartbeat: 1 s\n  patience: 2 s")
+    process = sites.begin()
+    wait_until(lambda: (sites.folder / "run/instances/b/stdout.txt").exists(), "b has not been started")
+    wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")
+    time.sleep(0.5)
+    sites.line.cut()
+    began = time.monotonic()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, out
+    assert time.monotonic() - began > 1.9
+    assert "2 s" in out, out
+    agent = (sites.folder / "run/agents/far.txt").read_text()
+    assert "the manager is gone" in agent, agent
