@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod logs;
 mod plot;
 mod profile;
 mod resources;
