@@ -1,4 +1,5 @@
-"""README and tutorial, walked through: their files are written, their commands run, and the output is as shown.
+"""README, tutorial and relays.md, walked through: their files are written, their commands run, and the output is as
+shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -114,3 +115,20 @@ def test_the_tutorial_is_true(tmp_path):
         assert name in written
         same = [path for path in example.rglob(name) if "build" not in path.parts]
         assert same and same[0].read_text() == (tmp_path / name).read_text(), f"the tutorial shows another {name}"
+
+
+@pytest.fixture
+def relays_end():
+    """Ends the relays that a page has started, also if the page fails."""
+    yield
+    subprocess.run(["pkill", "-f", "relay run --folder (north|south)"], check=False)
+
+
+@pytest.mark.usefixtures("relays_end")
+def test_the_page_about_sites_is_true(tmp_path):
+    walk = Walk(tmp_path)
+    for language, title, text in blocks("docs/relays.md"):
+        if title and not title.startswith("~"):
+            (tmp_path / title).write_text(text)
+        elif language == "console":
+            walk.block(text)

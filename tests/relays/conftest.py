@@ -263,9 +263,7 @@ class Sites:
     def begin(self) -> subprocess.Popen[str]:
         """Starts the run."""
         command = [TITIN, "run", "model.ymmsl", "--run-dir", "run", "--relay", self.north.folder]
-        return subprocess.Popen(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self) -> tuple[int, str]:
         """Runs to the end."""

@@ -127,7 +127,12 @@ impl Bench {
             titin_draw::check_ending(path).map_err(complain)?;
         }
         match &self.listen {
-            None => Ok(Medium::ALL.map(BenchPeer::Here).into()),
+            // Relays are between sites.
+            None => {
+                let here = Medium::ALL.into_iter();
+                let here = here.filter(|medium| *medium != Medium::Relay);
+                Ok(here.map(BenchPeer::Here).collect())
+            }
             Some(address) => {
                 let own = own_address(address).map_err(complain)?;
                 Ok(vec![BenchPeer::Elsewhere(own)])

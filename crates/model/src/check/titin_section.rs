@@ -8,7 +8,7 @@ use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
-use crate::titin_section::{AgentStart, EndTime, OWN_HOST};
+use crate::titin_section::{AgentStart, EndTime, Medium, OWN_HOST};
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
@@ -29,6 +29,11 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     }
     for (path, pinned) in &extras.medium {
         port(network, path, pinned.at, "medium", problems);
+        if pinned.medium == Medium::Relay && extras.sites.is_empty() {
+            let what = format!("\"{path}\" is pinned to relay, and there are no sites");
+            let why = "relays are between sites, which \"titin: sites\" lists";
+            problems.error(pinned.at, Code::BadValue, what, why);
+        }
     }
     for (path, (_, at)) in &extras.fields {
         port(network, path, *at, "fields", problems);
