@@ -78,6 +78,12 @@ def permit_of(run: int, *sites: str) -> dict[str, object]:
     return {"run": run, "permit": PERMIT.hex(), "name": "ours", "sites": sites}
 
 
+def openssl(*words: str | Path) -> bytes:
+    """What a command of OpenSSL prints."""
+    command: list[str | Path] = ["openssl", *words]
+    return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+
+
 @dataclass
 class Key:
     """A key with a certificate, signed by the key itself."""
@@ -90,19 +96,16 @@ class Key:
         """Makes a key whose certificate counts for a number of days."""
         needs("openssl")
         key = cls(folder / "stranger.key", folder / "stranger.pem")
-        words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=stranger"
-        files = ["-keyout", key.file, "-out", key.certificate]
-        subprocess.run([*words.split(), *files], check=True, capture_output=True, timeout=60)
-        again = ["openssl", "x509", "-in", key.certificate, "-signkey", key.file, "-days", str(days)]
-        signed = subprocess.run(again, check=True, capture_output=True, timeout=60).stdout
-        key.certificate.write_bytes(signed)
+        words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=stranger"
+        openssl(*words.split(), "-keyout", key.file, "-out", key.certificate)
+        again = openssl("x509", "-in", key.certificate, "-signkey", key.file, "-days", str(days))
+        key.certificate.write_bytes(again)
         return key
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint, as relays write it."""
-        command = ["openssl", "pkey", "-in", self.file, "-pubout", "-outform", "DER"]
-        public = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+        public = openssl("pkey", "-in", self.file, "-pubout", "-outform", "DER")
         return "sha256:" + hashlib.sha256(public).hexdigest()
 
 
@@ -127,6 +130,7 @@ class Connection:
         """Connects."""
         assert port
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=PROMPT)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         #: How the log of the relay names the connection.
         self.name = "{}:{}".format(*self.socket.getsockname())
         self.sent = b""
@@ -273,7 +277,7 @@ STRANGERS = [
     pytest.param({"days": -1}, "the certificate has expired", id="with_an_expired_certificate"),
     pytest.param({"trust": ["--until", YESTERDAY]}, "until a day that is over", id="with_a_past_key"),
     pytest.param({"most": ssl.TLSVersion.TLSv1_2}, "SupportedVersionsExtensionRequired", id="with_tls_1_2"),
-    pytest.param({"alpn": "h2"}, "application protocol", id="with_another_protocol"),
+    pytest.param({"alpn": "h2"}, "doesn't support any known protocol", id="with_another_protocol"),
     pytest.param(
         {"alpn": None},
         "protocol",
@@ -287,7 +291,7 @@ STRANGERS = [
 def test_a_stranger_at_the_open_port_is_refused(
     north: Relay, dial: Dial, tmp_path: Path, stranger: dict[str, Any], why: str
 ) -> None:
-    of = {"has_key": True, "days": 1, "trust": [], "alpn": ALPN, "most": None} | stranger
+    of: dict[str, Any] = {"has_key": True, "days": 1, "trust": [], "alpn": ALPN, "most": None} | stranger
     key = Key.make(tmp_path, of["days"])
     if of["has_key"] and of["trust"] is not None:
         north.titin("trust", "other", key.fingerprint, *of["trust"])
@@ -337,7 +341,6 @@ def test_a_revoked_key_loses_its_connections_until_it_is_trusted_again(sites: Si
     assert sites.printed() == expected_digests(60, 100_000)
 
 
-@pytest.mark.xfail(strict=True, reason="each time it is left to chance whether the relay forgets the runs")
 def test_a_revoked_key_takes_its_runs_along(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
     config = north.folder / "relay.toml"
     trusting = config.read_text()
@@ -369,13 +372,13 @@ def test_a_relay_of_another_version_is_refused_with_both_ranges(
     goes_on(north)
 
 
-@pytest.mark.parametrize("sites", [None, ["south"]], ids=["of_nobody", "of_others"])
+@pytest.mark.parametrize("admitted_for", [[], ["south"]], ids=["of_nobody", "of_others"])
 def test_a_trusted_relay_gets_no_circuit_of_a_run(
-    north: Relay, guest: ssl.SSLContext, dial: Dial, sites: list[str] | None
+    north: Relay, guest: ssl.SSLContext, dial: Dial, admitted_for: list[str]
 ) -> None:
     north.start()
-    if sites:
-        admit(north, dial, *sites)
+    if admitted_for:
+        admit(north, dial, *admitted_for)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         peer = dial(north.listen).secure(guest)
@@ -389,7 +392,6 @@ def test_a_trusted_relay_gets_no_circuit_of_a_run(
     goes_on(north)
 
 
-@pytest.mark.xfail(strict=True, reason="the relay closes the connection, and logs nothing")
 def test_a_callback_without_a_call_is_refused(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
     north.start()
     peer = dial(north.listen).secure(guest)
@@ -453,7 +455,6 @@ def test_a_wrong_proof_is_answered_by_zeros_and_opens_nothing(
     goes_on(north)
 
 
-@pytest.mark.xfail(strict=True, reason="the relay waits for more bytes behind a wrong proof, for 10 s")
 @pytest.mark.parametrize("of", REFUSED_PROOFS)
 def test_a_wrong_proof_ends_the_connection_at_once(
     north: Relay, dial: Dial, of: Callable[[Relay, Dial], Connection]
@@ -461,7 +462,7 @@ def test_a_wrong_proof_ends_the_connection_at_once(
     north.start()
     admit(north, dial, "north")
     stranger = of(north, dial)
-    assert stranger.rest(within=LOGGED) == b""
+    assert stranger.rest(within=1) == b""
     has_logged(north, "WARN", "refused", stranger.name, "is not admitted, or the permit is another")
     goes_on(north)
 
@@ -565,6 +566,23 @@ def test_bytes_without_sense_cost_no_memory(north: Relay, guest: ssl.SSLContext,
     goes_on(north)
 
 
+@pytest.mark.parametrize("purpose", [None, "control"], ids=["greetings", "control_messages"])
+def test_messages_without_an_end_cost_no_memory(
+    north: Relay, guest: ssl.SSLContext, dial: Dial, purpose: str | None
+) -> None:
+    north.start()
+    goes_on(north)
+    before = memory(north, "VmRSS")
+    for _ in range(60):
+        peer = dial(north.listen).secure(guest)
+        if purpose:
+            assert peer.ask(greeting(purpose)) == "welcome"
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            peer.socket.sendall(struct.pack("<I", 1 << 20) + bytes(1 << 19))
+    goes_on(north)
+    assert memory(north, "VmHWM") - before < 20
+
+
 @pytest.fixture
 def descriptors() -> Iterator[int]:
     """As many descriptors as the system lets the test have."""
@@ -593,6 +611,8 @@ class Flood:
     def make(self) -> None:
         """Makes connections, and closes those that the relay has closed."""
         while not self.is_over:
+            # A machine has some 28,000 ports for connections to one other port.
+            time.sleep(0.001 if self.made > 10_000 else 0)
             if len(self.sockets) < self.most:
                 with contextlib.suppress(OSError):
                     one = socket.create_connection(("127.0.0.1", self.ports[self.made % len(self.ports)]), timeout=1)
@@ -623,14 +643,13 @@ def test_ten_thousand_silent_connections_have_no_effect(sites: Sites, descriptor
         done(sites, 60, 100_000)
         wait_until(lambda: flood.made >= 10_000, "the flood is a trickle")
         assert len(flood.sockets) < 2000
-        assert memory(north, "VmHWM") - before < 100
+        assert memory(north, "VmHWM") - before < 40
         goes_on(north)
     finally:
         flood.end()
     assert flood.closed_by_relay > 8000
 
 
-@pytest.mark.xfail(strict=True, reason="the relay logs nothing of connections that it closes for others")
 def test_connections_that_are_closed_for_others_are_logged(north: Relay, descriptors: int) -> None:
     north.start()
     flood = Flood([north.local], 1000)
@@ -668,7 +687,6 @@ def test_a_peer_has_no_more_circuits_than_it_may(north: Relay, guest: ssl.SSLCon
         assert third.ask(circuit(port)) == "welcome"
 
 
-@pytest.mark.xfail(strict=True, reason="the limit counts behind the connection to the listener, and is not logged")
 def test_a_circuit_too_many_does_not_reach_the_listener_and_is_logged(
     north: Relay, guest: ssl.SSLContext, dial: Dial
 ) -> None:

@@ -56,6 +56,22 @@ impl Plan {
         self.hosts.get(id.place()?)
     }
 
+    /// Notes the manager's site: the hosts there are at no other site.
+    pub fn stay_at(&mut self, own: &str) {
+        let own = self.sites.iter().position(|site| site.name == own);
+        for host in &mut self.hosts {
+            host.site.take_if(|site| Some(*site) == own);
+        }
+    }
+
+    /// The longest time that the line to one of the hosts may be away.
+    pub fn longest_cut(&self) -> Duration {
+        match self.hosts.iter().any(|host| host.site.is_some()) {
+            true => self.options.line_patience,
+            false => Duration::ZERO,
+        }
+    }
+
     /// How long a host, or a program on the host, may be silent. A line between sites may be away
     /// for a time.
     pub fn longest_silence(&self, host: HostId) -> Duration {

@@ -1,18 +1,18 @@
 //! The runs that a relay serves: those that managers of the site have it admit, and those of the
 //! relays that it trusts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::Secret;
 use titin_wire::circuit::RunPermit;
 use tokio::sync::watch;
 
-/// Who has brought a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The bringer of a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RunSource {
-    /// A manager of this site.
-    Manager,
+    /// A manager of this site, by the number of its connection.
+    Manager(u64),
     /// The relay of a site.
     Peer(String),
 }
@@ -20,7 +20,15 @@ pub(crate) enum RunSource {
 #[derive(Debug, Clone)]
 struct AdmittedRun {
     permit: RunPermit,
-    source: RunSource,
+    /// Never empty.
+    sources: BTreeSet<RunSource>,
+}
+
+impl AdmittedRun {
+    fn is_of_manager(&self) -> bool {
+        let mut sources = self.sources.iter();
+        sources.any(|source| matches!(source, RunSource::Manager(_)))
+    }
 }
 
 /// The admitted runs.
@@ -28,6 +36,21 @@ pub(crate) struct AdmittedRuns {
     runs: Mutex<HashMap<u64, AdmittedRun>>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+}
+
+/// The sites on the far side of a relay.
+pub(crate) struct FarSites<'a> {
+    /// The site of the relay.
+    pub(crate) site: &'a str,
+    /// The sites that the relay leads to.
+    pub(crate) behind: &'a [String],
+}
+
+impl FarSites<'_> {
+    fn are_in(&self, permit: &RunPermit) -> bool {
+        let mut sites = permit.sites.iter();
+        sites.any(|site| site == self.site || self.behind.contains(site))
+    }
 }
 
 impl AdmittedRuns {
@@ -43,33 +66,49 @@ impl AdmittedRuns {
         self.lock().get(&run).map(|run| run.permit.permit.clone())
     }
 
+    /// Whether a run has a site.
+    pub(crate) fn has_site(&self, run: u64, site: &str) -> bool {
+        let runs = self.lock();
+        let mut sites = runs.get(&run).into_iter().flat_map(|run| &run.permit.sites);
+        sites.any(|known| known == site)
+    }
+
     /// Whether a peer may use a run: the peer has brought the run, or the run is for the peer.
-    pub(crate) fn is_for(&self, run: u64, peer: &str, behind: &[String]) -> bool {
+    pub(crate) fn is_for(&self, run: u64, peer: &FarSites<'_>) -> bool {
         let runs = self.lock();
         runs.get(&run).is_some_and(|run| {
-            run.source == RunSource::Peer(peer.to_owned())
-                || run
-                    .permit
-                    .sites
-                    .iter()
-                    .any(|site| site == peer || behind.contains(site))
+            let brought = run.sources.contains(&RunSource::Peer(peer.site.to_owned()));
+            brought || peer.are_in(&run.permit)
         })
     }
 
-    /// Admits the run of a manager, until the returned value is dropped.
-    pub(crate) fn admit(self: &Arc<Self>, permit: RunPermit) -> Result<ManagerAdmission, String> {
-        let mut runs = self.lock();
+    /// Admits the run of a manager, until the returned value is dropped. `connection` is the number
+    /// of the manager's connection.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        permit: RunPermit,
+        connection: u64,
+    ) -> Result<ManagerAdmission, String> {
         let run = permit.run;
-        if runs.contains_key(&run) {
+        let source = RunSource::Manager(connection);
+        let mut runs = self.lock();
+        if let Some(known) = runs.get(&run)
+            && known.permit.permit != permit.permit
+        {
             return Err(format!("the number {run:016x} is that of another run"));
         }
-        let source = RunSource::Manager;
-        runs.insert(run, AdmittedRun { permit, source });
+        let known = runs.entry(run).or_insert_with(|| AdmittedRun {
+            permit: permit.clone(),
+            sources: BTreeSet::new(),
+        });
+        known.permit = permit;
+        known.sources.insert(source.clone());
         drop(runs);
         self.note_change();
         Ok(ManagerAdmission {
             runs: self.clone(),
             run,
+            source,
         })
     }
 
@@ -78,15 +117,26 @@ impl AdmittedRuns {
     pub(crate) fn set_of_peer(&self, peer: &str, permits: Vec<RunPermit>, most: usize) -> usize {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
-        let before: Vec<u64> = numbers_of(&runs, &source);
-        runs.retain(|_, run| run.source != source);
+        let before = permits_of(&runs, &source);
+        remove_source(&mut runs, &source);
         let surplus = permits.len().saturating_sub(most);
-        for permit in permits.into_iter().take(most) {
-            let source = source.clone();
-            runs.entry(permit.run)
-                .or_insert(AdmittedRun { permit, source });
+        // Runs that go on come before new ones.
+        let is_new = |permit: &RunPermit| !before.iter().any(|known| known.run == permit.run);
+        let (new, known): (Vec<_>, Vec<_>) = permits.into_iter().partition(is_new);
+        for permit in known.into_iter().chain(new).take(most) {
+            let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
+                permit: permit.clone(),
+                sources: BTreeSet::new(),
+            });
+            // A relay changes nothing of a run that it does not know.
+            if run.permit.permit == permit.permit {
+                if !run.is_of_manager() {
+                    run.permit = permit;
+                }
+                run.sources.insert(source.clone());
+            }
         }
-        let has_changed = before != numbers_of(&runs, &source);
+        let has_changed = before != permits_of(&runs, &source);
         drop(runs);
         if has_changed {
             self.note_change();
@@ -94,30 +144,29 @@ impl AdmittedRuns {
         surplus
     }
 
-    /// The runs that a peer is to admit: those for the peer or for sites behind the peer that the
-    /// peer has not brought.
-    pub(crate) fn for_peer(&self, peer: &str, behind: &[String]) -> Vec<RunPermit> {
-        let source = RunSource::Peer(peer.to_owned());
-        let runs = self.lock();
-        let is_meant = |run: &&AdmittedRun| {
-            let mut sites = run.permit.sites.iter();
-            run.source != source && sites.any(|site| site == peer || behind.contains(site))
+    /// The runs that a peer is to admit: those of managers of this site, and those of relays with
+    /// `transit`, which are for the peer or for sites behind the peer.
+    pub(crate) fn for_peer(&self, peer: &FarSites<'_>, transit: &[String]) -> Vec<RunPermit> {
+        let own = RunSource::Peer(peer.site.to_owned());
+        let goes_on = |source: &RunSource| match source {
+            RunSource::Manager(_) => true,
+            RunSource::Peer(site) => *source != own && transit.contains(site),
         };
-        let mut permits: Vec<RunPermit> = runs
+        let runs = self.lock();
+        let meant = runs
             .values()
-            .filter(is_meant)
-            .map(|run| run.permit.clone())
-            .collect();
+            .filter(|run| peer.are_in(&run.permit) && run.sources.iter().any(goes_on));
+        let mut permits: Vec<RunPermit> = meant.map(|run| run.permit.clone()).collect();
         permits.sort_by_key(|permit| permit.run);
         permits
     }
 
-    /// The number and name of each run, and who has brought the run.
-    pub(crate) fn list(&self) -> Vec<(u64, String, RunSource)> {
+    /// The number and name of each run, and the bringers of the run.
+    pub(crate) fn list(&self) -> Vec<(u64, String, BTreeSet<RunSource>)> {
         let runs = self.lock();
         let mut list: Vec<_> = runs
             .iter()
-            .map(|(number, run)| (*number, run.permit.name.clone(), run.source.clone()))
+            .map(|(number, run)| (*number, run.permit.name.clone(), run.sources.clone()))
             .collect();
         list.sort_by_key(|(number, ..)| *number);
         list
@@ -137,22 +186,37 @@ impl AdmittedRuns {
     }
 }
 
-fn numbers_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<u64> {
-    let of_source = runs.iter().filter(|(_, run)| run.source == *source);
-    let mut numbers: Vec<u64> = of_source.map(|(number, _)| *number).collect();
-    numbers.sort_unstable();
-    numbers
+fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {
+    let of_source = runs.values().filter(|run| run.sources.contains(source));
+    let mut permits: Vec<RunPermit> = of_source.map(|run| run.permit.clone()).collect();
+    permits.sort_by_key(|permit| permit.run);
+    permits
+}
+
+fn remove_source(runs: &mut HashMap<u64, AdmittedRun>, source: &RunSource) {
+    runs.retain(|_, run| {
+        run.sources.remove(source);
+        !run.sources.is_empty()
+    });
 }
 
 /// The admission of a manager's run.
 pub(crate) struct ManagerAdmission {
     runs: Arc<AdmittedRuns>,
     run: u64,
+    source: RunSource,
 }
 
 impl Drop for ManagerAdmission {
     fn drop(&mut self) {
-        self.runs.lock().remove(&self.run);
+        let mut runs = self.runs.lock();
+        if let Some(run) = runs.get_mut(&self.run) {
+            run.sources.remove(&self.source);
+            if run.sources.is_empty() {
+                runs.remove(&self.run);
+            }
+        }
+        drop(runs);
         self.runs.note_change();
     }
 }
@@ -174,36 +238,74 @@ mod tests {
         permits.iter().map(|permit| permit.run).collect()
     }
 
+    fn far<'a>(site: &'a str, behind: &'a [String]) -> FarSites<'a> {
+        FarSites { site, behind }
+    }
+
     #[test]
     fn a_run_is_told_to_its_sites_and_the_sites_on_the_way() {
         let runs = Arc::new(AdmittedRuns::new());
-        let _first = runs.admit(permit(1, &["south"])).unwrap();
-        let _second = runs.admit(permit(2, &["east"])).unwrap();
+        let _first = runs.admit(permit(1, &["south"]), 1).unwrap();
+        let _second = runs.admit(permit(2, &["east"]), 2).unwrap();
         runs.set_of_peer("west", vec![permit(3, &["south", "west"])], 10);
         let behind = ["east".to_owned()];
-        assert_eq!(numbers(runs.for_peer("south", &[])), [1, 3]);
-        assert_eq!(numbers(runs.for_peer("south", &behind)), [1, 2, 3]);
-        assert_eq!(numbers(runs.for_peer("west", &[])), [0_u64; 0]);
-        assert!(runs.is_for(3, "west", &[]) && runs.is_for(2, "south", &behind));
-        assert!(!runs.is_for(2, "south", &[]) && !runs.is_for(4, "south", &[]));
+        let transit = ["west".to_owned()];
+        assert_eq!(numbers(runs.for_peer(&far("south", &[]), &[])), [1]);
+        assert_eq!(numbers(runs.for_peer(&far("south", &[]), &transit)), [1, 3]);
+        assert_eq!(
+            numbers(runs.for_peer(&far("south", &behind), &transit)),
+            [1, 2, 3]
+        );
+        assert_eq!(
+            numbers(runs.for_peer(&far("west", &[]), &transit)),
+            [0_u64; 0]
+        );
+        assert!(runs.is_for(3, &far("west", &[])) && runs.is_for(2, &far("south", &behind)));
+        assert!(!runs.is_for(2, &far("south", &[])) && !runs.is_for(4, &far("south", &[])));
+        assert!(runs.has_site(3, "west") && !runs.has_site(1, "west"));
     }
 
     #[test]
     fn a_run_goes_with_its_manager_and_with_its_relay() {
         let runs = Arc::new(AdmittedRuns::new());
         let changes = runs.changes();
-        let mine = runs.admit(permit(1, &[])).unwrap();
-        assert!(runs.admit(permit(1, &[])).is_err());
-        assert_eq!(
-            runs.set_of_peer("west", vec![permit(2, &[]), permit(3, &[])], 1),
-            1
-        );
+        let mine = runs.admit(permit(1, &[]), 1).unwrap();
+        assert!(runs.admit(permit(1, &[]), 2).is_err());
+        let two = vec![permit(2, &[]), permit(3, &[])];
+        assert_eq!(runs.set_of_peer("west", two, 1), 1);
         assert!(runs.permit(2).is_some() && runs.permit(3).is_none());
-        // A relay takes no run away from the manager.
+        // A relay that names the number of another run changes nothing.
         runs.set_of_peer("west", vec![permit(1, &["west"])], 9);
-        assert!(runs.permit(2).is_none() && !runs.is_for(1, "west", &[]));
+        assert!(runs.permit(2).is_none() && !runs.is_for(1, &far("west", &[])));
         drop(mine);
         assert!(runs.permit(1).is_none());
         assert_eq!(*changes.borrow(), 4);
+    }
+
+    #[test]
+    fn a_run_of_several_bringers_goes_with_the_last() {
+        let runs = Arc::new(AdmittedRuns::new());
+        let run = permit(1, &["west"]);
+        runs.set_of_peer("west", vec![run.clone()], 9);
+        runs.set_of_peer("east", vec![run.clone()], 9);
+        runs.set_of_peer("west", Vec::new(), 9);
+        assert!(runs.permit(1).is_some());
+        // The manager's connection was lost, and the manager has come again.
+        let first = runs.admit(run.clone(), 1).unwrap();
+        let second = runs.admit(run.clone(), 2).unwrap();
+        drop(first);
+        runs.set_of_peer("east", Vec::new(), 9);
+        assert!(runs.permit(1).is_some());
+        drop(second);
+        assert!(runs.permit(1).is_none());
+    }
+
+    #[test]
+    fn runs_that_go_on_come_before_new_ones() {
+        let runs = Arc::new(AdmittedRuns::new());
+        let old = permit(9, &[]);
+        runs.set_of_peer("west", vec![old.clone()], 1);
+        assert_eq!(runs.set_of_peer("west", vec![permit(1, &[]), old], 1), 1);
+        assert!(runs.permit(9).is_some() && runs.permit(1).is_none());
     }
 }

@@ -3,12 +3,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use titin_os::sockets;
 use titin_wire::circuit::Destination;
+use titin_wire::handshake::{HELLO, MAGIC, is_for_session};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
 };
@@ -28,6 +29,12 @@ pub(crate) const MEMORY: usize = 2 * BUFFER + (64 << 10);
 
 /// How long a listener of the site may take to accept.
 const LISTENER_TIME: Duration = Duration::from_secs(10);
+
+/// How long the two ends of a session may take to greet each other.
+const GREETING_TIME: Duration = Duration::from_secs(20);
+
+/// How long one direction of a circuit may go on alone.
+const HALF_TIME: Duration = Duration::from_secs(30);
 
 /// How often the counts of a line are read.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
@@ -73,6 +80,8 @@ pub(crate) struct FarSide {
     line: Option<Line>,
     /// The place of the circuit among those of the next relay.
     _place: Option<CircuitPlace>,
+    /// Whether the far side is the listener.
+    is_listener: bool,
 }
 
 /// A line to another relay, for its counts.
@@ -94,11 +103,12 @@ impl Line {
     }
 }
 
-/// Opens the way to a listener.
+/// Opens the way to a listener. `from` is the site of the relay that asks, if one does.
 pub(crate) async fn open(
     relay: &Arc<Relay>,
     run: u64,
     destination: &Destination,
+    from: Option<&str>,
 ) -> Result<FarSide, CircuitRefusal> {
     let site = &destination.site;
     if *site == relay.site {
@@ -110,6 +120,13 @@ pub(crate) async fn open(
             relay.site
         ))
     })?;
+    if from == Some(peer.site()) {
+        return Err(CircuitRefusal::lasting(format!(
+            "the relays of the sites {} and {} each take the other for the way to the site {site}",
+            relay.site,
+            peer.site()
+        )));
+    }
     let place = peer.enter()?;
     let purpose = LinePurpose::Circuit {
         run,
@@ -122,6 +139,7 @@ pub(crate) async fn open(
         stream: Box::new(stream),
         first_bytes,
         _place: Some(place),
+        is_listener: false,
     })
 }
 
@@ -146,6 +164,7 @@ async fn open_to_listener(
         first_bytes: Vec::new(),
         line: None,
         _place: None,
+        is_listener: true,
     })
 }
 
@@ -155,29 +174,44 @@ async fn open_to_listener(
 /// # Errors
 /// If a side fails. The caller closes both.
 pub(crate) async fn pass(
-    near: impl ByteStream,
+    mut near: impl ByteStream,
     first_bytes: &[u8],
     near_line: Option<Line>,
-    far: FarSide,
+    mut far: FarSide,
 ) -> io::Result<()> {
+    let mut first_bytes = first_bytes.to_vec();
+    if far.is_listener {
+        let greeting = greet_listener(&mut near, &mut first_bytes, &mut far);
+        match timeout(GREETING_TIME, greeting).await {
+            Ok(greeted) => greeted?,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
     let near_counts = LineCounts::of(near_line.as_ref());
     let far_counts = LineCounts::of(far.line.as_ref());
     let (near_in, near_out) = tokio::io::split(near);
     let (far_in, far_out) = tokio::io::split(far.stream);
-    let there = pass_one_way(near_in, far_out, first_bytes, |count| {
+    let half = HalfClosed::default();
+    let there = pass_one_way(near_in, far_out, &first_bytes, &half, |count| {
         near_counts.received(count);
         far_counts.sent(count);
     });
-    let back = pass_one_way(far_in, near_out, &far.first_bytes, |count| {
+    let back = pass_one_way(far_in, near_out, &far.first_bytes, &half, |count| {
         far_counts.received(count);
         near_counts.sent(count);
     });
     let passing = async { tokio::try_join!(there, back).map(drop) };
     tokio::pin!(passing);
     let mut lines = [LineCounter::of(near_line), LineCounter::of(far.line)];
+    let peers = lines
+        .each_ref()
+        .map(|counter| counter.line.as_ref().map(|line| line.peer.clone()));
     let outcome = loop {
         tokio::select! {
             outcome = &mut passing => break outcome,
+            () = half.lasts() => break Err(io::ErrorKind::TimedOut.into()),
+            () = revoked(peers[0].as_deref()) => break Err(io::ErrorKind::ConnectionAborted.into()),
+            () = revoked(peers[1].as_deref()) => break Err(io::ErrorKind::ConnectionAborted.into()),
             () = tokio::time::sleep(COUNT_INTERVAL) => {
                 lines.iter_mut().for_each(LineCounter::count);
             }
@@ -187,10 +221,72 @@ pub(crate) async fn pass(
     outcome
 }
 
+/// Returns once a peer is trusted no more.
+async fn revoked(peer: Option<&Peer>) {
+    match peer {
+        Some(peer) => peer.revoked().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Passes the greetings of the two ends of a session on, and nothing else: a circuit leads to
+/// processes of runs, and to no other listener of the site.
+async fn greet_listener(
+    near: &mut impl ByteStream,
+    first_bytes: &mut Vec<u8>,
+    far: &mut FarSide,
+) -> io::Result<()> {
+    let refused = || io::Error::other("the circuit is not used for a session");
+    while first_bytes.len() < HELLO {
+        if near.read_buf(first_bytes).await? == 0 {
+            return Err(refused());
+        }
+    }
+    let hello = first_bytes.first_chunk().ok_or_else(refused)?;
+    if !is_for_session(hello) {
+        return Err(refused());
+    }
+    far.stream.write_all(&first_bytes[..HELLO]).await?;
+    far.stream.flush().await?;
+    first_bytes.drain(..HELLO);
+    while !far.first_bytes.starts_with(MAGIC) {
+        let is_other = !MAGIC.starts_with(&far.first_bytes);
+        if is_other || far.stream.read_buf(&mut far.first_bytes).await? == 0 {
+            return Err(refused());
+        }
+    }
+    Ok(())
+}
+
+/// Since when one direction of a circuit has been over.
+#[derive(Default)]
+struct HalfClosed(OnceLock<Instant>);
+
+impl HalfClosed {
+    fn note(&self) {
+        self.0.get_or_init(Instant::now);
+    }
+
+    /// Returns once one direction has been over for long: the other side is gone, or stands still.
+    async fn lasts(&self) {
+        loop {
+            let left = match self.0.get() {
+                Some(since) => HALF_TIME.saturating_sub(since.elapsed()),
+                None => HALF_TIME,
+            };
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
 async fn pass_one_way<R: ByteStream, W: ByteStream + ?Sized>(
     mut reader: ReadHalf<R>,
     mut writer: WriteHalf<W>,
     first_bytes: &[u8],
+    half: &HalfClosed,
     count: impl Fn(u64),
 ) -> io::Result<()>
 where
@@ -204,6 +300,7 @@ where
     loop {
         let length = reader.read(&mut buffer).await?;
         if length == 0 {
+            half.note();
             return writer.shutdown().await;
         }
         writer.write_all(&buffer[..length]).await?;

@@ -57,6 +57,9 @@ pub struct PeerConfig {
     /// The last day on which the key counts, `YYYY-MM-DD` in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// Whether runs of the relay may go on to other sites by this relay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transit: bool,
     /// The most runs that the relay may bring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
@@ -326,6 +329,7 @@ mod tests {
             address: Some("south.example:4711".into()),
             via: None,
             until: None,
+            transit: false,
             runs: None,
             streams: None,
             memory: None,

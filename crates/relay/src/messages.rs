@@ -81,6 +81,20 @@ pub(crate) enum ControlMessage {
     Pong(u64),
 }
 
+/// The most bytes of a short message.
+const SHORT: usize = 4096;
+
+/// As [`read`], for a relay that has not said what it wants: it gets little memory.
+///
+/// # Errors
+/// As [`read`], and if the message is long.
+pub(crate) async fn read_short<T: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> io::Result<T> {
+    read_at_most(stream, buffer, SHORT).await
+}
+
 /// Reads a message. `buffer` has the bytes that were read and not used.
 ///
 /// # Errors
@@ -89,11 +103,23 @@ pub(crate) async fn read<T: DeserializeOwned>(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut Vec<u8>,
 ) -> io::Result<T> {
+    read_at_most(stream, buffer, usize::MAX).await
+}
+
+async fn read_at_most<T: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+    most: usize,
+) -> io::Result<T> {
     loop {
         let message = circuit::decode(buffer);
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         if let Some(message) = message.map_err(invalid)? {
             return Ok(message);
+        }
+        if buffer.len() > most {
+            let text = format!("a message of more than {most} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         if stream.read_buf(buffer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -3,11 +3,11 @@
 //! Of two relays the one that has an address of the other dials. If that is one of them alone, the
 //! other calls by the control connection for a connection to use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::net::sockopt;
 use titin_os::sockets;
@@ -18,11 +18,13 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
+use crate::admission::FarSites;
 use crate::circuits::{CircuitRefusal, PeerStream};
 use crate::config::PeerConfig;
+use crate::identity::end_of_day;
 use crate::messages::{self, ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use crate::server::Relay;
-use crate::tls::{HANDSHAKE_TIME, Tls};
+use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
 
 /// How often the round trip is measured.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
@@ -34,8 +36,15 @@ const SILENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// After this time without an acknowledgement of sent bytes the system gives a connection up.
+const DEAD_LINE: Duration = Duration::from_secs(30);
+
 /// How long the runs of a peer are kept when the control connection is lost.
 const RUNS_KEPT: Duration = Duration::from_secs(600);
+
+/// The most control connections of a peer: one that each of the two has dialled. The oldest goes
+/// first.
+const CONTROLS: usize = 2;
 
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
@@ -53,6 +62,9 @@ pub(crate) struct PeerCounts {
     pub(crate) round_trip: AtomicU64,
 }
 
+/// Takes the connection that a peer was called for, and the bytes read from it.
+type CallAnswer = oneshot::Sender<(PeerStream, Vec<u8>)>;
+
 /// The relay of another site.
 pub(crate) struct Peer {
     pub(crate) config: PeerConfig,
@@ -62,18 +74,29 @@ pub(crate) struct Peer {
     circuits: AtomicUsize,
     control: Mutex<ControlState>,
     /// Connections that the peer was called for.
-    calls: Mutex<HashMap<u64, oneshot::Sender<(PeerStream, Vec<u8>)>>>,
+    calls: Mutex<HashMap<u64, CallAnswer>>,
     revoked: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct ControlState {
-    /// The number of the newest control connection.
+    /// The number of the newest control connection that there has been.
     number: u64,
-    /// The queue of the newest control connection.
-    queue: Option<mpsc::Sender<ControlMessage>>,
-    /// Whether control connections have come or gone; for the log.
-    connected: usize,
+    /// The oldest first.
+    open: VecDeque<ControlConnection>,
+}
+
+struct ControlConnection {
+    number: u64,
+    queue: mpsc::Sender<ControlMessage>,
+    /// Ends the connection, for newer ones.
+    superseded: watch::Sender<bool>,
+}
+
+impl ControlState {
+    fn queue(&self) -> Option<mpsc::Sender<ControlMessage>> {
+        self.open.back().map(|newest| newest.queue.clone())
+    }
 }
 
 /// The place of a circuit among those of a peer.
@@ -102,6 +125,13 @@ impl Peer {
         &self.config.site
     }
 
+    pub(crate) fn far_sites(&self) -> FarSites<'_> {
+        FarSites {
+            site: self.site(),
+            behind: &self.behind,
+        }
+    }
+
     /// Ends all that goes on with the peer.
     pub(crate) fn revoke(&self) {
         self.revoked.send_replace(true);
@@ -113,8 +143,14 @@ impl Peer {
         let _ = revoked.wait_for(|revoked| *revoked).await;
     }
 
+    /// Whether the day until which the peer is trusted is over, for the first time.
+    fn is_past(&self) -> bool {
+        let end = self.config.until.as_deref().and_then(end_of_day);
+        end.is_some_and(|end| end <= SystemTime::now()) && !*self.revoked.borrow()
+    }
+
     pub(crate) fn is_connected(&self) -> bool {
-        self.control().queue.is_some()
+        !self.control().open.is_empty()
     }
 
     pub(crate) fn circuits(&self) -> usize {
@@ -169,17 +205,12 @@ impl Peer {
             let text = "it has not connected, and `address` does not say where it listens";
             io::Error::new(io::ErrorKind::NotConnected, text)
         };
-        let queue = self.control().queue.clone().ok_or_else(missing)?;
-        let call = relay.next_number();
+        let queue = self.control().queue().ok_or_else(missing)?;
         let (sender, receiver) = oneshot::channel();
-        self.calls().insert(call, sender);
-        let called = queue.send(ControlMessage::Call { call }).await;
-        let stream = match called {
-            Ok(()) => timeout(HANDSHAKE_TIME, receiver).await,
-            Err(_) => return Err(missing()),
-        };
-        self.calls().remove(&call);
-        match stream {
+        let call = OpenCall::begin(self, relay.next_number(), sender);
+        let call = ControlMessage::Call { call: call.number };
+        queue.send(call).await.map_err(|_| missing())?;
+        match timeout(HANDSHAKE_TIME, receiver).await {
             Ok(Ok(stream)) => Ok(stream),
             _ => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -189,18 +220,66 @@ impl Peer {
     }
 
     /// Takes a connection that the peer was called for.
-    pub(crate) fn take_callback(&self, call: u64, stream: PeerStream, buffer: Vec<u8>) {
-        if let Some(waiting) = self.calls().remove(&call) {
-            let _ = waiting.send((stream, buffer));
+    /// False if there was no such call.
+    pub(crate) fn take_callback(&self, call: u64, stream: PeerStream, buffer: Vec<u8>) -> bool {
+        let waiting = self.calls().remove(&call);
+        waiting.is_some_and(|waiting| waiting.send((stream, buffer)).is_ok())
+    }
+
+    /// Notes a control connection. Returns what tells that the connection is to end.
+    fn begin_control(
+        &self,
+        number: u64,
+        queue: mpsc::Sender<ControlMessage>,
+    ) -> watch::Receiver<bool> {
+        let (superseded, is_superseded) = watch::channel(false);
+        let mut state = self.control();
+        state.number = number;
+        state.open.push_back(ControlConnection {
+            number,
+            queue,
+            superseded,
+        });
+        if state.open.len() > CONTROLS
+            && let Some(oldest) = state.open.pop_front()
+        {
+            oldest.superseded.send_replace(true);
         }
+        is_superseded
+    }
+
+    /// Notes the end of a control connection. Whether there is none any more.
+    fn end_control(&self, number: u64) -> bool {
+        let mut state = self.control();
+        state.open.retain(|open| open.number != number);
+        state.open.is_empty()
     }
 
     fn control(&self) -> MutexGuard<'_, ControlState> {
         self.control.lock().expect("never poisoned")
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<(PeerStream, Vec<u8>)>>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, CallAnswer>> {
         self.calls.lock().expect("never poisoned")
+    }
+}
+
+/// A call that waits for the peer.
+struct OpenCall<'a> {
+    peer: &'a Peer,
+    number: u64,
+}
+
+impl<'a> OpenCall<'a> {
+    fn begin(peer: &'a Peer, number: u64, answer: CallAnswer) -> Self {
+        peer.calls().insert(number, answer);
+        OpenCall { peer, number }
+    }
+}
+
+impl Drop for OpenCall<'_> {
+    fn drop(&mut self) {
+        self.peer.calls().remove(&self.number);
     }
 }
 
@@ -233,6 +312,7 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
     let stream = TlsConnector::from(config)
         .connect(Tls::name(), stream)
         .await?;
+    check_protocol(stream.get_ref().1.alpn_protocol()).map_err(io::Error::other)?;
     Ok(stream.into())
 }
 
@@ -240,6 +320,7 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
 /// not halve the rate of a long line.
 pub(crate) fn prepare_line(stream: &TcpStream) {
     sockets::prepare_tcp(stream);
+    let _ = sockopt::set_tcp_user_timeout(stream, DEAD_LINE.as_millis() as u32);
     let _ = sockopt::set_tcp_congestion(stream, "bbr");
 }
 
@@ -252,12 +333,7 @@ pub(crate) async fn control(
 ) {
     let (sender, queue) = mpsc::channel(QUEUE);
     let number = relay.next_number();
-    {
-        let mut state = peer.control();
-        state.number = number;
-        state.queue = Some(sender.clone());
-        state.connected += 1;
-    }
+    let mut superseded = peer.begin_control(number, sender.clone());
     info!(site = peer.site(), "connected");
     let (mut reader, mut writer) = tokio::io::split(stream);
     let writing = async {
@@ -276,18 +352,14 @@ pub(crate) async fn control(
         outcome = writing => outcome,
         outcome = reading => outcome,
         () = peer.revoked() => Err(io::Error::other("the site is trusted no more")),
+        _ = superseded.wait_for(|superseded| *superseded) => {
+            Err(io::Error::other("newer connections have taken its place"))
+        }
     };
-    let mut state = peer.control();
-    state.connected -= 1;
-    if state.number == number {
-        state.queue = None;
-    }
-    let is_last = state.connected == 0;
-    drop(state);
-    if is_last {
+    if peer.end_control(number) {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
         let (relay, peer) = (relay.clone(), peer.clone());
-        tokio::spawn(async move { forget_runs(&relay, &peer).await });
+        tokio::spawn(async move { forget_runs(&relay, &peer, number).await });
     }
     let why = outcome.err().map(|error| error.to_string());
     info!(site = peer.site(), why, "disconnected");
@@ -295,13 +367,12 @@ pub(crate) async fn control(
 
 /// Forgets the runs of a peer that has been away for long. Until then the runs go on: circuits do
 /// not need the control connection.
-async fn forget_runs(relay: &Relay, peer: &Peer) {
-    let number = peer.control().number;
+async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
     tokio::select! {
         () = sleep(RUNS_KEPT) => {}
         () = peer.revoked() => {}
     }
-    if peer.control().number == number {
+    if relay.has_peer(peer) && peer.control().number == number {
         relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 }
@@ -316,7 +387,7 @@ async fn send_control(
     let mut told = None;
     let mut ping = tokio::time::interval(PING_INTERVAL);
     loop {
-        let runs = relay.runs.for_peer(peer.site(), &peer.behind);
+        let runs = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
         if told.as_ref() != Some(&runs) {
             messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
             told = Some(runs);
@@ -346,6 +417,8 @@ fn take_control(
     queue: &mpsc::Sender<ControlMessage>,
 ) {
     match message {
+        // The entry of the peer has changed meanwhile.
+        ControlMessage::Runs(_) if !relay.has_peer(peer) => {}
         ControlMessage::Runs(runs) => {
             let most = peer.config.most_runs();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
@@ -372,6 +445,11 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
     let Some(address) = &peer.config.address else {
         return;
     };
+    // The place bounds how many calls are answered at a time.
+    let _place = match peer.enter() {
+        Ok(place) => place,
+        Err(refusal) => return warn!(site = peer.site(), why = refusal.why, "refused: a call"),
+    };
     let calling = async {
         let mut stream = dial(relay, peer, address).await?;
         let greeting = PeerGreeting::new(LinePurpose::Callback { call });
@@ -379,7 +457,7 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
         io::Result::Ok(stream)
     };
     match timeout(HANDSHAKE_TIME, calling).await {
-        Ok(Ok(stream)) => relay.serve_peer(peer, stream).await,
+        Ok(Ok(stream)) => relay.serve_peer(peer, stream, None).await,
         Ok(Err(error)) => warn!(site = peer.site(), why = error.to_string(), "no connection"),
         Err(_) => warn!(
             site = peer.site(),
@@ -389,12 +467,20 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
     }
 }
 
-/// Measures the rates of all peers, each second.
-pub(crate) async fn measure_rates(relay: Arc<Relay>) {
+/// Each second measures the rates of all peers, and ends what goes on with those whose day is over.
+pub(crate) async fn watch(relay: Arc<Relay>) {
     let mut before: HashMap<String, (u64, u64)> = HashMap::new();
     loop {
         sleep(Duration::from_secs(1)).await;
         for peer in relay.peers() {
+            if peer.is_past() {
+                warn!(
+                    site = peer.site(),
+                    "the day until which it is trusted is over"
+                );
+                peer.revoke();
+                relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+            }
             let counts = &peer.counts;
             let now = (
                 counts.sent.load(Ordering::Relaxed),

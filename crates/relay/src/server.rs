@@ -7,25 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use titin_os::sockets;
 use titin_wire::Secret;
-use titin_wire::circuit::{RELAY_KEY, RelayAnswer, RelayRequest};
-use titin_wire::handshake::{HELLO, Handshake, Purpose, run_of};
+use titin_wire::circuit::{Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
+use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
-use crate::admission::AdmittedRuns;
+use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitRefusal, FarSide, Line, PeerStream};
 use crate::config::{Config, ConfigError, RelayFolder};
 use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};
-use crate::tls::{HANDSHAKE_TIME, Tls};
+use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
 
 /// How long no connections are accepted when the system has no descriptors for them.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +61,8 @@ pub(crate) struct Relay {
     next: AtomicU64,
     /// Circuits that are open.
     circuits: tokio::sync::watch::Sender<usize>,
-    strangers: Arc<Strangers>,
+    /// The sites whose runs may go on to other sites.
+    transit: Mutex<Vec<String>>,
 }
 
 /// Runs the relay of a folder until it is told to end. `began` is called with the addresses for the
@@ -82,10 +84,18 @@ pub fn serve(
         .with_target(false)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .try_init();
+    allow_many_files();
     let outcome = runtime.block_on(serve_until_told(folder, began));
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();
     outcome
+}
+
+/// Each circuit takes three descriptors.
+fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 async fn serve_until_told(
@@ -102,8 +112,9 @@ async fn serve_until_told(
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
-        strangers: Arc::default(),
+        transit: Mutex::default(),
     });
+    let signals = Signals::listen()?;
     let local = listen(&config.local).await?;
     let open = match &config.listen {
         Some(address) => Some(listen(address).await?),
@@ -126,8 +137,8 @@ async fn serve_until_told(
     relay.configure(&config);
     let mut accepting = vec![tokio::spawn(accept_processes(relay.clone(), local))];
     accepting.extend(open.map(|open| tokio::spawn(accept_relays(relay.clone(), open))));
-    tokio::spawn(peers::measure_rates(relay.clone()));
-    relay.obey_signals(folder).await?;
+    tokio::spawn(peers::watch(relay.clone()));
+    relay.obey(signals, folder).await;
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
     relay.drain(config.drain).await;
     Ok(())
@@ -155,6 +166,19 @@ impl Relay {
         peers
     }
 
+    /// The sites whose runs may go on to other sites by this relay.
+    pub(crate) fn transit(&self) -> Vec<String> {
+        self.transit.lock().expect("never poisoned").clone()
+    }
+
+    /// Whether a peer is trusted as it was.
+    pub(crate) fn has_peer(&self, peer: &Arc<Peer>) -> bool {
+        let peers = self.lock();
+        peers
+            .get(peer.site())
+            .is_some_and(|known| Arc::ptr_eq(known, peer))
+    }
+
     /// The relay on the way to a site.
     pub(crate) fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
         let peers = self.lock();
@@ -172,6 +196,9 @@ impl Relay {
     /// Takes a configuration over. A peer that has changed loses its connections.
     fn configure(self: &Arc<Self>, config: &Config) {
         self.tls.keys.set(config);
+        let transit = config.peers.iter().filter(|peer| peer.transit);
+        *self.transit.lock().expect("never poisoned") =
+            transit.map(|peer| peer.site.clone()).collect();
         let behind = |site: &str| {
             let sites = config.peers.iter();
             let sites = sites.filter(|peer| peer.via.as_deref() == Some(site));
@@ -190,6 +217,7 @@ impl Relay {
                 .is_some_and(|wanted| **wanted == peer.config && behind(site) == peer.behind);
             if !stays {
                 peer.revoke();
+                self.runs.set_of_peer(site, Vec::new(), 0);
                 info!(site, "no longer trusted as before");
             }
             stays
@@ -213,16 +241,10 @@ impl Relay {
     }
 
     /// Reads the configuration again at SIGHUP. Returns at SIGTERM or SIGINT.
-    async fn obey_signals(self: &Arc<Self>, folder: &RelayFolder) -> Result<(), RelayError> {
-        let of = |kind| signal(kind).map_err(|error| RelayError::Begin(error.to_string()));
-        let (mut again, mut end, mut interrupt) = (
-            of(SignalKind::hangup())?,
-            of(SignalKind::terminate())?,
-            of(SignalKind::interrupt())?,
-        );
+    async fn obey(self: &Arc<Self>, mut signals: Signals, folder: &RelayFolder) {
         loop {
             tokio::select! {
-                _ = again.recv() => match folder.config() {
+                _ = signals.again.recv() => match folder.config() {
                     Ok(config) if config.site != self.site => {
                         warn!(site = config.site, "not read again: another site wants another relay");
                     }
@@ -232,11 +254,10 @@ impl Relay {
                     }
                     Err(error) => warn!(why = error.to_string(), "the configuration stays as it was"),
                 },
-                _ = end.recv() => break,
-                _ = interrupt.recv() => break,
+                _ = signals.end.recv() => break,
+                _ = signals.interrupt.recv() => break,
             }
         }
-        Ok(())
     }
 
     /// Waits until all circuits have ended, at most for a time in seconds.
@@ -267,14 +288,14 @@ impl Relay {
         drop(place);
         let outcome = match (request, run) {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
-                let far = circuits::open(self, run, &destination).await;
+                let far = self.open_from_here(run, &destination).await;
                 if let Err(refusal) = &far {
                     let to = destination.to_string();
                     warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
                 }
                 self.serve_circuit(stream, &buffer, None, far).await
             }
-            (RelayRequest::Admit(permit), RELAY_KEY) => match self.runs.admit(permit.clone()) {
+            (RelayRequest::Admit(permit), RELAY_KEY) => match self.admit(&permit) {
                 Ok(admission) => {
                     info!(run = hex(permit.run), name = permit.name, "admitted");
                     let outcome = self.stay(&mut stream).await;
@@ -296,6 +317,37 @@ impl Relay {
         };
         // A connection that fails tells no more than its end.
         drop(outcome);
+    }
+
+    /// Opens a circuit for a process of the site.
+    async fn open_from_here(
+        self: &Arc<Self>,
+        run: u64,
+        destination: &Destination,
+    ) -> Result<FarSide, CircuitRefusal> {
+        self.check_site(run, destination)?;
+        circuits::open(self, run, destination, None).await
+    }
+
+    fn check_site(&self, run: u64, destination: &Destination) -> Result<(), CircuitRefusal> {
+        match self.runs.has_site(run, &destination.site) {
+            true => Ok(()),
+            false => Err(CircuitRefusal::passing(format!(
+                "the run {} is not for the site {}",
+                hex(run),
+                destination.site
+            ))),
+        }
+    }
+
+    /// Admits the run of a manager of this site.
+    fn admit(&self, permit: &RunPermit) -> Result<ManagerAdmission, String> {
+        let mut permit = permit.clone();
+        // The relays of the other sites are to let circuits to this site through.
+        if !permit.sites.contains(&self.site) {
+            permit.sites.push(self.site.clone());
+        }
+        self.runs.admit(permit, self.next_number())
     }
 
     /// Answers that a run is admitted, and waits for the end of the manager's connection.
@@ -322,16 +374,21 @@ impl Relay {
         let mut shake = Handshake::listen(permit);
         let mut bytes = hello.to_vec();
         loop {
-            let progress = shake.advance(&bytes).map_err(|why| match why {
-                titin_wire::handshake::Refusal::Secret => {
-                    format!(
-                        "the run {} is not admitted, or the permit is another",
-                        hex(run)
-                    )
-                }
-                why => why.to_string(),
-            })?;
+            let progress = shake.advance(&bytes).map_err(|why| why.to_string())?;
             stream.write_all(&progress.reply).await.map_err(text)?;
+            match (shake.refusal(), run) {
+                (Some(Refusal::Secret), RELAY_KEY) => {
+                    return Err("the key is not that of this relay".to_owned());
+                }
+                (Some(Refusal::Secret), run) => {
+                    let run = hex(run);
+                    return Err(format!(
+                        "the run {run} is not admitted, or the permit is another"
+                    ));
+                }
+                (Some(other), _) => return Err(other.to_string()),
+                (None, _) => {}
+            }
             match progress.agreed {
                 Some(agreement) if agreement.purpose == Purpose::Relay => {
                     return Ok((run, bytes.split_off(progress.used)));
@@ -378,7 +435,9 @@ impl Relay {
             Ok(Err(error)) => return warn!(from, why = error.to_string(), "refused"),
             Err(_) => return warn!(from, why = "no proof in time", "refused"),
         };
-        drop(place);
+        if let Err(why) = check_protocol(stream.get_ref().1.alpn_protocol()) {
+            return warn!(from, why, "refused");
+        }
         let certificates = stream.get_ref().1.peer_certificates();
         let certificate = certificates.and_then(|chain| chain.first());
         let site = certificate
@@ -386,16 +445,22 @@ impl Relay {
             .and_then(|certificate| self.tls.keys.site_of(certificate));
         let peer = site.map(|site| self.lock().get(&site).cloned());
         match peer {
-            Ok(Some(peer)) => self.serve_peer(&peer, stream.into()).await,
+            Ok(Some(peer)) => self.serve_peer(&peer, stream.into(), Some(place)).await,
             Ok(None) => warn!(from, why = "the site is trusted no more", "refused"),
             Err(why) => warn!(from, why, "refused"),
         }
     }
 
     /// Serves a connection of another relay: its greeting says what it is for.
-    pub(crate) async fn serve_peer(self: &Arc<Self>, peer: &Arc<Peer>, mut stream: PeerStream) {
+    /// `place` is the place among strangers, if the other relay has dialled.
+    pub(crate) async fn serve_peer(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        mut stream: PeerStream,
+        place: Option<StrangerPlace>,
+    ) {
         let mut buffer = Vec::new();
-        let greeting = messages::read::<PeerGreeting>(&mut stream, &mut buffer);
+        let greeting = messages::read_short::<PeerGreeting>(&mut stream, &mut buffer);
         let greeting = match timeout(HANDSHAKE_TIME, greeting).await {
             Ok(Ok(greeting)) => greeting,
             Ok(Err(error)) => {
@@ -403,6 +468,7 @@ impl Relay {
             }
             Err(_) => return warn!(site = peer.site(), why = "no greeting in time", "refused"),
         };
+        drop(place);
         let (lowest, highest) = greeting.versions;
         if lowest > VERSIONS.1 || highest < VERSIONS.0 {
             let why = format!(
@@ -416,56 +482,63 @@ impl Relay {
             warn!(site = peer.site(), why, "refused");
             return refuse_peer(&mut stream, CircuitRefusal::lasting(why)).await;
         }
-        let serving = async {
-            match greeting.purpose {
-                LinePurpose::Control => {
-                    if messages::write(&mut stream, &PeerAnswer::Welcome)
-                        .await
-                        .is_ok()
-                    {
-                        peers::control(self, peer, stream, buffer).await;
-                    }
+        match greeting.purpose {
+            LinePurpose::Control => {
+                let answered = messages::write(&mut stream, &PeerAnswer::Welcome).await;
+                if answered.is_ok() {
+                    peers::control(self, peer, stream, buffer).await;
                 }
-                LinePurpose::Circuit { run, destination } => {
-                    if let Err(why) = self.check_use(peer, run) {
-                        warn!(site = peer.site(), run = hex(run), why, "refused");
-                        return refuse_peer(&mut stream, CircuitRefusal::passing(why)).await;
-                    }
-                    let far = circuits::open(self, run, &destination).await;
-                    self.serve_circuit_of_peer(peer, stream, &buffer, far).await;
-                }
-                LinePurpose::Callback { call } => peer.take_callback(call, stream, buffer),
             }
-        };
-        tokio::select! {
-            () = serving => {}
-            () = peer.revoked() => {}
+            LinePurpose::Circuit { run, destination } => {
+                let serving = self.serve_circuit_of_peer(peer, stream, &buffer, run, &destination);
+                tokio::select! {
+                    () = serving => {}
+                    () = peer.revoked() => {}
+                }
+            }
+            LinePurpose::Callback { call } => {
+                if !peer.take_callback(call, stream, buffer) {
+                    warn!(site = peer.site(), call, "refused: no such call");
+                }
+            }
         }
     }
 
-    fn check_use(&self, peer: &Peer, run: u64) -> Result<(), String> {
-        match self.runs.is_for(run, peer.site(), &peer.behind) {
+    fn check_use(&self, peer: &Peer, run: u64) -> Result<(), CircuitRefusal> {
+        match self.runs.is_for(run, &peer.far_sites()) {
             true => Ok(()),
-            false => Err(format!(
+            false => Err(CircuitRefusal::passing(format!(
                 "the run {} is not admitted for the site {} by the relay of {}",
                 hex(run),
                 peer.site(),
                 self.site
-            )),
+            ))),
         }
     }
 
     async fn serve_circuit_of_peer(
-        &self,
+        self: &Arc<Self>,
         peer: &Arc<Peer>,
         mut stream: PeerStream,
         first_bytes: &[u8],
-        far: Result<FarSide, CircuitRefusal>,
+        run: u64,
+        destination: &Destination,
     ) {
-        let entered = far.and_then(|far| Ok((far, peer.enter()?)));
-        let (far, _place) = match entered {
-            Ok(entered) => entered,
-            Err(refusal) => return refuse_peer(&mut stream, refusal).await,
+        let opening = async {
+            self.check_use(peer, run)?;
+            self.check_site(run, destination)?;
+            let place = peer.enter()?;
+            let far = circuits::open(self, run, destination, Some(peer.site())).await?;
+            Result::<_, CircuitRefusal>::Ok((far, place))
+        };
+        let (far, _place) = match opening.await {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                let to = destination.to_string();
+                let (site, run, why) = (peer.site(), hex(run), &refusal.why);
+                warn!(site, to, run, why, "no circuit: refused");
+                return refuse_peer(&mut stream, refusal).await;
+            }
         };
         let Ok(line) = Line::of(peer, &stream) else {
             return;
@@ -478,6 +551,24 @@ impl Relay {
             // A circuit that breaks tells no more than its end.
             let _ = circuits::pass(stream, first_bytes, Some(line), far).await;
         }
+    }
+}
+
+/// The signals that the relay obeys.
+struct Signals {
+    again: Signal,
+    end: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, RelayError> {
+        let of = |kind| signal(kind).map_err(|error| RelayError::Begin(error.to_string()));
+        Ok(Signals {
+            again: of(SignalKind::hangup())?,
+            end: of(SignalKind::terminate())?,
+            interrupt: of(SignalKind::interrupt())?,
+        })
     }
 }
 
@@ -509,7 +600,7 @@ async fn refuse_peer(stream: &mut PeerStream, refusal: CircuitRefusal) {
 }
 
 async fn accept_processes(relay: Arc<Relay>, listener: TcpListener) {
-    accept(&relay.clone(), listener, |stream, place| {
+    accept(listener, |stream, place| {
         sockets::prepare_tcp(&stream);
         let relay = relay.clone();
         tokio::spawn(async move { relay.serve_process(stream, place).await })
@@ -518,7 +609,7 @@ async fn accept_processes(relay: Arc<Relay>, listener: TcpListener) {
 }
 
 async fn accept_relays(relay: Arc<Relay>, listener: TcpListener) {
-    accept(&relay.clone(), listener, |stream, place| {
+    accept(listener, |stream, place| {
         let relay = relay.clone();
         tokio::spawn(async move { relay.take_peer(stream, place).await })
     })
@@ -527,17 +618,17 @@ async fn accept_relays(relay: Arc<Relay>, listener: TcpListener) {
 
 /// Accepts connections, for ever.
 async fn accept(
-    relay: &Relay,
     listener: TcpListener,
     serve: impl Fn(TcpStream, StrangerPlace) -> tokio::task::JoinHandle<()>,
 ) {
+    let strangers = Arc::new(Strangers::default());
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                let place = relay.strangers.enter(from.ip());
+                let place = strangers.enter(from.ip());
                 let number = place.number();
                 let task = serve(stream, place);
-                relay.strangers.note_task(number, task.abort_handle());
+                strangers.note_task(number, task.abort_handle());
             }
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }

@@ -18,10 +18,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// The state, as `titin relay status --json` prints it.
 pub(crate) fn of(relay: &Relay) -> Value {
-    let runs = relay.runs.list().into_iter().map(|(run, name, source)| {
-        let from = match source {
-            RunSource::Manager => relay.site.clone(),
-            RunSource::Peer(site) => site,
+    let runs = relay.runs.list().into_iter().map(|(run, name, sources)| {
+        let from = match sources.first() {
+            Some(RunSource::Peer(site)) => site.clone(),
+            _ => relay.site.clone(),
         };
         json!({"run": hex(run), "name": name, "from": from})
     });

@@ -1,13 +1,18 @@
 //! Connections that have not proved themselves: few at a time, whoever makes them.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
+use tracing::warn;
 
 /// The most connections without a proof.
 const MOST: usize = 512;
+
+/// The time between two lines of the log.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The connections of a listener that have not proved themselves.
 #[derive(Default)]
@@ -16,6 +21,9 @@ pub(crate) struct Strangers(Mutex<StrangerTable>);
 #[derive(Default)]
 struct StrangerTable {
     next: u64,
+    /// How many connections were closed for others since the last line of the log, and when that was.
+    closed: usize,
+    logged: Option<Instant>,
     /// The oldest first.
     waiting: VecDeque<Stranger>,
 }
@@ -38,6 +46,7 @@ impl Strangers {
     /// Takes a place for a connection. If there are too many, the oldest connection from the address
     /// with the most of them is closed: so an address cannot take the places of others.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> StrangerPlace {
+        let address = network_of(address);
         let mut table = self.lock();
         let number = table.next;
         table.next += 1;
@@ -72,7 +81,34 @@ impl Strangers {
     }
 }
 
+/// The address, or the network of an IPv6 address: a host there has all addresses of a /64.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            Ipv6Addr::from_bits(network).to_canonical()
+        }
+    }
+}
+
 impl StrangerTable {
+    /// Logs how many connections were closed, once a second at most.
+    fn log(&mut self) {
+        if self
+            .logged
+            .is_some_and(|then| then.elapsed() < LOG_INTERVAL)
+        {
+            return;
+        }
+        warn!(
+            closed = self.closed,
+            "refused: too many connections without a proof"
+        );
+        self.closed = 0;
+        self.logged = Some(Instant::now());
+    }
+
     fn close_one(&mut self) {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for stranger in &self.waiting {
@@ -84,6 +120,8 @@ impl StrangerTable {
             && let Some(closed) = self.waiting.remove(place)
         {
             closed.task.inspect(AbortHandle::abort);
+            self.closed += 1;
+            self.log();
         }
     }
 }

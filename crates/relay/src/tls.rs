@@ -62,6 +62,14 @@ impl PinnedKeys {
     }
 }
 
+/// Fails if the other end has not named the protocol.
+pub(crate) fn check_protocol(named: Option<&[u8]>) -> Result<(), String> {
+    match named == Some(PROTOCOL) {
+        true => Ok(()),
+        false => Err("the other end does not speak the protocol of relays".to_owned()),
+    }
+}
+
 /// What a relay needs for TLS.
 pub(crate) struct Tls {
     pub(crate) keys: Arc<PinnedKeys>,

@@ -193,7 +193,10 @@ impl Process {
             loss_count: AtomicU64::new(0),
             patience: connection.patience(),
             line_patience: line_patience(connection),
-            explanation: explanation(),
+            explanation: match connection.site {
+                Some(_) => explanation().max(LONG_EXPLANATION),
+                None => explanation(),
+            },
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
             state: Mutex::new(ProcessState {
@@ -238,7 +241,7 @@ impl Process {
             Err(error) => return Err(no_socket(error)),
         };
         let hosts = match connection.spans_hosts {
-            true => interfaces(&connection.addresses),
+            true => interfaces(&outward(connection)),
             false => vec![ip.to_string()],
         };
         let hosts = hosts.into_iter();
@@ -362,6 +365,16 @@ fn no_socket(error: std::io::Error) -> Error {
     Error::new(Kind::Connection, text)
 }
 
+/// The addresses on the way out of this host: the manager's, and that of the relay of the site.
+fn outward(connection: &Connection) -> Vec<Address> {
+    let relay = connection.site.as_ref();
+    let relay = relay.map(|access| Address::from(format!("tcp:{}", access.relay)));
+    relay
+        .into_iter()
+        .chain(connection.addresses.clone())
+        .collect()
+}
+
 /// How long the line to the manager's site may be away.
 fn line_patience(connection: &Connection) -> Duration {
     let mut addresses = connection.addresses.iter();
@@ -369,6 +382,10 @@ fn line_patience(connection: &Connection) -> Duration {
     let access = connection.site.as_ref().filter(|_| is_elsewhere);
     access.map_or(Duration::ZERO, SiteAccess::patience)
 }
+
+/// How long the manager is given in a run with several sites: its link and that to the peer may come
+/// back at different times.
+const LONG_EXPLANATION: Duration = Duration::from_secs(30);
 
 fn explanation() -> Duration {
     let shorter = std::env::var(SHORTER)

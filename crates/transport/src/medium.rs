@@ -62,6 +62,13 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// How a new link comes to carry messages.
     fn setup(&self) -> LinkSetup;
 
+    /// How long a link goes on after the end of a further stream. When the other end closes the
+    /// link, or the other process ends, all streams end, but the network may bring the end of the
+    /// first stream last.
+    fn end_grace(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
     /// Why a socket was closed, if the medium knows more than the end of the socket says.
     fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         let _ = socket;

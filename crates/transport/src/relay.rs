@@ -23,7 +23,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use titin_os::Descriptor;
 use titin_wire::circuit::Destination;
-use titin_wire::connection::SiteAccess;
+use titin_wire::connection::{SESSION_PATIENCE, SiteAccess};
 use titin_wire::frame::MAX_STREAMS;
 use titin_wire::{Address, LinkSettings, Secret};
 
@@ -110,6 +110,12 @@ impl SocketMedium for RelayMedium {
 
     fn setup(&self) -> LinkSetup {
         LinkSetup::Sockets(|link| SocketCarrier::make(link, Medium::Relay))
+    }
+
+    /// Each stream has circuits of its own, so one may be away while the others end.
+    fn end_grace(&self) -> Duration {
+        let access = self.access.get();
+        access.map_or(SESSION_PATIENCE, |(access, _)| access.patience())
     }
 
     fn fault(&self, socket: &Descriptor) -> Option<LinkError> {

@@ -27,7 +27,8 @@ use sha2::Sha256;
 use crate::ids::random_bytes;
 use crate::{EndpointId, Malformed, Secret};
 
-const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
+/// The first bytes of either end.
+pub const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
 /// Bytes of the first message of either end.
 pub const HELLO: usize = 64;
 const PROOF: usize = 32;
@@ -243,6 +244,14 @@ impl Handshake {
         matches!(self.stage, HandshakeStage::Proof { .. })
     }
 
+    /// Why this end has refused the other, once the refusal is on its way.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.stage {
+            HandshakeStage::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
     /// Whether the proof of the other end has come.
     pub fn is_done(&self) -> bool {
         matches!(self.stage, HandshakeStage::Done)
@@ -325,6 +334,11 @@ impl Handshake {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a hello begins the handshake of the two ends of a session.
+pub fn is_for_session(hello: &[u8; HELLO]) -> bool {
+    hello.starts_with(MAGIC) && hello[8] == Purpose::Session as u8
 }
 
 /// The number of the run in the hello of a process that dials a relay.

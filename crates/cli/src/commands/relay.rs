@@ -76,6 +76,9 @@ struct Trust {
     /// The site whose relay leads to the other site, in place of a fingerprint
     #[arg(long, value_name = "SITE")]
     via: Option<String>,
+    /// Let runs of the other site go on to further sites by this relay
+    #[arg(long, conflicts_with = "via")]
+    transit: bool,
     /// The last day on which the key counts, in UTC
     #[arg(long, value_name = "YYYY-MM-DD")]
     until: Option<String>,
@@ -158,6 +161,7 @@ impl Trust {
             address: self.address,
             via: self.via,
             until: self.until,
+            transit: self.transit,
             runs: None,
             streams: None,
             memory: None,

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use titin_os::{folder_lock, host};
 use titin_transport::{Handler, Link, LinkError, Reactor};
-use titin_wire::connection::{MEETING_PLACES, meeting_place};
+use titin_wire::connection::{MEETING_PLACES, SiteAccess, meeting_place};
 use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{EndpointId, LinkSettings};
@@ -508,13 +508,16 @@ impl Agent {
         is_manager_there: bool,
     ) -> Option<PathBuf> {
         let (files, link) = (self.own_files.as_mut()?, self.link.as_ref()?);
+        let site = self.setup.input.connection.site.as_ref();
+        let cut = site.map_or(Duration::ZERO, SiteAccess::patience);
+        let usual = Some(SWEEP_TIME.saturating_add(cut));
         let kept = Some(files.folder().to_owned());
         if !is_manager_there {
             return kept;
         }
         let mut rest = files.programs();
         let send = |report| link.tell(&control::encode(&report));
-        let mut longest = Some(SWEEP_TIME);
+        let mut longest = usual;
         while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
             let event = match longest {
                 Some(longest) => events.recv_timeout(longest),
@@ -526,7 +529,7 @@ impl Agent {
                 }
                 // A manager that the user has stopped takes nothing.
                 Ok(AgentEvent::Order(AgentOrder::Pause)) => longest = None,
-                Ok(AgentEvent::Order(AgentOrder::Resume)) => longest = Some(SWEEP_TIME),
+                Ok(AgentEvent::Order(AgentOrder::Resume)) => longest = usual,
                 Ok(AgentEvent::Lost(_)) | Err(_) => return kept,
                 Ok(_) => {}
             }

@@ -366,7 +366,9 @@ impl Session {
         self.is_ending = true;
         self.agents.order_all(&AgentOrder::Finish);
         let is_left = |session: &Session| !session.agents.hosts().is_empty();
-        if !self.await_end(SWEEP_TIME, is_left, view) {
+        // The files of a host at another site wait for the line.
+        let limit = SWEEP_TIME.saturating_add(self.plan.longest_cut());
+        if !self.await_end(limit, is_left, view) {
             if !self.is_ended_by_user {
                 let hosts = self.agents.hosts().into_iter();
                 let names = titin_model::listing(hosts.map(|host| self.host_name(host)));

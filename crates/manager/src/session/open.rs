@@ -103,7 +103,12 @@ impl Session {
     pub fn open(setup: SessionSetup) -> Result<Self, SessionError> {
         let begun = Instant::now();
         check_paths(&setup.plan, &setup.folders)?;
-        let plan = Arc::new(setup.plan);
+        let mut plan = setup.plan;
+        let site = enter_site(&plan, setup.relay)?;
+        if let Some(site) = &site {
+            plan.stay_at(&site.access().site);
+        }
+        let plan = Arc::new(plan);
         let run_directory = setup.run_directory.as_deref();
         let directory = RunDirectory::create(run_directory, &plan.model, &timestamp())?;
         directory.write_configuration(&setup.configuration)?;
@@ -125,7 +130,9 @@ impl Session {
             sender: &sender,
         };
         let mut addresses = opening.listen(&reactor)?;
-        let site = opening.enter_site(&reactor, setup.relay, &mut addresses)?;
+        if let Some(site) = &site {
+            listen_for_sites(&reactor, site, &mut addresses)?;
+        }
         let guard = opening.start_guard(setup.scratch.as_deref())?;
         addresses.extend(listen_in_folders(&reactor, &folders)?);
         // If this process is killed, the guard removes the file with the secret. So the guard
@@ -179,6 +186,30 @@ impl Session {
     }
 }
 
+/// Has the relay of the site admit the run, if the run has hosts at other sites.
+fn enter_site(plan: &Plan, relay: Option<HomeRelay>) -> Result<Option<HomeSite>, SessionError> {
+    match plan.hosts.iter().any(|host| host.site.is_some()) {
+        true => HomeSite::enter(plan, relay).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Listens for other sites, and adds the manager's addresses for these sites.
+fn listen_for_sites(
+    reactor: &Reactor,
+    site: &HomeSite,
+    addresses: &mut Vec<Address>,
+) -> Result<(), SessionError> {
+    reactor.reach_sites(site.access());
+    let beyond = site.addresses_beyond(addresses);
+    if let Some(Address::Tcp(host, port)) = addresses.first() {
+        let listening = reactor.listen(Medium::Relay, &format!("{host}:{port}"));
+        listening.map_err(system("listen for other sites"))?;
+    }
+    addresses.extend(beyond);
+    Ok(())
+}
+
 /// A session at its opening: the needs of the guard and of the threads.
 struct SessionOpening<'a> {
     plan: &'a Arc<Plan>,
@@ -207,28 +238,6 @@ impl SessionOpening<'_> {
             }
             address => vec![address],
         })
-    }
-
-    /// Has the relay of the site admit the run, if the run has hosts at other sites, and adds the
-    /// manager's addresses for these sites.
-    fn enter_site(
-        &self,
-        reactor: &Reactor,
-        relay: Option<HomeRelay>,
-        addresses: &mut Vec<Address>,
-    ) -> Result<Option<HomeSite>, SessionError> {
-        if self.plan.hosts.iter().all(|host| host.site.is_none()) {
-            return Ok(None);
-        }
-        let site = HomeSite::enter(self.plan, relay)?;
-        reactor.reach_sites(site.access());
-        let beyond = site.addresses_beyond(addresses);
-        if let Some(Address::Tcp(host, port)) = addresses.first() {
-            let listening = reactor.listen(Medium::Relay, &format!("{host}:{port}"));
-            listening.map_err(system("listen for other sites"))?;
-        }
-        addresses.extend(beyond);
-        Ok(Some(site))
     }
 
     /// Writes the connection file, by which programs find the manager. Returns what the file says.

@@ -1,10 +1,11 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use titin_os::{host, threads};
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
@@ -16,6 +17,9 @@ use crate::plan::Plan;
 
 /// How long the relay may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// After this time without an acknowledgement the system gives the connection up.
+const DEAD_RELAY: Duration = Duration::from_secs(15);
 
 /// The pause before a relay that is away is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -49,7 +53,7 @@ impl HomeSite {
             why,
         };
         let run = (EndpointId::random().0 as u64).max(RELAY_KEY + 1);
-        let mut permit = RunPermit {
+        let permit = RunPermit {
             run,
             permit: Secret::random(),
             name: plan.model.clone(),
@@ -64,8 +68,6 @@ impl HomeSite {
             permit: permit.permit.clone(),
             patience: plan.options.line_patience.as_secs_f64(),
         };
-        // A relay that hears of the run from this one lets circuits to this site through.
-        permit.sites.push(access.site.clone());
         let admission = Admission::begin(stream, address.clone(), relay.key, permit);
         Ok(HomeSite {
             access,
@@ -133,10 +135,10 @@ fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, 
         let unknown = || io::Error::other("the host is not known here");
         let relay = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let mut stream = TcpStream::connect_timeout(&relay, ANSWER_TIME)?;
+        let _ = sockopt::set_tcp_user_timeout(&stream, DEAD_RELAY.as_millis() as u32);
         stream.set_read_timeout(Some(ANSWER_TIME))?;
         let request = RelayRequest::Admit(permit.clone());
         let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;
-        stream.set_read_timeout(None)?;
         io::Result::Ok((stream, answer))
     };
     match ask() {
@@ -157,6 +159,18 @@ struct AdmissionState {
 }
 
 impl AdmissionState {
+    /// Waits for a while. False once the connection has ended. The relay sends nothing; a byte now
+    /// and then has the system notice a relay whose host is gone.
+    fn stands(&self, stream: &mut TcpStream) -> bool {
+        match stream.read(&mut [0; 64]) {
+            Ok(count) => count > 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                !self.is_over() && stream.write_all(&[0]).is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+
     fn is_over(&self) -> bool {
         *lock(&self.is_over)
     }
@@ -181,8 +195,7 @@ impl Admission {
         let keep = move || {
             let mut stream = stream;
             while !shared.is_over() {
-                // The relay sends nothing: the read ends with the connection.
-                while matches!(stream.read(&mut [0; 64]), Ok(count) if count > 0) {}
+                while shared.stands(&mut stream) {}
                 *lock(&shared.stream) = None;
                 while !shared.is_over() {
                     if let Ok((again, _)) = admit(&address, &key, &permit)

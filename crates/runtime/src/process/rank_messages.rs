@@ -110,7 +110,11 @@ impl Process {
         links.outgoing.entry(endpoint).or_default().tell(&body);
         links.dialled.insert(tag, endpoint);
         drop(state);
-        let settings = LinkSettings::default();
+        // The messages are small, and the links are many.
+        let settings = LinkSettings {
+            streams: Some(1),
+            ..LinkSettings::default()
+        };
         let dialled = self.reactor().dial(
             &addresses,
             Purpose::Data,

@@ -29,11 +29,6 @@ const STREAM_TURN: usize = 1 << 20;
 /// The most further streams read in a turn.
 const STREAMS: usize = 16;
 
-/// How long the link goes on after the end of a further stream. When the other end closes the link,
-/// or the other process ends, all streams end, but the network may bring the end of the first
-/// stream last.
-const END_GRACE: Duration = Duration::from_secs(1);
-
 const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
@@ -52,6 +47,8 @@ pub(crate) struct LinkInput {
     /// Descriptors that came, for frames not parsed yet.
     files: VecDeque<OwnedFd>,
     receivers: Weak<Receivers>,
+    /// How long the link goes on after the end of a further stream.
+    end_grace: Duration,
     /// Whether further streams have been read.
     begun: bool,
     ended: Option<EndedStreams>,
@@ -79,12 +76,14 @@ impl LinkInput {
         further_first_bytes: &[Vec<u8>],
         files: VecDeque<OwnedFd>,
         receivers: &Arc<Receivers>,
+        end_grace: Duration,
     ) -> Self {
         LinkInput {
             reader: FrameReader::with_streams(first_bytes, further_first_bytes),
             received: Vec::new(),
             files,
             receivers: Arc::downgrade(receivers),
+            end_grace,
             begun: false,
             ended: None,
             event: None,
@@ -258,7 +257,7 @@ impl LinkInput {
     fn note_end(&mut self, number: usize, count: usize, why: &LinkError) {
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
             numbers: Vec::new(),
-            until: Instant::now() + END_GRACE,
+            until: Instant::now() + self.end_grace,
             why: LinkError::Stream {
                 number,
                 count,

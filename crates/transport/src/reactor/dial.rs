@@ -226,7 +226,8 @@ impl Dialling {
     fn wait_for(mut self, target: Target, socket: Descriptor, now: Instant) -> DialStep {
         // A process that listens on the same host is there. The network would cost the whole run
         // more than a wait for the process does.
-        let share = if target.place.is_on_this_host() || target.place.is_patient() {
+        let is_last_resort = target.place.is_patient() && self.untried.is_empty();
+        let share = if target.place.is_on_this_host() || is_last_resort {
             self.patience
         } else {
             self.patience / SHARE * (1 << self.rounds.min(8))

@@ -368,7 +368,9 @@ impl Pending {
             .unzip();
         let tag = self.dialling.as_ref().map(Dialling::tag);
         let detour = self.dialling.and_then(|dialling| dialling.detour());
-        let input = LinkInput::new(&first_bytes, &further_first_bytes, self.files, receivers);
+        let grace = self.medium.end_grace();
+        let further_bytes = &further_first_bytes;
+        let input = LinkInput::new(&first_bytes, further_bytes, self.files, receivers, grace);
         let setup = self.setup;
         let carrier = |socket: &Descriptor, link: &Weak<Link>| match setup {
             LinkSetup::Sockets(make) => LinkCarrier::Sockets(make),

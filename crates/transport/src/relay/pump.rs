@@ -18,7 +18,7 @@ use crate::error::LinkError;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
 /// How long the end of the process waits for the last bytes to be acknowledged.
-const FINISH: Duration = Duration::from_secs(2);
+const FINISH: Duration = Duration::from_secs(10);
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
@@ -116,6 +116,15 @@ impl NewCircuit {
     }
 }
 
+/// What a wait has found of a session's circuit.
+#[derive(Clone, Copy)]
+enum SocketState {
+    /// There may be something to do.
+    Ready,
+    /// The other end of the circuit has gone.
+    Broken,
+}
+
 /// The state of the pump's thread.
 struct Pump {
     shared: Arc<PumpShared<RelayOrder>>,
@@ -141,8 +150,11 @@ impl Pump {
         while !self.is_over() {
             let ready = self.wait();
             self.obey();
-            for id in ready {
-                self.advance(id, |end| end.advance());
+            for (id, state) in ready {
+                self.advance(id, |end| match state {
+                    SocketState::Ready => end.advance(),
+                    SocketState::Broken => end.note_broken_circuit(),
+                });
             }
             self.greet();
         }
@@ -155,7 +167,7 @@ impl Pump {
     }
 
     /// Waits for orders, sockets, or a time. Returns the sessions with something to do.
-    fn wait(&mut self) -> Vec<SessionId> {
+    fn wait(&mut self) -> Vec<(SessionId, SocketState)> {
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         let mut descriptors = vec![PollFd::new(self.shared.wake(), PollFlags::IN)];
         let circuits = self.new_circuits.iter();
@@ -182,18 +194,20 @@ impl Pump {
             if events.is_empty() {
                 continue;
             }
-            let is_closed = *is_link && events.intersects(PollFlags::HUP | PollFlags::ERR);
-            if let Some(end) = self.sessions.get_mut(id).filter(|_| is_closed) {
+            let is_closed = events.intersects(PollFlags::HUP | PollFlags::ERR);
+            let end = self.sessions.get_mut(id);
+            if let Some(end) = end.filter(|_| is_closed && *is_link) {
                 end.link_is_closed = true;
             }
-            if ready.last() != Some(id) {
-                ready.push(*id);
-            }
+            let state = match is_closed && !*is_link {
+                true => SocketState::Broken,
+                false => SocketState::Ready,
+            };
+            ready.push((*id, state));
         }
         let now = Instant::now();
-        let is_due = |id: &SessionId| self.sessions[id].next_turn() <= now;
-        let due = ids.iter().filter(|id| is_due(id) && !ready.contains(id));
-        ready.extend(due.copied().collect::<Vec<_>>());
+        let due = ids.iter().filter(|id| self.sessions[id].next_turn() <= now);
+        ready.extend(due.map(|id| (*id, SocketState::Ready)).collect::<Vec<_>>());
         ready
     }
 

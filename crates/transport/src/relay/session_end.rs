@@ -76,6 +76,8 @@ pub(super) struct SessionEnd {
     patience: Duration,
     /// Since when there has been no circuit that the other end has answered on.
     cut_since: Option<Instant>,
+    /// Whether the other end has ever answered.
+    was_up: bool,
     /// Attempts to dial since the last open circuit.
     attempts: usize,
     /// Why the last attempt came to nothing.
@@ -111,6 +113,7 @@ impl SessionEnd {
             line: Line::None(now),
             patience,
             cut_since: Some(now),
+            was_up: false,
             attempts: 0,
             last_error: String::new(),
             room: KEPT_AT_FIRST,
@@ -119,6 +122,14 @@ impl SessionEnd {
             link_has_ended: false,
             link_is_closed: false,
             link_is_told: false,
+        }
+    }
+
+    /// A circuit whose other end has gone, while the end does not read.
+    pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
+        match self.takes_bytes() {
+            true => self.advance(),
+            false => self.lose_circuit("the circuit has broken".to_owned()),
         }
     }
 
@@ -151,7 +162,8 @@ impl SessionEnd {
             Line::Open(circuit) => {
                 let mut events = PollFlags::empty();
                 events.set(PollFlags::IN, self.takes_bytes());
-                events.set(PollFlags::OUT, circuit.sent < circuit.out.len());
+                let has_more = self.session.is_up() && !self.session.is_written();
+                events.set(PollFlags::OUT, circuit.sent < circuit.out.len() || has_more);
                 wanted.push((&circuit.socket, events));
             }
         }
@@ -164,7 +176,9 @@ impl SessionEnd {
             Line::None(again) if self.route.is_some() => Some(*again),
             Line::None(_) => None,
             Line::Opening(opening) => Some(opening.deadline),
-            Line::Open(circuit) if circuit.is_probed => Some(circuit.heard + DEAD_AFTER),
+            Line::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
+                Some(circuit.heard + DEAD_AFTER)
+            }
             Line::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
         };
         let given_up = self.cut_since.map(|since| since + self.patience);
@@ -213,6 +227,10 @@ impl SessionEnd {
         if is_told && self.link_is_told {
             return EndProgress::Over;
         }
+        if self.link_is_closed && !self.was_up {
+            // Nobody at the other end knows of the session.
+            return EndProgress::Over;
+        }
         match self.cut_since {
             Some(since) if since.elapsed() >= self.patience => {
                 EndProgress::Lost(LinkError::System(self.patience_text()))
@@ -239,9 +257,10 @@ impl SessionEnd {
         self.session.kept() < self.room
     }
 
-    /// Whether the link has taken enough of the received bytes for more to come.
+    /// Whether the link has taken enough of the received bytes for more to come. The records that
+    /// resume a session are always read.
     fn takes_bytes(&self) -> bool {
-        self.to_link.len() - self.taken < WAITING
+        self.to_link.len() - self.taken < WAITING || !self.session.is_up()
     }
 
     /// Takes bytes out of the link's socket.
@@ -274,12 +293,20 @@ impl SessionEnd {
             ) {
                 Ok(count) => self.taken += count,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => {
+                    // A link that is slower than the line never empties the buffer.
+                    if self.taken >= WAITING {
+                        self.to_link.drain(..self.taken);
+                        self.taken = 0;
+                    }
+                    return;
+                }
                 Err(_) => self.link_is_closed = true,
             }
         }
         // A closed link takes no bytes, and the other end need not keep them.
         self.to_link.clear();
+        self.to_link.shrink_to(WAITING);
         self.taken = 0;
         if self.session.has_peer_ended() && !self.link_is_told {
             let _ = net::shutdown(&self.socket, Shutdown::Write);
@@ -410,6 +437,7 @@ impl SessionEnd {
         }
         if self.session.is_up() {
             self.cut_since = None;
+            self.was_up = true;
             self.attempts = 0;
         }
         Ok(())
@@ -417,14 +445,20 @@ impl SessionEnd {
 
     /// Fails if the other end has been silent for too long.
     fn check_life(&mut self) -> Result<(), CircuitError> {
-        // While the link takes nothing, the circuit is not read.
-        if !self.takes_bytes() {
-            return Ok(());
-        }
+        let takes_bytes = self.takes_bytes();
         let Line::Open(circuit) = &mut self.line else {
             return Ok(());
         };
         let silent = circuit.heard.elapsed();
+        if !takes_bytes {
+            // While the link takes nothing, the circuit is not read. The other end is to hear that
+            // this end lives.
+            if silent >= PROBE_AFTER {
+                circuit.heard = Instant::now();
+                self.session.probe(0);
+            }
+            return Ok(());
+        }
         if silent >= DEAD_AFTER {
             let why = format!("nothing has come for {} s", DEAD_AFTER.as_secs());
             return Err(CircuitError {
@@ -437,5 +471,163 @@ impl SessionEnd {
             self.session.probe(0);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pump::socket_pair;
+
+    /// An end that another end has dialled: the end, its link's socket, and the far end of its
+    /// circuit with a session of its own.
+    struct Rig {
+        end: SessionEnd,
+        link: Descriptor,
+        circuit: Descriptor,
+        far: Session,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let [link, socket] = socket_pair().unwrap();
+            let [near, circuit] = socket_pair().unwrap();
+            let id = SessionId(1);
+            let patience = Duration::from_secs(60);
+            let mut end = SessionEnd::new(id, socket, link.id(), None, patience);
+            let mut far = Session::new(id);
+            far.connect();
+            let mut resume = Vec::new();
+            far.write(&mut resume, usize::MAX);
+            assert_eq!(end.take_circuit(near, &resume), EndProgress::Open);
+            let mut rig = Rig {
+                end,
+                link,
+                circuit,
+                far,
+            };
+            rig.receive();
+            assert!(rig.end.session.is_up() && rig.far.is_up());
+            rig
+        }
+
+        /// Takes what the end has sent by the circuit. Returns the bytes for the far link.
+        fn receive(&mut self) -> Vec<u8> {
+            let (mut piece, mut bytes) = (vec![0; 1 << 20], Vec::new());
+            while let Ok(count) = rustix::io::read(&self.circuit, &mut piece) {
+                self.far.read(&piece[..count], &mut bytes).unwrap();
+            }
+            bytes
+        }
+
+        /// Sends bytes to the end, as far as they go. Returns how many went.
+        fn send(&mut self, bytes: &[u8]) -> usize {
+            let mut out = Vec::new();
+            self.far.send(bytes);
+            self.far.write(&mut out, usize::MAX);
+            let mut sent = 0;
+            while let Ok(count) = rustix::io::write(&self.circuit, &out[sent..]) {
+                sent += count;
+                self.end.advance();
+                if sent == out.len() {
+                    break;
+                }
+            }
+            sent
+        }
+    }
+
+    #[test]
+    fn an_end_with_more_to_say_than_fits_a_turn_wants_the_next_turn() {
+        let mut rig = Rig::new();
+        let message = vec![7; KEPT_AT_FIRST];
+        let (mut given, mut got) = (0, Vec::new());
+        while got.len() < message.len() {
+            if let Ok(count) = rustix::io::write(&rig.link, &message[given..]) {
+                given += count;
+            }
+            rig.end.advance();
+            let wanted = rig.end.wanted();
+            let wants_out = wanted.last().unwrap().1.contains(PollFlags::OUT);
+            let is_written = rig.end.session.is_written();
+            assert!(wants_out || is_written, "after {} bytes", got.len());
+            got.extend(rig.receive());
+        }
+        assert!(got == message);
+    }
+
+    #[test]
+    fn a_link_that_takes_nothing_costs_no_turns_and_bounded_memory() {
+        let mut rig = Rig::new();
+        rig.send(&vec![1; 8 * WAITING]);
+        assert!(rig.end.to_link.len() < 2 * WAITING + AT_ONCE);
+        let Line::Open(circuit) = &mut rig.end.line else {
+            panic!("the circuit is open");
+        };
+        circuit.heard -= 2 * PROBE_AFTER;
+        circuit.is_probed = true;
+        assert_eq!(rig.end.advance(), EndProgress::Open);
+        assert!(rig.end.next_turn() > Instant::now() + PROBE_AFTER / 2);
+        // The other end hears that this end lives.
+        let mut probe = Vec::new();
+        rig.far.write(&mut probe, usize::MAX);
+        rig.receive();
+        rig.far.write(&mut probe, usize::MAX);
+        assert!(!probe.is_empty(), "the probe wants an echo");
+    }
+
+    #[test]
+    fn a_slow_link_does_not_fill_the_memory() {
+        let mut rig = Rig::new();
+        let (mut piece, mut most) = (vec![0; 1 << 16], 0);
+        let (mut sent, mut got) = (0, 0);
+        while got < 64 << 20 {
+            if sent < 64 << 20 {
+                rig.far.send(&[2; 1 << 17]);
+                sent += 1 << 17;
+            }
+            let mut out = Vec::new();
+            rig.far.write(&mut out, usize::MAX);
+            let mut at = 0;
+            while at < out.len() {
+                match rustix::io::write(&rig.circuit, &out[at..]) {
+                    Ok(count) => at += count,
+                    Err(_) => {
+                        got += rustix::io::read(&rig.link, &mut piece).unwrap_or(0);
+                    }
+                }
+                rig.end.advance();
+                rig.receive();
+                most = most.max(rig.end.to_link.len());
+            }
+            got += rustix::io::read(&rig.link, &mut piece).unwrap_or(0);
+            rig.end.advance();
+            rig.receive();
+        }
+        assert!(most <= 3 * WAITING, "{most}");
+    }
+
+    #[test]
+    fn a_session_that_never_was_goes_with_its_link() {
+        let [link, socket] = socket_pair().unwrap();
+        let patience = Duration::from_secs(60);
+        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, patience);
+        assert_eq!(end.advance(), EndProgress::Open);
+        drop(link);
+        end.link_is_closed = true;
+        assert_eq!(end.advance(), EndProgress::Over);
+    }
+
+    #[test]
+    fn a_session_without_a_circuit_is_lost_in_time() {
+        let [link, socket] = socket_pair().unwrap();
+        let patience = Duration::from_millis(10);
+        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, patience);
+        assert!(end.next_turn() <= Instant::now() + patience);
+        std::thread::sleep(patience);
+        let EndProgress::Lost(why) = end.advance() else {
+            panic!("the session waits on");
+        };
+        assert!(why.to_string().contains("no circuit has come"), "{why}");
     }
 }
