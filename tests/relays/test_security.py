@@ -62,6 +62,10 @@ def hello(run: int) -> bytes:
     return struct.pack("<8sB7x4HQ", b"TITIN\r\n\0", 6, 1, 1, 1, 1, run) + os.urandom(32)
 
 
+#: The first message of a process that dials for a session.
+SESSION_HELLO = hello(0)[:8] + b"\x07" + hello(0)[9:]
+
+
 def greeting(purpose: object, versions: tuple[int, int] = (1, 1)) -> dict[str, object]:
     """The first message of a relay that has dialled."""
     return {"versions": versions, "purpose": purpose}
@@ -278,12 +282,7 @@ STRANGERS = [
     pytest.param({"trust": ["--until", YESTERDAY]}, "until a day that is over", id="with_a_past_key"),
     pytest.param({"most": ssl.TLSVersion.TLSv1_2}, "SupportedVersionsExtensionRequired", id="with_tls_1_2"),
     pytest.param({"alpn": "h2"}, "doesn't support any known protocol", id="with_another_protocol"),
-    pytest.param(
-        {"alpn": None},
-        "protocol",
-        id="without_a_protocol",
-        marks=pytest.mark.xfail(strict=True, reason="rustls lets a client through that names no protocol"),
-    ),
+    pytest.param({"alpn": None}, "protocol", id="without_a_protocol"),
 ]
 
 
@@ -441,6 +440,13 @@ def replayed_access(north: Relay, dial: Dial) -> Connection:
 REFUSED_PROOFS = [unadmitted, impermissible, replayed, replayed_access]
 
 
+def why_refused(of: Callable[[Relay, Dial], Connection]) -> str:
+    """What the relay logs of a refused proof."""
+    if of is replayed_access:
+        return "the key is not that of this relay"
+    return "is not admitted, or the permit is another"
+
+
 @pytest.mark.parametrize("of", REFUSED_PROOFS)
 def test_a_wrong_proof_is_answered_by_zeros_and_opens_nothing(
     north: Relay, dial: Dial, of: Callable[[Relay, Dial], Connection]
@@ -451,7 +457,7 @@ def test_a_wrong_proof_is_answered_by_zeros_and_opens_nothing(
     with contextlib.suppress(ConnectionError):
         stranger.send(encode("status"))
         assert stranger.rest() == b""
-    has_logged(north, "WARN", "refused", stranger.name, "is not admitted, or the permit is another")
+    has_logged(north, "WARN", "refused", stranger.name, why_refused(of))
     goes_on(north)
 
 
@@ -463,7 +469,7 @@ def test_a_wrong_proof_ends_the_connection_at_once(
     admit(north, dial, "north")
     stranger = of(north, dial)
     assert stranger.rest(within=1) == b""
-    has_logged(north, "WARN", "refused", stranger.name, "is not admitted, or the permit is another")
+    has_logged(north, "WARN", "refused", stranger.name, why_refused(of))
     goes_on(north)
 
 
@@ -679,12 +685,43 @@ def test_a_peer_has_no_more_circuits_than_it_may(north: Relay, guest: ssl.SSLCon
         why = "the site guest has 1 circuits, the most that `streams` and `memory` allow"
         assert refused == {"why": why, "may_pass": True}
         assert second.rest() == b""
-        first.send(b"on and on")
-        assert near.recv(9) == b"on and on"
+        first.send(SESSION_HELLO)
+        assert near.recv(64) == SESSION_HELLO
         near.close()
         first.socket.close()
         wait_until(lambda: north.peer("guest")["circuits"] == 0, "the circuit stays", PROMPT)
         assert third.ask(circuit(port)) == "welcome"
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n" + bytes(64), hello(RUN)], ids=["http", "hello_of_a_process"])
+def test_a_circuit_leads_to_no_other_listener(north: Relay, guest: ssl.SSLContext, dial: Dial, said: bytes) -> None:
+    north.start()
+    admit(north, dial, "guest")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PROMPT)
+        peer = dial(north.listen).secure(guest)
+        assert peer.ask(circuit(listener.getsockname()[1])) == "welcome"
+        near, _ = listener.accept()
+        with near:
+            peer.send(said)
+            assert near.recv(1) == b""
+            assert peer.rest() == b""
+    goes_on(north)
+
+
+def test_nothing_of_another_listener_comes_back(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
+    north.start()
+    admit(north, dial, "guest")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PROMPT)
+        peer = dial(north.listen).secure(guest)
+        assert peer.ask(circuit(listener.getsockname()[1])) == "welcome"
+        near, _ = listener.accept()
+        with near:
+            near.sendall(b"SSH-2.0-a banner\r\n")
+            peer.send(SESSION_HELLO)
+            assert peer.rest() == b""
+    goes_on(north)
 
 
 def test_a_circuit_too_many_does_not_reach_the_listener_and_is_logged(
