@@ -118,6 +118,8 @@ class Line:
                 continue
             self.connections += 1
             self.sockets |= {near, far}
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.begin(self.copy, near, far)
             self.begin(self.copy, far, near)
 

@@ -328,7 +328,8 @@ def test_a_revoked_key_loses_its_connections_until_it_is_trusted_again(sites: Si
     config.write_text(trusting[: trusting.index("[[peer]]")])
     reload(north, lambda: north.status["peers"] == [])
     wait_until(lambda: not south.peer("north")["connected"], "the connection stays", PROMPT)
-    wait_until(lambda: south.peer("north")["circuits"] == 0, "the circuits stay", PROMPT)
+    # A session dials again once its circuit is cut.
+    has_logged(south, "no circuit", "north/")
     has_logged(north, "no longer trusted", "south")
     has_logged(north, "WARN", "refused", f"the key {south.fingerprint} is not trusted")
     assert not south.peer("north")["connected"]
@@ -766,7 +767,7 @@ def test_a_peer_brings_no_more_runs_than_it_may(
 
 
 def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites) -> None:
-    sites.write(steps=60, most=1000, pause=0.03)
+    sites.write(steps=60, most=1000, pause=0.06)
     process = sites.begin()
     run = sites.folder / "run"
     wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")

@@ -149,6 +149,12 @@ async fn open_to_listener(
     let connecting = TcpStream::connect((host.as_str(), *port));
     let stream = match timeout(LISTENER_TIME, connecting).await {
         Ok(Ok(stream)) => stream,
+        // A process listens as long as it takes part in the run.
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(CircuitRefusal::lasting(format!(
+                "nothing listens at {host}:{port}"
+            )));
+        }
         Ok(Err(error)) => {
             return Err(CircuitRefusal::passing(format!("{host}:{port}: {error}")));
         }

@@ -204,6 +204,10 @@ impl SessionEnd {
         self.pass_to_link();
         match outcome {
             Ok(()) => self.progress(),
+            // The other end is gone, and perhaps has ended in good order.
+            Err(CircuitError {
+                may_pass: false, ..
+            }) if self.session.has_peer_ended() => EndProgress::Over,
             Err(CircuitError {
                 why,
                 may_pass: false,

@@ -1,0 +1,208 @@
+"""Programs of every language, of many ranks, and at three sites: they couple over relays as within a site."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from ..conftest import Copy, needs
+from .conftest import Relay, Sites, wait_until
+
+LANGUAGES = ("python", "c", "cpp", "fortran")
+FOLDER = "reaction-diffusion"
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """A copy of the examples, with the programs of one of them built."""
+    copy = Copy.of("examples", tmp_path_factory)
+    copy.call("make", folder=FOLDER)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def plot(examples: Copy) -> Iterator[ModuleType]:
+    """The example's own code, which knows the solution computed directly."""
+    sys.path.insert(0, str(examples.folder / FOLDER))
+    yield importlib.import_module("plot")
+    sys.path.pop(0)
+    sys.modules.pop("plot", None)
+
+
+@pytest.mark.parametrize(("macro", "micro"), list(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True)))
+def test_every_language_couples_with_another_site(
+    sites: Sites, examples: Copy, plot: ModuleType, macro: str, micro: str
+) -> None:
+    at_sites = sites.folder / "sites.ymmsl"
+    at_sites.write_text(
+        f"""ymmsl_version: v0.2
+titin:
+  sites: {{south: {{relay: "127.0.0.1:{sites.south.local}"}}}}
+  hosts:
+    localhost: {{components: [macro]}}
+    far: {{site: south, start: [env], components: [micro]}}
+"""
+    )
+    run = sites.folder / "run"
+    files = ["model.ymmsl", f"{macro}/macro.ymmsl", f"{micro}/micro.ymmsl", at_sites]
+    examples.call("titin", "run", *files, "--relay", sites.north.folder, "--run-dir", run, folder=FOLDER)
+    np.testing.assert_array_equal(plot.coupled(run), plot.direct()[-1])
+
+
+#: Ranks at one site send a field, whose owners are spread in blocks or irregularly, to ranks at another site and back.
+FIELD = """\
+import sys
+
+import numpy as np
+import titin
+from mpi4py import MPI
+
+leads, way = sys.argv[1] == "a", sys.argv[2]
+comm = MPI.COMM_WORLD
+ports = ("there", "back") if leads else ("back", "there")
+size = 50_000
+with titin.Instance(o_i=[ports[0]], s=[ports[1]], comm=comm) as instance:
+    instance.reuse()
+    own = np.arange(comm.rank, size, comm.size) if way == "irregular" else None
+    owned = titin.Indices(own) if way == "irregular" else titin.Grid((comm.size,))
+    out, into = (instance.field(name, (size,), float, owned=owned) for name in ports)
+    if own is None:
+        own = np.asarray(into.owned[0])
+    for step in range(5):
+        if leads:
+            out.send(own * 1.5 + step, timestamp=float(step))
+            got = np.zeros(len(own))
+            into.receive(got)
+            assert (got == -(own * 1.5 + step)).all(), (comm.rank, step)
+        else:
+            got = np.zeros(len(own))
+            into.receive(got)
+            out.send(-got, timestamp=float(step))
+print("the same")
+"""
+
+
+@pytest.mark.parametrize("way", ["blocks", "irregular"])
+def test_ranks_exchange_fields_with_ranks_at_another_site(sites: Sites, way: str) -> None:
+    pytest.importorskip("mpi4py")
+    needs("mpirun.openmpi")
+    program = sites.folder / "field.py"
+    program.write_text(FIELD)
+    (sites.folder / "model.ymmsl").write_text(
+        f"""ymmsl_version: v0.2
+models:
+  fields:
+    components:
+      a: {{description: here, ports: {{o_i: there, s: back}}, implementation: a}}
+      b: {{description: there, ports: {{o_i: back, s: there}}, implementation: b}}
+    conduits: {{a.there: b.there, b.back: a.back}}
+programs:
+  a: {{executable: {sys.executable}, args: [{program}, a, {way}], execution_model: openmpi}}
+  b: {{executable: {sys.executable}, args: [{program}, b, {way}], execution_model: openmpi}}
+resources:
+  fields.a: {{mpi_processes: 2}}
+  fields.b: {{mpi_processes: 3}}
+titin:
+  sites: {{south: {{relay: "127.0.0.1:{sites.south.local}"}}}}
+  hosts:
+    localhost: {{components: [a]}}
+    far: {{site: south, start: [env], components: [b]}}
+"""
+    )
+    code, out = sites.run()
+    assert code == 0, out
+    for name, ranks in (("a", 2), ("b", 3)):
+        assert (sites.folder / f"run/instances/{name}/stdout.txt").read_text() == "the same\n" * ranks
+
+
+#: A program that passes a number on, adds 1 to it, and prints it.
+STAGE = """\
+import sys
+import titin
+
+receives, sends = sys.argv[1] != "a", sys.argv[1] != "c"
+with titin.Instance(f_init=["i"] * receives, o_f=["o"] * sends) as instance:
+    while instance.reuse():
+        number = int(instance.receive("i").data) if receives else 0
+        if sends:
+            instance.send("o", number + 1, timestamp=0.0)
+    print(number)
+"""
+
+SITES_IN_TURN = """\
+ymmsl_version: v0.2
+models:
+  chain:
+    components:
+      a: {{description: x, ports: {{o_f: o}}, implementation: a}}
+      b: {{description: x, ports: {{f_init: i, o_f: o}}, implementation: b}}
+      c: {{description: x, ports: {{f_init: i}}, implementation: c}}
+    conduits: {{a.o: b.i, b.o: c.i}}
+programs:
+  a: {{executable: {python}, args: [{stage}, a]}}
+  b: {{executable: {python}, args: [{stage}, b]}}
+  c: {{executable: {python}, args: [{stage}, c]}}
+titin:
+  sites: {{south: {{relay: "127.0.0.1:{south}"}}, east: {{relay: "127.0.0.1:{east}"}}}}
+  hosts:
+    localhost: {{components: [b]}}
+    s: {{site: south, start: [env], components: [a]}}
+    e: {{site: east, start: [env], components: [c]}}
+"""
+
+
+@pytest.mark.parametrize("shape", ["row", "triangle"])
+def test_three_sites_may_lie_in_a_row_or_in_a_triangle(
+    tmp_path: Path, relays: Callable[..., Relay], shape: str
+) -> None:
+    north, south, east = relays("north"), relays("south"), relays("east")
+    # In a row, south lies between north and east.
+    for one, other in ((north, south), (south, east)):
+        one.trust(other, "--transit", port=other.listen)
+        other.trust(one, "--transit", port=one.listen)
+    if shape == "triangle":
+        north.trust(east, port=east.listen)
+        east.trust(north)
+    else:
+        north.titin("trust", "east", "--via", "south")
+        east.titin("trust", "north", "--via", "south")
+    for relay in (north, south, east):
+        relay.start()
+    wait_until(
+        lambda: all(peer["connected"] for relay in (north, south, east) for peer in relay.status["peers"]),
+        "the relays do not connect",
+    )
+    stage = tmp_path / "stage.py"
+    stage.write_text(STAGE)
+    (tmp_path / "model.ymmsl").write_text(
+        SITES_IN_TURN.format(python=sys.executable, stage=stage, south=south.local, east=east.local)
+    )
+    copy = Copy(tmp_path)
+    copy.call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run")
+    printed = [(tmp_path / f"run/instances/{name}/stdout.txt").read_text().strip() for name in "abc"]
+    assert printed == ["0", "1", "2"]
+
+
+def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callable[..., Relay]) -> None:
+    north, south, east = relays("north"), relays("south"), relays("east")
+    for one, other in ((north, south), (south, east)):
+        one.trust(other, port=other.listen)
+        other.trust(one)
+    north.titin("trust", "east", "--via", "south")
+    east.titin("trust", "north", "--via", "south")
+    for relay in (north, south, east):
+        relay.start()
+    wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
+    stage = tmp_path / "stage.py"
+    stage.write_text(STAGE)
+    model = SITES_IN_TURN.format(python=sys.executable, stage=stage, south=south.local, east=east.local)
+    (tmp_path / "model.ymmsl").write_text(model + "  register_timeout: 4 s\n")
+    out = Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run", status=1)
+    assert "host e" in out, out
+    assert not east.status["runs"]
