@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings/python"
 # Libraries that every base system has: the list of manylinux_2_28.
 GLIBC = (2, 28)
+# What goes beside the library; the command `titin` goes where commands are found.
+LIBRARY = ("libtitin.so", "libtitin.a", "titin-host", "titin-relayd")
 
 
 def main() -> None:
@@ -52,7 +54,7 @@ def build(options: argparse.Namespace, folder: Path) -> None:
     if options.portable:
         command = ["cargo", "zigbuild", "--target", f"{options.target}.{GLIBC[0]}.{GLIBC[1]}"]
     command += ["--locked", "--profile", options.profile]
-    run(*command, "-p", "titin-capi", "-p", "titin-cli")
+    run(*command, "-p", "titin-capi", "-p", "titin-cli", "-p", "titin-relayd")
     # titin-host links the library.
     run(*command, "-p", "titin-host", TITIN_LIB_DIR=str(folder))
 
@@ -77,9 +79,8 @@ def stage(folder: Path) -> None:
         ("bindings/fortran", modules),
     ):
         shutil.copytree(ROOT / source, place, dirs_exist_ok=True)
-    shutil.copy2(folder / "libtitin.so", lib)
-    shutil.copy2(folder / "libtitin.a", lib)
-    shutil.copy2(folder / "titin-host", lib)
+    for name in LIBRARY:
+        shutil.copy2(folder / name, lib)
     shutil.copy2(folder / "titin", scripts)
     for file, place in (
         ("titin.pc", lib / "pkgconfig"),
@@ -90,7 +91,7 @@ def stage(folder: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         (place / file).write_text(text)
     # The names of functions stay. The tables for debuggers would make the wheel ten times as big.
-    for binary in (lib / "libtitin.so", lib / "libtitin.a", lib / "titin-host", scripts / "titin"):
+    for binary in (*(lib / name for name in LIBRARY), scripts / "titin"):
         run("strip", "--strip-debug", str(binary))
 
 
@@ -121,7 +122,7 @@ def local(name: str) -> str:
 
 def check_symbols(folder: Path) -> None:
     """Fails if a binary needs a newer glibc than the wheel promises."""
-    for name in ("libtitin.so", "titin", "titin-host", "lib_core.so"):
+    for name in ("libtitin.so", "titin", "titin-host", "titin-relayd", "lib_core.so"):
         listing = subprocess.run(["objdump", "-T", folder / name], check=True, capture_output=True, text=True).stdout
         versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", listing)}
         newest = max(versions)

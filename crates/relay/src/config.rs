@@ -73,15 +73,15 @@ pub struct PeerConfig {
 
 impl PeerConfig {
     /// The most circuits at a time.
-    pub(crate) fn most_circuits(&self) -> usize {
+    pub fn most_circuits(&self) -> usize {
         let by_memory = self
             .memory
-            .map_or(usize::MAX, |bytes| bytes as usize / crate::circuits::MEMORY);
+            .map_or(usize::MAX, |bytes| bytes as usize / crate::CIRCUIT_MEMORY);
         self.streams.unwrap_or(STREAMS).min(by_memory)
     }
 
     /// The most runs.
-    pub(crate) fn most_runs(&self) -> usize {
+    pub fn most_runs(&self) -> usize {
         self.runs.unwrap_or(RUNS)
     }
 }
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn memory_bounds_the_circuits() {
         let bounded = PeerConfig {
-            memory: Some(10 * crate::circuits::MEMORY as u64),
+            memory: Some(10 * crate::CIRCUIT_MEMORY as u64),
             ..peer("south")
         };
         assert_eq!(bounded.most_circuits(), 10);

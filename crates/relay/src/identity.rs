@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -25,7 +24,10 @@ impl Fingerprint {
 
     /// The fingerprint of the key in a certificate. Fails if the certificate cannot be read, or
     /// does not count at this time.
-    pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// As said, in words.
+    pub fn of_certificate(certificate: &[u8]) -> Result<Self, String> {
         let (_, parsed) = X509Certificate::from_der(certificate)
             .map_err(|error| format!("the certificate cannot be read: {error}"))?;
         if !parsed.validity().is_valid() {
@@ -85,7 +87,7 @@ impl From<Fingerprint> for String {
 /// certificate is signed by the key itself.
 pub struct Identity {
     key: KeyPair,
-    certificate: CertificateDer<'static>,
+    certificate: Vec<u8>,
 }
 
 impl Identity {
@@ -111,7 +113,7 @@ impl Identity {
             .self_signed(&key)
             .map_err(|error| error.to_string())?;
         Ok(Identity {
-            certificate: certificate.der().clone(),
+            certificate: certificate.der().to_vec(),
             key,
         })
     }
@@ -125,17 +127,19 @@ impl Identity {
         Fingerprint::of_public_key(&self.key.subject_public_key_info())
     }
 
-    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+    /// The certificate, as DER.
+    pub fn certificate(&self) -> Vec<u8> {
         self.certificate.clone()
     }
 
-    pub(crate) fn private_key(&self) -> PrivateKeyDer<'static> {
-        PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()))
+    /// The private key, in the form PKCS #8 as DER.
+    pub fn private_key(&self) -> Vec<u8> {
+        self.key.serialize_der()
     }
 }
 
 /// The end of a day written `YYYY-MM-DD`, in UTC.
-pub(crate) fn end_of_day(text: &str) -> Option<SystemTime> {
+pub fn end_of_day(text: &str) -> Option<SystemTime> {
     let next: Date = text.parse::<Date>().ok()?.tomorrow().ok()?;
     Some(next.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The crates of titin that each crate may use.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("titin-element", &[]),
     ("titin-model", &["titin-element"]),
     ("titin-array", &[]),
@@ -28,7 +28,8 @@ const ARROWS: [(&str, &[&str]); 15] = [
         "titin-manager",
         &["titin-transport", "titin-os", "titin-wire", "titin-model"],
     ),
-    ("titin-relay", &["titin-os", "titin-wire"]),
+    ("titin-relay", &["titin-wire"]),
+    ("titin-relayd", &["titin-os", "titin-relay", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (
         "titin-draw",

@@ -1,14 +1,16 @@
 //! `titin relay`: the relay of a site, its key, and the relays that it trusts.
 
 use std::fmt::Display;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use titin_draw::units::count;
-use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, serve};
+use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status};
 
+use super::config::{PrefixError, prefix};
 use super::refusal;
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, complain, print};
@@ -176,8 +178,25 @@ impl Trust {
 
 impl RunRelay {
     fn run(self) -> ExitCode {
-        let outcome = serve(&self.folder.relay(), |_, _| {});
-        outcome.map_or_else(complain, |()| ExitCode::SUCCESS)
+        let program = match daemon() {
+            Ok(program) => program,
+            Err(error) => return complain(error),
+        };
+        // A service manager watches this process, so the relay replaces it.
+        let error = Command::new(&program)
+            .arg(self.folder.relay().path())
+            .exec();
+        complain(format!("cannot start {}: {error}", program.display()))
+    }
+}
+
+/// The program of the relay: beside this command, or in titin's folder of programs.
+fn daemon() -> Result<PathBuf, PrefixError> {
+    let beside = std::env::current_exe().ok();
+    let beside = beside.map(|titin| titin.with_file_name(DAEMON));
+    match beside.filter(|program| program.is_file()) {
+        Some(program) => Ok(program),
+        None => Ok(prefix()?.join("lib").join(DAEMON)),
     }
 }
 
@@ -190,6 +209,9 @@ impl Status {
         }
     }
 }
+
+/// The name of the relay's program.
+const DAEMON: &str = "titin-relayd";
 
 const PEERS: [Column; 7] = [
     Column::name("site"),

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::net::sockopt;
 use titin_os::sockets;
+use titin_relay::{PeerConfig, end_of_day};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,8 +21,6 @@ use tracing::{info, warn};
 
 use crate::admission::FarSites;
 use crate::circuits::{CircuitRefusal, PeerStream};
-use crate::config::PeerConfig;
-use crate::identity::end_of_day;
 use crate::messages::{self, ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use crate::server::Relay;
 use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};

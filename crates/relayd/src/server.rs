@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use titin_os::sockets;
+use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
 use titin_wire::circuit::{Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
@@ -21,7 +21,6 @@ use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitRefusal, FarSide, Line, PeerStream};
-use crate::config::{Config, ConfigError, RelayFolder};
 use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -65,15 +64,11 @@ pub(crate) struct Relay {
     transit: Mutex<Vec<String>>,
 }
 
-/// Runs the relay of a folder until it is told to end. `began` is called with the addresses for the
-/// processes of the site and for other relays, once both are open.
+/// Runs the relay of a folder until it is told to end.
 ///
 /// # Errors
 /// If the relay cannot begin.
-pub fn serve(
-    folder: &RelayFolder,
-    began: impl FnOnce(SocketAddr, Option<SocketAddr>),
-) -> Result<(), RelayError> {
+pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -85,7 +80,7 @@ pub fn serve(
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .try_init();
     allow_many_files();
-    let outcome = runtime.block_on(serve_until_told(folder, began));
+    let outcome = runtime.block_on(serve_until_told(folder));
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();
     outcome
@@ -98,10 +93,7 @@ fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-async fn serve_until_told(
-    folder: &RelayFolder,
-    began: impl FnOnce(SocketAddr, Option<SocketAddr>),
-) -> Result<(), RelayError> {
+async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let config = folder.config()?;
     let relay = Arc::new(Relay {
         site: config.site.clone(),
@@ -126,7 +118,6 @@ async fn serve_until_told(
     };
     let local_address = address_of(&local)?;
     let open_address = open.as_ref().map(address_of).transpose()?;
-    began(local_address, open_address);
     info!(
         site = relay.site,
         fingerprint = relay.tls.fingerprint().to_string(),

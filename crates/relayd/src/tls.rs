@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
@@ -16,8 +16,7 @@ use rustls::{
     SignatureScheme, version,
 };
 
-use crate::config::Config;
-use crate::identity::{Fingerprint, Identity, end_of_day};
+use titin_relay::{Config, Fingerprint, Identity, end_of_day};
 
 /// The protocol inside of TLS, which both ends have to name.
 const PROTOCOL: &[u8] = b"titin-relay/1";
@@ -91,7 +90,7 @@ impl Tls {
         let mut server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&version::TLS13])?
             .with_client_cert_verifier(Arc::new(verifier))
-            .with_single_cert(vec![identity.certificate()], identity.private_key())?;
+            .with_single_cert(chain(&identity), private_key(&identity))?;
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
         // Each connection shows the key again, so a key that is trusted no more is noticed.
         server.session_storage = Arc::new(NoServerSessionStorage {});
@@ -119,10 +118,7 @@ impl Tls {
             .with_protocol_versions(&[&version::TLS13])?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_client_auth_cert(
-                vec![self.identity.certificate()],
-                self.identity.private_key(),
-            )?;
+            .with_client_auth_cert(chain(&self.identity), private_key(&self.identity))?;
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
         client.resumption = Resumption::disabled();
         Ok(Arc::new(client))
@@ -132,6 +128,14 @@ impl Tls {
     pub(crate) fn name() -> ServerName<'static> {
         ServerName::try_from("relay.titin").expect("a name")
     }
+}
+
+fn chain(identity: &Identity) -> Vec<CertificateDer<'static>> {
+    vec![identity.certificate().into()]
+}
+
+fn private_key(identity: &Identity) -> PrivateKeyDer<'static> {
+    PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.private_key()))
 }
 
 /// How long a handshake may take: many round trips of the longest line.

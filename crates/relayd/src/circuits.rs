@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use titin_os::sockets;
+use titin_relay::CIRCUIT_MEMORY;
 use titin_wire::circuit::Destination;
 use titin_wire::handshake::{HELLO, MAGIC, is_for_session};
 use tokio::io::{
@@ -24,8 +25,8 @@ use crate::server::Relay;
 /// Bytes of a circuit that are on their way inside of the relay, in each direction.
 const BUFFER: usize = 128 << 10;
 
-/// The memory of a circuit: buffers in both directions, and those of TLS.
-pub(crate) const MEMORY: usize = 2 * BUFFER + (64 << 10);
+// The rest is for the buffers of TLS.
+const _: () = assert!(2 * BUFFER + (64 << 10) == CIRCUIT_MEMORY);
 
 /// How long a listener of the site may take to accept.
 const LISTENER_TIME: Duration = Duration::from_secs(10);
