@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -76,11 +78,17 @@ def expected_digests(steps: int, most: int) -> list[str]:
     return [of(leads=False), of(leads=True)]
 
 
+#: Ports that the system gives to nobody by itself, others for each process of pytest.
+PORTS = itertools.count(20_000 + 1000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
+
+
 def free_port() -> int:
-    """A port of loopback that nothing uses at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nothing uses."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 class Line:

@@ -289,16 +289,13 @@ impl HalfClosed {
     }
 }
 
-async fn pass_one_way<R: ByteStream, W: ByteStream + ?Sized>(
+async fn pass_one_way<R: ByteStream, W: ByteStream>(
     mut reader: ReadHalf<R>,
     mut writer: WriteHalf<W>,
     first_bytes: &[u8],
     half: &HalfClosed,
     count: impl Fn(u64),
-) -> io::Result<()>
-where
-    W: Sized,
-{
+) -> io::Result<()> {
     if !first_bytes.is_empty() {
         writer.write_all(first_bytes).await?;
         writer.flush().await?;

@@ -258,7 +258,8 @@ impl Pump {
     }
 
     fn join(&mut self, circuit: NewCircuit, Greeting { id, may_be_new }: Greeting) {
-        if !self.sessions.contains_key(&id) && !(may_be_new && self.begin(id)) {
+        let is_known = self.sessions.contains_key(&id) || may_be_new && self.begin(id);
+        if !is_known {
             let _ = rustix::io::write(&circuit.socket, &Greeting::gone());
             return;
         }

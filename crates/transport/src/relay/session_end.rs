@@ -47,7 +47,7 @@ pub(super) enum EndProgress {
 enum Line {
     /// There is none. The dialling end dials at the given time, the other end waits.
     None(Instant),
-    Opening(OpeningCircuit),
+    Opening(Box<OpeningCircuit>),
     Open(OpenCircuit),
 }
 
@@ -327,7 +327,7 @@ impl SessionEnd {
             return Ok(());
         }
         let opening = OpeningCircuit::begin(route, self.attempts)?;
-        self.line = Line::Opening(opening);
+        self.line = Line::Opening(Box::new(opening));
         Ok(())
     }
 
