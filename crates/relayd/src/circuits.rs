@@ -78,7 +78,7 @@ pub(crate) struct FarSide {
     /// Bytes that came behind the answer of the next relay.
     first_bytes: Vec<u8>,
     /// The next relay.
-    line: Option<Line>,
+    line: Option<PeerLine>,
     /// The place of the circuit among those of the next relay.
     _place: Option<CircuitPlace>,
     /// Whether the far side is the listener.
@@ -86,18 +86,18 @@ pub(crate) struct FarSide {
 }
 
 /// A line to another relay, for its counts.
-pub(crate) struct Line {
+pub(crate) struct PeerLine {
     peer: Arc<Peer>,
     socket: OwnedFd,
 }
 
-impl Line {
+impl PeerLine {
     /// The line of a connection.
     ///
     /// # Errors
     /// If the system has no descriptors left.
     pub(crate) fn of(peer: &Arc<Peer>, stream: &PeerStream) -> io::Result<Self> {
-        Ok(Line {
+        Ok(PeerLine {
             peer: peer.clone(),
             socket: stream.get_ref().0.as_fd().try_clone_to_owned()?,
         })
@@ -134,7 +134,7 @@ pub(crate) async fn open(
         destination: destination.clone(),
     };
     let (stream, first_bytes) = peer.connect(relay, purpose).await?;
-    let line = Line::of(&peer, &stream);
+    let line = PeerLine::of(&peer, &stream);
     Ok(FarSide {
         line: Some(line.map_err(|error| CircuitRefusal::passing(error.to_string()))?),
         stream: Box::new(stream),
@@ -183,7 +183,7 @@ async fn open_to_listener(
 pub(crate) async fn pass(
     mut near: impl ByteStream,
     first_bytes: &[u8],
-    near_line: Option<Line>,
+    near_line: Option<PeerLine>,
     mut far: FarSide,
 ) -> io::Result<()> {
     let mut first_bytes = first_bytes.to_vec();
@@ -317,7 +317,7 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
 struct LineCounts(Option<Arc<Peer>>);
 
 impl LineCounts {
-    fn of(line: Option<&Line>) -> Self {
+    fn of(line: Option<&PeerLine>) -> Self {
         LineCounts(line.map(|line| line.peer.clone()))
     }
 
@@ -338,12 +338,12 @@ impl LineCounts {
 
 /// Counts the packets that the system has sent again on a line.
 struct LineCounter {
-    line: Option<Line>,
+    line: Option<PeerLine>,
     counted: u64,
 }
 
 impl LineCounter {
-    fn of(line: Option<Line>) -> Self {
+    fn of(line: Option<PeerLine>) -> Self {
         LineCounter { line, counted: 0 }
     }
 

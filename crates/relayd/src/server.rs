@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
-use crate::circuits::{self, CircuitRefusal, FarSide, Line, PeerStream};
+use crate::circuits::{self, CircuitRefusal, FarSide, PeerLine, PeerStream};
 use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -402,13 +402,13 @@ impl Relay {
         &self,
         mut stream: TcpStream,
         first_bytes: &[u8],
-        line: Option<Line>,
+        line: Option<PeerLine>,
         far: Result<FarSide, CircuitRefusal>,
     ) -> io::Result<()> {
         match far {
             Ok(far) => {
                 messages::write(&mut stream, &RelayAnswer::Opened).await?;
-                let _open = OpenCircuit::of(self);
+                let _open = CircuitCount::of(self);
                 circuits::pass(stream, first_bytes, line, far).await
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,
@@ -531,14 +531,14 @@ impl Relay {
                 return refuse_peer(&mut stream, refusal).await;
             }
         };
-        let Ok(line) = Line::of(peer, &stream) else {
+        let Ok(line) = PeerLine::of(peer, &stream) else {
             return;
         };
         if messages::write(&mut stream, &PeerAnswer::Welcome)
             .await
             .is_ok()
         {
-            let _open = OpenCircuit::of(self);
+            let _open = CircuitCount::of(self);
             // A circuit that breaks tells no more than its end.
             let _ = circuits::pass(stream, first_bytes, Some(line), far).await;
         }
@@ -564,16 +564,16 @@ impl Signals {
 }
 
 /// Counts an open circuit.
-struct OpenCircuit<'a>(&'a Relay);
+struct CircuitCount<'a>(&'a Relay);
 
-impl<'a> OpenCircuit<'a> {
+impl<'a> CircuitCount<'a> {
     fn of(relay: &'a Relay) -> Self {
         relay.circuits.send_modify(|open| *open += 1);
-        OpenCircuit(relay)
+        CircuitCount(relay)
     }
 }
 
-impl Drop for OpenCircuit<'_> {
+impl Drop for CircuitCount<'_> {
     fn drop(&mut self) {
         self.0.circuits.send_modify(|open| *open -= 1);
     }

@@ -1,4 +1,4 @@
-//! Connections that have not proved themselves: few at a time, whoever makes them.
+//! Connections that have not proved themselves: few at a time, from any address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use titin_model::{ConduitId, LoadOptions, StartPolicy, load_texts};
 use titin_transport::{FrameReader, Received};
+use titin_wire::circuit::{self, RelayAnswer, RelayRequest};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
@@ -21,12 +22,16 @@ use titin_wire::meta::Meta;
 use titin_wire::ranks::{
     self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess, RepeatedAnnouncement,
 };
+use titin_wire::session::{RESUME, Session, SessionGreeting, SessionId};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Malformed, Secret};
 
 pub use array::array;
 pub use seeds::seeds;
+
+/// The id of the session that the target reads for.
+pub(crate) const SESSION: u128 = 5;
 
 /// The reason if the bytes were refused.
 pub type Outcome = Result<(), String>;
@@ -35,16 +40,63 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All functions that read hostile bytes.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     ("stream", stream),
     ("streams", streams),
     ("meta", meta),
     ("structure", structure),
     ("control", control),
     ("handshake", handshake),
+    ("session", session),
+    ("relay", relay),
     ("description", description),
     ("array", array),
 ];
+
+/// Reads the records of a session, after a connection was made. The first byte says into how large
+/// parts the bytes are cut. The session must find the same bytes however the records are cut.
+pub fn session(bytes: &[u8]) -> Outcome {
+    let (step, bytes) = bytes
+        .split_first()
+        .map_or((0, bytes), |(step, bytes)| (usize::from(*step), bytes));
+    let (whole, outcome) = read_session(bytes, bytes.len().max(1));
+    let (cut, cut_outcome) = read_session(bytes, step + 1);
+    assert_eq!((&whole, &outcome), (&cut, &cut_outcome));
+    assert!(whole.len() <= bytes.len());
+    let _ = SessionGreeting::read(bytes);
+    outcome
+}
+
+fn read_session(bytes: &[u8], step: usize) -> (Vec<u8>, Outcome) {
+    let mut session = Session::new(SessionId(SESSION));
+    session.connect();
+    let (mut got, mut answer) = (Vec::new(), Vec::new());
+    for part in bytes.chunks(step) {
+        if let Err(refused) = session.read(part, &mut got) {
+            return (got, Err(refused.to_string()));
+        }
+        answer.clear();
+        session.write(&mut answer, 1 << 16);
+        assert!(answer.len() <= 8 * RESUME, "an answer has few records");
+    }
+    (got, Ok(()))
+}
+
+/// Reads what processes and relays say to each other.
+pub fn relay(bytes: &[u8]) -> Outcome {
+    let refused = |error: Malformed| error.to_string();
+    let answer = circuit::decode::<RelayAnswer>(&mut bytes.to_vec()).map_err(refused);
+    let mut rest = bytes.to_vec();
+    match circuit::decode::<RelayRequest>(&mut rest).map_err(refused)? {
+        Some(request) => {
+            let (mut again, length) = (circuit::encode(&request), rest.len());
+            assert_eq!(circuit::decode(&mut again), Ok(Some(request)));
+            assert!(length < bytes.len());
+            Ok(())
+        }
+        None => answer.map(drop),
+    }
+}
 
 /// Reads the frames of a link. The first byte says into how large parts the bytes are cut for the
 /// reader. The reader must find the same frames however the bytes are cut.

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::Malformed;
 use crate::ids::random_bytes;
 pub use record::RESUME;
-use record::{Record, RecordReader, Step};
+use record::{Record, SessionReader, Step};
 
 /// The most bytes in a data record: an acknowledgement never waits behind more.
 const PIECE: usize = 64 << 10;
@@ -54,7 +54,7 @@ impl SessionId {
 
 /// What the end knows of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LineState {
     /// There is no connection.
     Cut,
     /// The record `resume` of the other end has not come.
@@ -69,8 +69,8 @@ enum Line {
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    line: Line,
-    reader: RecordReader,
+    line: LineState,
+    reader: SessionReader,
     /// Records to write before others.
     urgent: VecDeque<Record>,
     /// Sent bytes that the other end has not acknowledged; the first one is at `acknowledged`.
@@ -101,8 +101,8 @@ impl Session {
     pub fn new(id: SessionId) -> Self {
         Session {
             id,
-            line: Line::Cut,
-            reader: RecordReader::default(),
+            line: LineState::Cut,
+            reader: SessionReader::default(),
             urgent: VecDeque::new(),
             replay: VecDeque::new(),
             acknowledged: 0,
@@ -131,12 +131,12 @@ impl Session {
 
     /// Whether bytes travel: the other end has answered on the present connection.
     pub fn is_up(&self) -> bool {
-        self.line == Line::Up
+        self.line == LineState::Up
     }
 
     /// Whether the other end has answered that it does not know the session.
     pub fn is_gone(&self) -> bool {
-        self.line == Line::Gone
+        self.line == LineState::Gone
     }
 
     /// Whether the other end sends no more, and all its bytes have come.
@@ -175,14 +175,14 @@ impl Session {
 
     /// A new connection stands.
     pub fn connect(&mut self) {
-        self.reader = RecordReader::default();
+        self.reader = SessionReader::default();
         self.urgent.clear();
         self.urgent.push_back(Record::Resume {
             id: self.id,
             received: self.count_received(),
             acknowledged: self.acknowledged,
         });
-        self.line = Line::Resuming;
+        self.line = LineState::Resuming;
         self.told = self.received;
         self.end_is_written = false;
         self.end_is_told = self.peer_has_ended;
@@ -190,8 +190,8 @@ impl Session {
 
     /// The connection is lost.
     pub fn cut(&mut self) {
-        if self.line != Line::Gone {
-            self.line = Line::Cut;
+        if self.line != LineState::Gone {
+            self.line = LineState::Cut;
         }
     }
 
@@ -215,7 +215,7 @@ impl Session {
     /// Adds records for the connection to `out`, until `out` has `most` bytes or more, or nothing
     /// is to say.
     pub fn write(&mut self, out: &mut Vec<u8>, most: usize) {
-        if matches!(self.line, Line::Cut) {
+        if matches!(self.line, LineState::Cut) {
             return;
         }
         for record in self.urgent.drain(..) {
@@ -272,41 +272,41 @@ impl Session {
     fn take(&mut self, record: Record) -> Result<(), Malformed> {
         match (self.line, record) {
             (
-                Line::Resuming,
+                LineState::Resuming,
                 Record::Resume {
                     id,
                     received,
                     acknowledged,
                 },
             ) => self.resume(id, received, acknowledged),
-            (Line::Resuming, Record::Gone) => {
-                self.line = Line::Gone;
+            (LineState::Resuming, Record::Gone) => {
+                self.line = LineState::Gone;
                 Ok(())
             }
-            (Line::Up, Record::Data { position, .. }) if position == self.received => {
+            (LineState::Up, Record::Data { position, .. }) if position == self.received => {
                 match self.peer_has_ended {
                     false => Ok(()),
                     true => Err(malformed("bytes follow the end of the stream")),
                 }
             }
-            (Line::Up, Record::Data { position, .. }) => Err(malformed(format!(
+            (LineState::Up, Record::Data { position, .. }) => Err(malformed(format!(
                 "bytes from position {position}, where {} was to come",
                 self.received
             ))),
-            (Line::Up, Record::Acknowledge(count)) => self.acknowledge(count),
-            (Line::Up, Record::End(position)) if position == self.received => {
+            (LineState::Up, Record::Acknowledge(count)) => self.acknowledge(count),
+            (LineState::Up, Record::End(position)) if position == self.received => {
                 self.peer_has_ended = true;
                 self.end_is_told = false;
                 Ok(())
             }
-            (Line::Up, Record::Probe(number)) => {
+            (LineState::Up, Record::Probe(number)) => {
                 // A peer that asks on and on without reading gets one answer at a time.
                 if self.urgent.len() < 4 {
                     self.urgent.push_back(Record::Echo(number));
                 }
                 Ok(())
             }
-            (Line::Up, Record::Echo(number)) => {
+            (LineState::Up, Record::Echo(number)) => {
                 self.echo = Some(number);
                 Ok(())
             }
@@ -327,7 +327,7 @@ impl Session {
         }
         self.acknowledge(received)?;
         self.written = self.acknowledged;
-        self.line = Line::Up;
+        self.line = LineState::Up;
         Ok(())
     }
 
@@ -355,25 +355,25 @@ impl Session {
 
 /// The beginning of a connection to an end that has many sessions, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Greeting {
+pub struct SessionGreeting {
     /// The session.
     pub id: SessionId,
     /// Whether the dialling end can go on with an end that knows nothing of the session.
     pub may_be_new: bool,
 }
 
-impl Greeting {
+impl SessionGreeting {
     /// Reads the first record of a connection, which the caller then passes to the session.
     ///
     /// # Errors
     /// If the bytes are another record.
     pub fn read(mut bytes: &[u8]) -> Result<Self, Malformed> {
-        match RecordReader::default().step(&mut bytes)? {
+        match SessionReader::default().step(&mut bytes)? {
             Step::Record(Record::Resume {
                 id,
                 received,
                 acknowledged,
-            }) => Ok(Greeting {
+            }) => Ok(SessionGreeting {
                 id,
                 may_be_new: received == 0 && acknowledged == 0,
             }),

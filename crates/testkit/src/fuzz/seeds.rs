@@ -1,5 +1,6 @@
 //! The inputs that fuzzing begins with.
 
+use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::connection::Connection;
 use titin_wire::control::{
     self, Greeting, PortDeclaration, Profile, Registration, ToManager, ToProgram, WaitOn,
@@ -11,11 +12,12 @@ use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
     RepeatedAnnouncement,
 };
+use titin_wire::session::{Session, SessionId};
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
 use titin_wire::{Address, ConduitId, EndpointId};
 
-use super::secret;
+use super::{SESSION, secret};
 use crate::{header, message, pattern, striped};
 
 /// The inputs that fuzzing of this target begins with, and their names. This release and all later
@@ -28,6 +30,8 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "structure" => structure_seeds(),
         "control" => control_seeds(),
         "handshake" => handshake_seeds(),
+        "session" => session_seeds(),
+        "relay" => relay_seeds(),
         "array" => super::array::seeds(),
         // Fuzzing of descriptions begins with the descriptions of the model's tests.
         "description" => Vec::new(),
@@ -347,6 +351,63 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("good_connection_with_patience", connection.to_json().into_bytes()),
         ("nested_beyond_reason", deep.concat()),
+    ]
+}
+
+/// The records of another end of the same session.
+fn session_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut end = Session::new(SessionId(SESSION));
+    end.connect();
+    let mut resume = vec![3];
+    end.write(&mut resume, usize::MAX);
+    let record = |kind: u8, length: u32, number: u64, body: &[u8]| {
+        [
+            &[kind, 0, 0, 0],
+            &length.to_le_bytes()[..],
+            &number.to_le_bytes(),
+            body,
+        ]
+        .concat()
+    };
+    let whole = [
+        resume.clone(),
+        record(2, 3, 0, b"abc"),
+        record(5, 0, 9, &[]),
+        record(3, 0, 0, &[]),
+        record(2, 2, 3, b"de"),
+        record(4, 0, 5, &[]),
+    ];
+    vec![
+        ("good", whole.concat()),
+        ("good_gone", [vec![1], record(7, 0, 0, &[])].concat()),
+        ("doubled", [&whole[..2], &whole[1..2]].concat().concat()),
+        ("torn", [&resume[..], &[2, 0, 0, 0, 255]].concat()),
+    ]
+}
+
+fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let destination = Destination {
+        site: "north".into(),
+        host: "node1".into(),
+        port: 9,
+    };
+    let permit = RunPermit {
+        run: 7,
+        permit: secret(),
+        name: "model".into(),
+        sites: vec!["north".into()],
+    };
+    vec![
+        (
+            "good_circuit",
+            circuit::encode(&RelayRequest::Circuit(destination)),
+        ),
+        ("good_admit", circuit::encode(&RelayRequest::Admit(permit))),
+        (
+            "good_opened",
+            circuit::encode(&RelayAnswer::Opened)[..3].to_vec(),
+        ),
+        ("long", vec![255; 8]),
     ]
 }
 

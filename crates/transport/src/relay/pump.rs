@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use titin_os::Descriptor;
 use titin_os::time::timespec;
-use titin_wire::session::{Greeting, RESUME, SessionId};
+use titin_wire::session::{RESUME, SessionGreeting, SessionId};
 
 use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd};
@@ -44,7 +44,7 @@ impl PumpOrder for RelayOrder {
     }
 
     fn run(shared: Arc<PumpShared<Self>>) {
-        Pump::new(shared).run();
+        SessionPump::new(shared).run();
     }
 }
 
@@ -95,7 +95,7 @@ impl NewCircuit {
     ///
     /// # Errors
     /// If the circuit comes to nothing.
-    fn greeting(&mut self) -> Result<Option<Greeting>, LinkError> {
+    fn greeting(&mut self) -> Result<Option<SessionGreeting>, LinkError> {
         if self.input.len() < RESUME {
             let mut bytes = [0; RESUME];
             let missing = RESUME - self.input.len();
@@ -107,7 +107,7 @@ impl NewCircuit {
             }
         }
         if self.input.len() >= RESUME {
-            return Ok(Some(Greeting::read(&self.input)?));
+            return Ok(Some(SessionGreeting::read(&self.input)?));
         }
         match Instant::now() >= self.deadline {
             true => Err(LinkError::Unanswered),
@@ -116,17 +116,29 @@ impl NewCircuit {
     }
 }
 
-/// What a wait has found of a session's circuit.
+/// What a wait has found of a session's socket.
 #[derive(Clone, Copy)]
 enum SocketState {
     /// There may be something to do.
     Ready,
+    /// The link has closed its socket.
+    LinkClosed,
     /// The other end of the circuit has gone.
-    Broken,
+    CircuitBroken,
+}
+
+impl SocketState {
+    fn of(is_link: bool, events: PollFlags) -> Self {
+        match (events.intersects(PollFlags::HUP | PollFlags::ERR), is_link) {
+            (false, _) => SocketState::Ready,
+            (true, true) => SocketState::LinkClosed,
+            (true, false) => SocketState::CircuitBroken,
+        }
+    }
 }
 
 /// The state of the pump's thread.
-struct Pump {
+struct SessionPump {
     shared: Arc<PumpShared<RelayOrder>>,
     listener: Option<(ReadyConnections, Duration)>,
     sessions: HashMap<SessionId, SessionEnd>,
@@ -135,9 +147,9 @@ struct Pump {
     until: Option<Instant>,
 }
 
-impl Pump {
+impl SessionPump {
     fn new(shared: Arc<PumpShared<RelayOrder>>) -> Self {
-        Pump {
+        SessionPump {
             shared,
             listener: None,
             sessions: HashMap::new(),
@@ -153,7 +165,8 @@ impl Pump {
             for (id, state) in ready {
                 self.advance(id, |end| match state {
                     SocketState::Ready => end.advance(),
-                    SocketState::Broken => end.note_broken_circuit(),
+                    SocketState::LinkClosed => end.note_closed_link(),
+                    SocketState::CircuitBroken => end.note_broken_circuit(),
                 });
             }
             self.greet();
@@ -167,48 +180,47 @@ impl Pump {
     }
 
     /// Waits for orders, sockets, or a time. Returns the sessions with something to do.
-    fn wait(&mut self) -> Vec<(SessionId, SocketState)> {
-        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+    fn wait(&self) -> Vec<(SessionId, SocketState)> {
+        let mut ready = self.poll();
+        let now = Instant::now();
+        let due = self
+            .sessions
+            .iter()
+            .filter(|(_, end)| end.next_turn() <= now);
+        ready.extend(due.map(|(id, _)| (*id, SocketState::Ready)));
+        ready
+    }
+
+    /// Waits until the next time at the latest. Returns the sessions with an event of a socket.
+    fn poll(&self) -> Vec<(SessionId, SocketState)> {
         let mut descriptors = vec![PollFd::new(self.shared.wake(), PollFlags::IN)];
         let circuits = self.new_circuits.iter();
         descriptors.extend(circuits.map(|circuit| PollFd::new(&circuit.socket, PollFlags::IN)));
         // The session of each further descriptor, and whether the descriptor is the link's socket.
         let first = descriptors.len();
         let mut owners = Vec::new();
-        for id in &ids {
-            let end = &self.sessions[id];
+        for (id, end) in &self.sessions {
             for (place, (socket, events)) in end.wanted().into_iter().enumerate() {
                 descriptors.push(PollFd::new(socket, events));
                 owners.push((*id, place == 0 && !end.link_is_closed));
             }
         }
-        let turns = self.sessions.values().map(SessionEnd::next_turn);
-        let greetings = self.new_circuits.iter().map(|circuit| circuit.deadline);
-        let next = turns.chain(greetings).chain(self.until).min();
+        let next = self.next_turn();
         let limit = next.map(|next| timespec(next.saturating_duration_since(Instant::now())));
         let _ = poll(&mut descriptors, limit.as_ref());
-        let events: Vec<PollFlags> = descriptors[first..].iter().map(PollFd::revents).collect();
-        drop(descriptors);
-        let mut ready = Vec::new();
-        for ((id, is_link), events) in owners.iter().zip(events) {
-            if events.is_empty() {
-                continue;
-            }
-            let is_closed = events.intersects(PollFlags::HUP | PollFlags::ERR);
-            let end = self.sessions.get_mut(id);
-            if let Some(end) = end.filter(|_| is_closed && *is_link) {
-                end.link_is_closed = true;
-            }
-            let state = match is_closed && !*is_link {
-                true => SocketState::Broken,
-                false => SocketState::Ready,
-            };
-            ready.push((*id, state));
-        }
-        let now = Instant::now();
-        let due = ids.iter().filter(|id| self.sessions[id].next_turn() <= now);
-        ready.extend(due.map(|id| (*id, SocketState::Ready)).collect::<Vec<_>>());
+        let events = descriptors[first..].iter().map(PollFd::revents);
+        let ready = owners.into_iter().zip(events);
         ready
+            .filter(|(_, events)| !events.is_empty())
+            .map(|((id, is_link), events)| (id, SocketState::of(is_link, events)))
+            .collect()
+    }
+
+    /// When something is to be done without an event.
+    fn next_turn(&self) -> Option<Instant> {
+        let turns = self.sessions.values().map(SessionEnd::next_turn);
+        let greetings = self.new_circuits.iter().map(|circuit| circuit.deadline);
+        turns.chain(greetings).chain(self.until).min()
     }
 
     /// Carries out the orders of other threads.
@@ -257,10 +269,10 @@ impl Pump {
         }
     }
 
-    fn join(&mut self, circuit: NewCircuit, Greeting { id, may_be_new }: Greeting) {
+    fn join(&mut self, circuit: NewCircuit, SessionGreeting { id, may_be_new }: SessionGreeting) {
         let is_known = self.sessions.contains_key(&id) || may_be_new && self.begin(id);
         if !is_known {
-            let _ = rustix::io::write(&circuit.socket, &Greeting::gone());
+            let _ = rustix::io::write(&circuit.socket, &SessionGreeting::gone());
             return;
         }
         let NewCircuit { socket, input, .. } = circuit;

@@ -44,7 +44,7 @@ pub(super) enum EndProgress {
 }
 
 /// The circuit of a session.
-enum Line {
+enum CircuitState {
     /// There is none. The dialling end dials at the given time, the other end waits.
     None(Instant),
     Opening(Box<OpeningCircuit>),
@@ -71,7 +71,7 @@ pub(super) struct SessionEnd {
     pub(super) link: u64,
     /// The way to the other end; `None` at the end that listens.
     route: Option<Arc<CircuitRoute>>,
-    line: Line,
+    line: CircuitState,
     /// How long the session waits for a circuit.
     patience: Duration,
     /// Since when there has been no circuit that the other end has answered on.
@@ -110,7 +110,7 @@ impl SessionEnd {
             socket,
             link,
             route,
-            line: Line::None(now),
+            line: CircuitState::None(now),
             patience,
             cut_since: Some(now),
             was_up: false,
@@ -123,6 +123,12 @@ impl SessionEnd {
             link_is_closed: false,
             link_is_told: false,
         }
+    }
+
+    /// The link has closed its socket. The bytes in the socket can still be read.
+    pub(super) fn note_closed_link(&mut self) -> EndProgress {
+        self.link_is_closed = true;
+        self.advance()
     }
 
     /// A circuit whose other end has gone, while the end does not read.
@@ -157,9 +163,9 @@ impl SessionEnd {
             wanted.push((&self.socket, events));
         }
         match &self.line {
-            Line::None(_) => {}
-            Line::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
-            Line::Open(circuit) => {
+            CircuitState::None(_) => {}
+            CircuitState::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
+            CircuitState::Open(circuit) => {
                 let mut events = PollFlags::empty();
                 events.set(PollFlags::IN, self.takes_bytes());
                 let has_more = self.session.is_up() && !self.session.is_written();
@@ -173,13 +179,13 @@ impl SessionEnd {
     /// When the end wants a turn, even without an event.
     pub(super) fn next_turn(&self) -> Instant {
         let line = match &self.line {
-            Line::None(again) if self.route.is_some() => Some(*again),
-            Line::None(_) => None,
-            Line::Opening(opening) => Some(opening.deadline),
-            Line::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
+            CircuitState::None(again) if self.route.is_some() => Some(*again),
+            CircuitState::None(_) => None,
+            CircuitState::Opening(opening) => Some(opening.deadline),
+            CircuitState::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
                 Some(circuit.heard + DEAD_AFTER)
             }
-            Line::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
+            CircuitState::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
         };
         let given_up = self.cut_since.map(|since| since + self.patience);
         // A closed socket brings no events, and may have more bytes.
@@ -196,9 +202,9 @@ impl SessionEnd {
     pub(super) fn advance(&mut self) -> EndProgress {
         self.take_from_link();
         let outcome = match self.line {
-            Line::None(_) => self.dial(),
-            Line::Opening(_) => self.go_on_opening(),
-            Line::Open(_) => Ok(()),
+            CircuitState::None(_) => self.dial(),
+            CircuitState::Opening(_) => self.go_on_opening(),
+            CircuitState::Open(_) => Ok(()),
         };
         let outcome = outcome.and_then(|()| self.exchange());
         self.pass_to_link();
@@ -224,7 +230,9 @@ impl SessionEnd {
             };
         }
         let is_told = match &self.line {
-            Line::Open(circuit) => self.session.is_told() && circuit.sent == circuit.out.len(),
+            CircuitState::Open(circuit) => {
+                self.session.is_told() && circuit.sent == circuit.out.len()
+            }
             // The other end has closed the circuit, and asks again if it misses something.
             _ => self.session.is_over(),
         };
@@ -320,27 +328,27 @@ impl SessionEnd {
 
     /// Begins a circuit, if it is time.
     fn dial(&mut self) -> Result<(), CircuitError> {
-        let (Line::None(again), Some(route)) = (&self.line, &self.route) else {
+        let (CircuitState::None(again), Some(route)) = (&self.line, &self.route) else {
             return Ok(());
         };
         if Instant::now() < *again {
             return Ok(());
         }
         let opening = OpeningCircuit::begin(route, self.attempts)?;
-        self.line = Line::Opening(Box::new(opening));
+        self.line = CircuitState::Opening(Box::new(opening));
         Ok(())
     }
 
     fn go_on_opening(&mut self) -> Result<(), CircuitError> {
-        let (Line::Opening(opening), Some(route)) = (&mut self.line, &self.route) else {
+        let (CircuitState::Opening(opening), Some(route)) = (&mut self.line, &self.route) else {
             return Ok(());
         };
         let Some(first_bytes) = opening.advance(route)? else {
             return Ok(());
         };
         let now = Instant::now();
-        let opened = std::mem::replace(&mut self.line, Line::None(now));
-        if let Line::Opening(opening) = opened {
+        let opened = std::mem::replace(&mut self.line, CircuitState::None(now));
+        if let CircuitState::Opening(opening) = opened {
             self.open(opening.socket);
         }
         self.take_bytes(&first_bytes)
@@ -349,7 +357,7 @@ impl SessionEnd {
     fn open(&mut self, socket: Descriptor) {
         self.session.cut();
         self.session.connect();
-        self.line = Line::Open(OpenCircuit {
+        self.line = CircuitState::Open(OpenCircuit {
             socket,
             out: Vec::new(),
             sent: 0,
@@ -366,18 +374,18 @@ impl SessionEnd {
         let pause = PAUSE * (1 << self.attempts.min(8));
         self.attempts += 1;
         self.last_error = why;
-        self.line = Line::None(now + pause.min(LONGEST_PAUSE));
+        self.line = CircuitState::None(now + pause.min(LONGEST_PAUSE));
         self.progress()
     }
 
     /// Moves bytes between the session and the circuit.
     fn exchange(&mut self) -> Result<(), CircuitError> {
-        if !matches!(self.line, Line::Open(_)) {
+        if !matches!(self.line, CircuitState::Open(_)) {
             return Ok(());
         }
         self.receive()?;
         self.check_life()?;
-        let Line::Open(circuit) = &mut self.line else {
+        let CircuitState::Open(circuit) = &mut self.line else {
             return Ok(());
         };
         let mut moved = 0;
@@ -411,7 +419,7 @@ impl SessionEnd {
         let mut bytes = vec![0; 64 << 10];
         let mut taken = 0;
         while self.takes_bytes() && taken < AT_ONCE {
-            let Line::Open(circuit) = &self.line else {
+            let CircuitState::Open(circuit) = &self.line else {
                 break;
             };
             match rustix::io::read(&circuit.socket, &mut bytes) {
@@ -435,7 +443,7 @@ impl SessionEnd {
         }
         let outcome = self.session.read(bytes, &mut self.to_link);
         outcome.map_err(LinkError::from)?;
-        if let Line::Open(circuit) = &mut self.line {
+        if let CircuitState::Open(circuit) = &mut self.line {
             circuit.heard = Instant::now();
             circuit.is_probed = false;
         }
@@ -450,7 +458,7 @@ impl SessionEnd {
     /// Fails if the other end has been silent for too long.
     fn check_life(&mut self) -> Result<(), CircuitError> {
         let takes_bytes = self.takes_bytes();
-        let Line::Open(circuit) = &mut self.line else {
+        let CircuitState::Open(circuit) = &mut self.line else {
             return Ok(());
         };
         let silent = circuit.heard.elapsed();
@@ -565,7 +573,7 @@ mod tests {
         let mut rig = Rig::new();
         rig.send(&vec![1; 8 * WAITING]);
         assert!(rig.end.to_link.len() < 2 * WAITING + AT_ONCE);
-        let Line::Open(circuit) = &mut rig.end.line else {
+        let CircuitState::Open(circuit) = &mut rig.end.line else {
             panic!("the circuit is open");
         };
         circuit.heard -= 2 * PROBE_AFTER;
@@ -618,8 +626,7 @@ mod tests {
         let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, patience);
         assert_eq!(end.advance(), EndProgress::Open);
         drop(link);
-        end.link_is_closed = true;
-        assert_eq!(end.advance(), EndProgress::Over);
+        assert_eq!(end.note_closed_link(), EndProgress::Over);
     }
 
     #[test]

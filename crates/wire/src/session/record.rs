@@ -111,14 +111,14 @@ pub(super) enum Step<'a> {
 
 /// Takes records out of the bytes of a connection.
 #[derive(Debug, Default)]
-pub(super) struct RecordReader {
+pub(super) struct SessionReader {
     /// The beginning of a record that is not complete.
     begun: Vec<u8>,
     /// Bytes of the body of data that have not come.
     missing: usize,
 }
 
-impl RecordReader {
+impl SessionReader {
     /// Takes the next part out of `bytes`.
     pub(super) fn step<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Step<'a>, Malformed> {
         if self.missing > 0 {

@@ -199,7 +199,7 @@ fn an_end_that_has_forgotten_the_session_ends_it() {
     fresh.connect();
     let mut line = Vec::new();
     fresh.write(&mut line, 100);
-    assert!(Greeting::read(&line).unwrap().may_be_new);
+    assert!(SessionGreeting::read(&line).unwrap().may_be_new);
 
     let mut ends = joined();
     ends[0].send(b"one");
@@ -209,9 +209,11 @@ fn an_end_that_has_forgotten_the_session_ends_it() {
     ends[0].connect();
     let mut line = Vec::new();
     ends[0].write(&mut line, 100);
-    let greeting = Greeting::read(&line).unwrap();
+    let greeting = SessionGreeting::read(&line).unwrap();
     assert_eq!((greeting.id, greeting.may_be_new), (SessionId(5), false));
-    ends[0].read(&Greeting::gone(), &mut Vec::new()).unwrap();
+    ends[0]
+        .read(&SessionGreeting::gone(), &mut Vec::new())
+        .unwrap();
     assert!(ends[0].is_gone());
     ends[0].cut();
     assert!(ends[0].is_gone());
@@ -317,7 +319,7 @@ proptest! {
         }
         let mut got = Vec::new();
         let _ = session.read(&bytes, &mut got);
-        let _ = Greeting::read(&bytes);
+        let _ = SessionGreeting::read(&bytes);
         prop_assert!(got.len() <= bytes.len() && session.urgent.len() <= 5);
     }
 }
