@@ -378,7 +378,7 @@ fn session_seeds() -> Vec<(&'static str, Vec<u8>)> {
         record(4, 0, 5, &[]),
     ];
     vec![
-        ("good", whole.concat()),
+        ("good_records", whole.concat()),
         ("good_gone", [vec![1], record(7, 0, 0, &[])].concat()),
         ("doubled", [&whole[..2], &whole[1..2]].concat().concat()),
         ("torn", [&resume[..], &[2, 0, 0, 0, 255]].concat()),
