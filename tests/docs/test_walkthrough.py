@@ -121,7 +121,7 @@ def test_the_tutorial_is_true(tmp_path):
 def relays_end():
     """Ends the relays that a page has started, also if the page fails."""
     yield
-    subprocess.run(["pkill", "-f", "relay run --folder (north|south)"], check=False)
+    subprocess.run(["pkill", "-f", "titin-relayd (north|south)$"], check=False)
 
 
 @pytest.mark.usefixtures("relays_end")
