@@ -45,7 +45,7 @@ test-packages: $(VENV)/intelmpi/.ready
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
-		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)
