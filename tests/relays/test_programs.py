@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ..conftest import Copy, needs
+from ..sites.conftest import chain, printed
 from .conftest import Relay, Sites, wait_until
 
 LANGUAGES = ("python", "c", "cpp", "fortran")
@@ -121,40 +122,19 @@ titin:
         assert (sites.folder / f"run/instances/{name}/stdout.txt").read_text() == "the same\n" * ranks
 
 
-#: A program that passes a number on, adds 1 to it, and prints it.
-STAGE = """\
-import sys
-import titin
-
-receives, sends = sys.argv[1] != "a", sys.argv[1] != "c"
-with titin.Instance(f_init=["i"] * receives, o_f=["o"] * sends) as instance:
-    while instance.reuse():
-        number = int(instance.receive("i").data) if receives else 0
-        if sends:
-            instance.send("o", number + 1, timestamp=0.0)
-    print(number)
-"""
-
-SITES_IN_TURN = """\
-ymmsl_version: v0.2
-models:
-  chain:
-    components:
-      a: {{description: x, ports: {{o_f: o}}, implementation: a}}
-      b: {{description: x, ports: {{f_init: i, o_f: o}}, implementation: b}}
-      c: {{description: x, ports: {{f_init: i}}, implementation: c}}
-    conduits: {{a.o: b.i, b.o: c.i}}
-programs:
-  a: {{executable: {python}, args: [{stage}, a]}}
-  b: {{executable: {python}, args: [{stage}, b]}}
-  c: {{executable: {python}, args: [{stage}, c]}}
-titin:
-  sites: {{south: {{relay: "127.0.0.1:{south}"}}, east: {{relay: "127.0.0.1:{east}"}}}}
-  hosts:
-    localhost: {{components: [b]}}
-    s: {{site: south, start: [env], components: [a]}}
-    e: {{site: east, start: [env], components: [c]}}
-"""
+def three_sites(folder: Path, south: Relay, east: Relay, more: str = "") -> None:
+    """Writes a model in which a, b and c pass a number on, each at another site."""
+    chain(
+        folder,
+        "abc",
+        f"""
+        sites: {{south: {{relay: "127.0.0.1:{south.local}"}}, east: {{relay: "127.0.0.1:{east.local}"}}}}
+        hosts:
+          localhost: {{components: [b]}}
+          s: {{site: south, start: [env], components: [a]}}
+          e: {{site: east, start: [env], components: [c]}}
+        {more}""",
+    )
 
 
 @pytest.mark.parametrize("shape", ["row", "triangle"])
@@ -178,15 +158,9 @@ def test_three_sites_may_lie_in_a_row_or_in_a_triangle(
         lambda: all(peer["connected"] for relay in (north, south, east) for peer in relay.status["peers"]),
         "the relays do not connect",
     )
-    stage = tmp_path / "stage.py"
-    stage.write_text(STAGE)
-    (tmp_path / "model.ymmsl").write_text(
-        SITES_IN_TURN.format(python=sys.executable, stage=stage, south=south.local, east=east.local)
-    )
-    copy = Copy(tmp_path)
-    copy.call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run")
-    printed = [(tmp_path / f"run/instances/{name}/stdout.txt").read_text().strip() for name in "abc"]
-    assert printed == ["0", "1", "2"]
+    three_sites(tmp_path, south, east)
+    Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run")
+    assert [line.split()[-1] for line in printed(tmp_path, *"abc")] == ["0", "1", "2"]
 
 
 def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callable[..., Relay]) -> None:
@@ -199,10 +173,7 @@ def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callabl
     for relay in (north, south, east):
         relay.start()
     wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
-    stage = tmp_path / "stage.py"
-    stage.write_text(STAGE)
-    model = SITES_IN_TURN.format(python=sys.executable, stage=stage, south=south.local, east=east.local)
-    (tmp_path / "model.ymmsl").write_text(model + "  register_timeout: 4 s\n")
+    three_sites(tmp_path, south, east, "register_timeout: 4 s")
     out = Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run", status=1)
     assert "host e" in out, out
     assert not east.status["runs"]

@@ -694,8 +694,9 @@ def test_a_peer_has_no_more_circuits_than_it_may(north: Relay, guest: ssl.SSLCon
         assert third.ask(circuit(port)) == "welcome"
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n" + bytes(64), hello(RUN)], ids=["http", "hello_of_a_process"])
-def test_a_circuit_leads_to_no_other_listener(north: Relay, guest: ssl.SSLContext, dial: Dial, said: bytes) -> None:
+@contextlib.contextmanager
+def circuit_to_listener(north: Relay, guest: ssl.SSLContext, dial: Dial) -> Iterator[tuple[Connection, socket.socket]]:
+    """A circuit of a trusted relay to a listener that is none of titin: both of its ends."""
     north.start()
     admit(north, dial, "guest")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -704,24 +705,23 @@ def test_a_circuit_leads_to_no_other_listener(north: Relay, guest: ssl.SSLContex
         assert peer.ask(circuit(listener.getsockname()[1])) == "welcome"
         near, _ = listener.accept()
         with near:
-            peer.send(said)
-            assert near.recv(1) == b""
-            assert peer.rest() == b""
+            yield peer, near
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n" + bytes(64), hello(RUN)], ids=["http", "hello_of_a_process"])
+def test_a_circuit_leads_to_no_other_listener(north: Relay, guest: ssl.SSLContext, dial: Dial, said: bytes) -> None:
+    with circuit_to_listener(north, guest, dial) as (peer, near):
+        peer.send(said)
+        assert near.recv(1) == b""
+        assert peer.rest() == b""
     goes_on(north)
 
 
 def test_nothing_of_another_listener_comes_back(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
-    north.start()
-    admit(north, dial, "guest")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PROMPT)
-        peer = dial(north.listen).secure(guest)
-        assert peer.ask(circuit(listener.getsockname()[1])) == "welcome"
-        near, _ = listener.accept()
-        with near:
-            near.sendall(b"SSH-2.0-a banner\r\n")
-            peer.send(SESSION_HELLO)
-            assert peer.rest() == b""
+    with circuit_to_listener(north, guest, dial) as (peer, near):
+        near.sendall(b"SSH-2.0-a banner\r\n")
+        peer.send(SESSION_HELLO)
+        assert peer.rest() == b""
     goes_on(north)
 
 

@@ -64,9 +64,14 @@ impl Plan {
         }
     }
 
+    /// Whether a host is at another site than the manager.
+    pub fn has_other_sites(&self) -> bool {
+        self.hosts.iter().any(|host| host.site.is_some())
+    }
+
     /// The longest time that the line to one of the hosts may be away.
     pub fn longest_cut(&self) -> Duration {
-        match self.hosts.iter().any(|host| host.site.is_some()) {
+        match self.has_other_sites() {
             true => self.options.line_patience,
             false => Duration::ZERO,
         }

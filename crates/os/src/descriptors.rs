@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 const FREE: u64 = u64::MAX;
 
@@ -35,6 +36,13 @@ pub fn take_all() -> impl Iterator<Item = RawFd> {
         .map(|entry| entry.swap(FREE, Ordering::AcqRel))
         .filter(|entry| *entry != FREE)
         .map(|entry| entry as RawFd)
+}
+
+/// Raises the limit of open files as far as the system lets this process.
+pub fn allow_many() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Whether this process is a forked child and has called [`take_all`]. The instances of the child,

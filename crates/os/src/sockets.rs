@@ -1,11 +1,14 @@
 //! Options of sockets, and the process at the other end.
 
-use std::os::fd::AsFd;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::libc;
 use nix::sys::socket::sockopt::{GetStruct, SetStruct};
 use nix::sys::socket::{GetSockOpt as _, SetSockOpt as _};
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::Descriptor;
@@ -15,6 +18,30 @@ use crate::Descriptor;
 pub fn prepare_tcp(socket: impl AsFd) {
     let _ = sockopt::set_tcp_nodelay(&socket, true);
     let _ = sockopt::set_socket_keepalive(&socket, true);
+}
+
+/// A TCP socket whose calls do not wait, for a connection or a listener.
+///
+/// # Errors
+/// If the system refuses a descriptor.
+pub fn new_tcp(ip: IpAddr) -> io::Result<OwnedFd> {
+    let family = match ip {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(net::socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+/// Begins a connection, without waiting for the other end.
+///
+/// # Errors
+/// If the system knows at once that there is no way.
+pub fn begin_connection(socket: impl AsFd, address: &SocketAddr) -> io::Result<()> {
+    match net::connect(socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Has the system send at most `rate` bytes a second.

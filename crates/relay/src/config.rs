@@ -39,8 +39,21 @@ fn usual_drain() -> f64 {
     5.0
 }
 
+impl Config {
+    /// The configuration of a relay that trusts no other yet.
+    pub fn new(site: String, local: String, listen: Option<String>) -> Self {
+        Config {
+            site,
+            local,
+            listen,
+            drain: usual_drain(),
+            peers: Vec::new(),
+        }
+    }
+}
+
 /// A relay of another site.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerConfig {
     /// The name of the site.
@@ -313,13 +326,8 @@ mod tests {
     use super::*;
 
     fn config() -> Config {
-        Config {
-            site: "north".into(),
-            local: "127.0.0.1:0".into(),
-            listen: Some("0.0.0.0:4711".into()),
-            drain: 5.0,
-            peers: Vec::new(),
-        }
+        let listen = Some("0.0.0.0:4711".into());
+        Config::new("north".into(), "127.0.0.1:0".into(), listen)
     }
 
     fn peer(site: &str) -> PeerConfig {
@@ -327,12 +335,7 @@ mod tests {
             site: site.into(),
             fingerprint: Some(Identity::generate("south").fingerprint()),
             address: Some("south.example:4711".into()),
-            via: None,
-            until: None,
-            transit: false,
-            runs: None,
-            streams: None,
-            memory: None,
+            ..PeerConfig::default()
         }
     }
 

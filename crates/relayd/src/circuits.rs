@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use titin_os::sockets;
 use titin_relay::CIRCUIT_MEMORY;
-use titin_wire::circuit::Destination;
+use titin_wire::circuit::{CircuitRefusal, Destination};
 use titin_wire::handshake::{HELLO, MAGIC, is_for_session};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
@@ -20,7 +20,7 @@ use tokio_rustls::TlsStream;
 
 use crate::messages::LinePurpose;
 use crate::peers::{CircuitPlace, Peer};
-use crate::server::Relay;
+use crate::server::{Relay, hex};
 
 /// Bytes of a circuit that are on their way inside of the relay, in each direction.
 const BUFFER: usize = 128 << 10;
@@ -48,30 +48,6 @@ pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
-/// Why there is no circuit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CircuitRefusal {
-    pub(crate) why: String,
-    /// Whether the same request may succeed later.
-    pub(crate) may_pass: bool,
-}
-
-impl CircuitRefusal {
-    pub(crate) fn passing(why: impl Into<String>) -> Self {
-        CircuitRefusal {
-            why: why.into(),
-            may_pass: true,
-        }
-    }
-
-    pub(crate) fn lasting(why: impl Into<String>) -> Self {
-        CircuitRefusal {
-            why: why.into(),
-            may_pass: false,
-        }
-    }
-}
-
 /// The far side of a circuit: the next relay, or the listener.
 pub(crate) struct FarSide {
     stream: Box<dyn ByteStream>,
@@ -89,6 +65,8 @@ pub(crate) struct FarSide {
 pub(crate) struct PeerLine {
     peer: Arc<Peer>,
     socket: OwnedFd,
+    /// The packets sent again that were counted.
+    retransmissions: AtomicU64,
 }
 
 impl PeerLine {
@@ -100,7 +78,29 @@ impl PeerLine {
         Ok(PeerLine {
             peer: peer.clone(),
             socket: stream.get_ref().0.as_fd().try_clone_to_owned()?,
+            retransmissions: AtomicU64::new(0),
         })
+    }
+
+    fn sent(&self, count: u64) {
+        self.peer.counts.sent.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn received(&self, count: u64) {
+        self.peer
+            .counts
+            .received
+            .fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Counts the packets that the system has sent again since the last call.
+    fn count_retransmissions(&self) {
+        let Some(total) = sockets::retransmissions(&self.socket) else {
+            return;
+        };
+        let before = self.retransmissions.swap(total, Ordering::Relaxed);
+        let counter = &self.peer.counts.retransmissions;
+        counter.fetch_add(total.saturating_sub(before), Ordering::Relaxed);
     }
 }
 
@@ -112,6 +112,12 @@ pub(crate) async fn open(
     from: Option<&str>,
 ) -> Result<FarSide, CircuitRefusal> {
     let site = &destination.site;
+    if !relay.runs.has_site(run, site) {
+        return Err(CircuitRefusal::passing(format!(
+            "the run {} is not for the site {site}",
+            hex(run)
+        )));
+    }
     if *site == relay.site {
         return open_to_listener(destination).await;
     }
@@ -194,44 +200,47 @@ pub(crate) async fn pass(
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
         }
     }
-    let near_counts = LineCounts::of(near_line.as_ref());
-    let far_counts = LineCounts::of(far.line.as_ref());
+    let FarSide {
+        stream,
+        first_bytes: far_bytes,
+        line: far_line,
+        _place,
+        ..
+    } = far;
+    let (near_line, far_line) = (near_line.as_ref(), far_line.as_ref());
+    let lines = || near_line.into_iter().chain(far_line);
     let (near_in, near_out) = tokio::io::split(near);
-    let (far_in, far_out) = tokio::io::split(far.stream);
+    let (far_in, far_out) = tokio::io::split(stream);
     let half = HalfClosed::default();
     let there = pass_one_way(near_in, far_out, &first_bytes, &half, |count| {
-        near_counts.received(count);
-        far_counts.sent(count);
+        near_line.inspect(|line| line.received(count));
+        far_line.inspect(|line| line.sent(count));
     });
-    let back = pass_one_way(far_in, near_out, &far.first_bytes, &half, |count| {
-        far_counts.received(count);
-        near_counts.sent(count);
+    let back = pass_one_way(far_in, near_out, &far_bytes, &half, |count| {
+        far_line.inspect(|line| line.received(count));
+        near_line.inspect(|line| line.sent(count));
     });
     let passing = async { tokio::try_join!(there, back).map(drop) };
     tokio::pin!(passing);
-    let mut lines = [LineCounter::of(near_line), LineCounter::of(far.line)];
-    let peers = lines
-        .each_ref()
-        .map(|counter| counter.line.as_ref().map(|line| line.peer.clone()));
     let outcome = loop {
         tokio::select! {
             outcome = &mut passing => break outcome,
             () = half.lasts() => break Err(io::ErrorKind::TimedOut.into()),
-            () = revoked(peers[0].as_deref()) => break Err(io::ErrorKind::ConnectionAborted.into()),
-            () = revoked(peers[1].as_deref()) => break Err(io::ErrorKind::ConnectionAborted.into()),
+            () = revoked(near_line) => break Err(io::ErrorKind::ConnectionAborted.into()),
+            () = revoked(far_line) => break Err(io::ErrorKind::ConnectionAborted.into()),
             () = tokio::time::sleep(COUNT_INTERVAL) => {
-                lines.iter_mut().for_each(LineCounter::count);
+                lines().for_each(PeerLine::count_retransmissions);
             }
         }
     };
-    lines.iter_mut().for_each(LineCounter::count);
+    lines().for_each(PeerLine::count_retransmissions);
     outcome
 }
 
-/// Returns once a peer is trusted no more.
-async fn revoked(peer: Option<&Peer>) {
-    match peer {
-        Some(peer) => peer.revoked().await,
+/// Returns once the peer of a line is trusted no more.
+async fn revoked(line: Option<&PeerLine>) {
+    match line {
+        Some(line) => line.peer.revoked().await,
         None => std::future::pending().await,
     }
 }
@@ -310,49 +319,5 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
         writer.write_all(&buffer[..length]).await?;
         writer.flush().await?;
         count(length as u64);
-    }
-}
-
-/// Where the bytes of a side are counted.
-struct LineCounts(Option<Arc<Peer>>);
-
-impl LineCounts {
-    fn of(line: Option<&PeerLine>) -> Self {
-        LineCounts(line.map(|line| line.peer.clone()))
-    }
-
-    fn sent(&self, count: u64) {
-        self.add(|peer| &peer.counts.sent, count);
-    }
-
-    fn received(&self, count: u64) {
-        self.add(|peer| &peer.counts.received, count);
-    }
-
-    fn add(&self, counter: impl Fn(&Peer) -> &AtomicU64, count: u64) {
-        if let Some(peer) = &self.0 {
-            counter(peer).fetch_add(count, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Counts the packets that the system has sent again on a line.
-struct LineCounter {
-    line: Option<PeerLine>,
-    counted: u64,
-}
-
-impl LineCounter {
-    fn of(line: Option<PeerLine>) -> Self {
-        LineCounter { line, counted: 0 }
-    }
-
-    fn count(&mut self) {
-        let Some(line) = &self.line else { return };
-        let total = sockets::retransmissions(&line.socket).unwrap_or(self.counted);
-        let new = total.saturating_sub(self.counted);
-        let counter = &line.peer.counts.retransmissions;
-        counter.fetch_add(new, Ordering::Relaxed);
-        self.counted = total;
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use titin_wire::circuit::{self, Destination, RunPermit};
+use titin_wire::circuit::{self, CircuitRefusal, Destination, RunPermit};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// The versions of these messages that this release speaks, lowest and highest.
@@ -56,12 +56,7 @@ pub(crate) enum PeerAnswer {
     /// Control messages follow, or bytes of the circuit.
     Welcome,
     /// Nothing follows.
-    Refused {
-        /// Why.
-        why: String,
-        /// Whether the same greeting may succeed later.
-        may_pass: bool,
-    },
+    Refused(CircuitRefusal),
 }
 
 /// A control message between two relays.

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::net::sockopt;
 use titin_os::sockets;
 use titin_relay::{PeerConfig, end_of_day};
+use titin_wire::circuit::CircuitRefusal;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
 use crate::admission::FarSites;
-use crate::circuits::{CircuitRefusal, PeerStream};
+use crate::circuits::PeerStream;
 use crate::messages::{self, ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use crate::server::Relay;
 use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
@@ -131,8 +132,8 @@ impl Peer {
         }
     }
 
-    /// Ends all that goes on with the peer.
-    pub(crate) fn revoke(&self) {
+    /// Ends all connections of the peer.
+    pub(crate) fn end_connections(&self) {
         self.revoked.send_replace(true);
     }
 
@@ -190,9 +191,7 @@ impl Peer {
         };
         match timeout(2 * HANDSHAKE_TIME, connecting).await {
             Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),
-            Ok(Ok((_, _, PeerAnswer::Refused { why, may_pass }))) => {
-                Err(CircuitRefusal { why, may_pass })
-            }
+            Ok(Ok((_, _, PeerAnswer::Refused(refusal)))) => Err(refusal),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(_) => Err(failed("it does not answer".to_owned())),
         }
@@ -218,8 +217,7 @@ impl Peer {
         }
     }
 
-    /// Takes a connection that the peer was called for.
-    /// False if there was no such call.
+    /// Takes a connection that the peer was called for. False if there was no such call.
     pub(crate) fn take_callback(&self, call: u64, stream: PeerStream, buffer: Vec<u8>) -> bool {
         let waiting = self.calls().remove(&call);
         waiting.is_some_and(|waiting| waiting.send((stream, buffer)).is_ok())
@@ -477,8 +475,7 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
                     site = peer.site(),
                     "the day until which it is trusted is over"
                 );
-                peer.revoke();
-                relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+                relay.revoke(&peer);
             }
             let counts = &peer.counts;
             let now = (

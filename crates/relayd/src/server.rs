@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, getrlimit, setrlimit};
-use titin_os::sockets;
+use titin_os::{descriptors, sockets};
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
-use titin_wire::circuit::{Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
+use titin_wire::circuit::{
+    CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
+};
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
-use crate::circuits::{self, CircuitRefusal, FarSide, PeerLine, PeerStream};
+use crate::circuits::{self, FarSide, PeerLine, PeerStream};
 use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -60,8 +61,6 @@ pub(crate) struct Relay {
     next: AtomicU64,
     /// Circuits that are open.
     circuits: tokio::sync::watch::Sender<usize>,
-    /// The sites whose runs may go on to other sites.
-    transit: Mutex<Vec<String>>,
 }
 
 /// Runs the relay of a folder until it is told to end.
@@ -79,18 +78,12 @@ pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
         .with_target(false)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .try_init();
-    allow_many_files();
+    // Each circuit takes three descriptors.
+    descriptors::allow_many();
     let outcome = runtime.block_on(serve_until_told(folder));
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();
     outcome
-}
-
-/// Each circuit takes three descriptors.
-fn allow_many_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
@@ -104,7 +97,6 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
-        transit: Mutex::default(),
     });
     let signals = Signals::listen()?;
     let local = listen(&config.local).await?;
@@ -159,7 +151,15 @@ impl Relay {
 
     /// The sites whose runs may go on to other sites by this relay.
     pub(crate) fn transit(&self) -> Vec<String> {
-        self.transit.lock().expect("never poisoned").clone()
+        let peers = self.lock();
+        let transit = peers.values().filter(|peer| peer.config.transit);
+        transit.map(|peer| peer.site().to_owned()).collect()
+    }
+
+    /// Ends all that goes on with a peer, and the runs that the peer has brought.
+    pub(crate) fn revoke(&self, peer: &Peer) {
+        peer.end_connections();
+        self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
     /// Whether a peer is trusted as it was.
@@ -187,9 +187,6 @@ impl Relay {
     /// Takes a configuration over. A peer that has changed loses its connections.
     fn configure(self: &Arc<Self>, config: &Config) {
         self.tls.keys.set(config);
-        let transit = config.peers.iter().filter(|peer| peer.transit);
-        *self.transit.lock().expect("never poisoned") =
-            transit.map(|peer| peer.site.clone()).collect();
         let behind = |site: &str| {
             let sites = config.peers.iter();
             let sites = sites.filter(|peer| peer.via.as_deref() == Some(site));
@@ -207,8 +204,7 @@ impl Relay {
                 .get(site.as_str())
                 .is_some_and(|wanted| **wanted == peer.config && behind(site) == peer.behind);
             if !stays {
-                peer.revoke();
-                self.runs.set_of_peer(site, Vec::new(), 0);
+                self.revoke(peer);
                 info!(site, "no longer trusted as before");
             }
             stays
@@ -279,12 +275,12 @@ impl Relay {
         drop(place);
         let outcome = match (request, run) {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
-                let far = self.open_from_here(run, &destination).await;
+                let far = circuits::open(self, run, &destination, None).await;
                 if let Err(refusal) = &far {
                     let to = destination.to_string();
                     warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
                 }
-                self.serve_circuit(stream, &buffer, None, far).await
+                self.serve_circuit(stream, &buffer, far).await
             }
             (RelayRequest::Admit(permit), RELAY_KEY) => match self.admit(&permit) {
                 Ok(admission) => {
@@ -308,27 +304,6 @@ impl Relay {
         };
         // A connection that fails tells no more than its end.
         drop(outcome);
-    }
-
-    /// Opens a circuit for a process of the site.
-    async fn open_from_here(
-        self: &Arc<Self>,
-        run: u64,
-        destination: &Destination,
-    ) -> Result<FarSide, CircuitRefusal> {
-        self.check_site(run, destination)?;
-        circuits::open(self, run, destination, None).await
-    }
-
-    fn check_site(&self, run: u64, destination: &Destination) -> Result<(), CircuitRefusal> {
-        match self.runs.has_site(run, &destination.site) {
-            true => Ok(()),
-            false => Err(CircuitRefusal::passing(format!(
-                "the run {} is not for the site {}",
-                hex(run),
-                destination.site
-            ))),
-        }
     }
 
     /// Admits the run of a manager of this site.
@@ -402,14 +377,13 @@ impl Relay {
         &self,
         mut stream: TcpStream,
         first_bytes: &[u8],
-        line: Option<PeerLine>,
         far: Result<FarSide, CircuitRefusal>,
     ) -> io::Result<()> {
         match far {
             Ok(far) => {
                 messages::write(&mut stream, &RelayAnswer::Opened).await?;
                 let _open = CircuitCount::of(self);
-                circuits::pass(stream, first_bytes, line, far).await
+                circuits::pass(stream, first_bytes, None, far).await
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,
         }
@@ -517,7 +491,6 @@ impl Relay {
     ) {
         let opening = async {
             self.check_use(peer, run)?;
-            self.check_site(run, destination)?;
             let place = peer.enter()?;
             let far = circuits::open(self, run, destination, Some(peer.site())).await?;
             Result::<_, CircuitRefusal>::Ok((far, place))
@@ -580,13 +553,11 @@ impl Drop for CircuitCount<'_> {
 }
 
 async fn refuse_process(stream: &mut TcpStream, refusal: CircuitRefusal) -> io::Result<()> {
-    let CircuitRefusal { why, may_pass } = refusal;
-    messages::write(stream, &RelayAnswer::Refused { why, may_pass }).await
+    messages::write(stream, &RelayAnswer::Refused(refusal)).await
 }
 
 async fn refuse_peer(stream: &mut PeerStream, refusal: CircuitRefusal) {
-    let CircuitRefusal { why, may_pass } = refusal;
-    let _ = messages::write(stream, &PeerAnswer::Refused { why, may_pass }).await;
+    let _ = messages::write(stream, &PeerAnswer::Refused(refusal)).await;
     let _ = stream.shutdown().await;
 }
 

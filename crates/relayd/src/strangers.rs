@@ -68,11 +68,10 @@ impl Strangers {
     /// Notes the task of a connection, which ends when the place is wanted for another one.
     pub(crate) fn note_task(&self, number: u64, task: AbortHandle) {
         let mut table = self.lock();
-        let place = table.waiting.iter_mut();
-        match place.into_iter().find(|stranger| stranger.number == number) {
-            Some(stranger) => stranger.task = Some(task),
-            // The connection has proved itself, or was closed before.
-            None => drop(table),
+        let mut waiting = table.waiting.iter_mut();
+        // A connection that has proved itself, or was closed before, is not in the table.
+        if let Some(stranger) = waiting.find(|stranger| stranger.number == number) {
+            stranger.task = Some(task);
         }
     }
 

@@ -212,19 +212,8 @@ impl Process {
         let Some(access) = &connection.site else {
             return Ok(Vec::new());
         };
-        self.reactor().reach_sites(access);
-        let beyond = tcp.iter().filter_map(|address| match address {
-            Address::Tcp(host, port) => {
-                Some((format!("{host}:{port}"), access.address_of(host, *port)))
-            }
-            _ => None,
-        });
-        let (places, addresses): (Vec<_>, Vec<_>) = beyond.unzip();
-        if let Some(place) = places.first() {
-            let listening = self.reactor().listen(Medium::Relay, place);
-            listening.map_err(no_socket)?;
-        }
-        Ok(addresses)
+        let addresses = self.reactor().listen_for_sites(access, tcp);
+        addresses.map_err(no_socket)
     }
 
     /// Listens by TCP, and returns the addresses for peers.

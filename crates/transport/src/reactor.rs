@@ -146,6 +146,31 @@ impl Reactor {
         media.for_each(|medium| medium.reach_sites(access, &self.secret));
     }
 
+    /// As [`Reactor::reach_sites`], and listens for other sites by the tcp listener whose addresses
+    /// are among `own`. Returns the addresses for processes of other sites.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor or a thread.
+    pub fn listen_for_sites(
+        &self,
+        access: &SiteAccess,
+        own: &[Address],
+    ) -> io::Result<Vec<Address>> {
+        self.reach_sites(access);
+        let tcp = || {
+            own.iter().filter_map(|address| match address {
+                Address::Tcp(host, port) => Some((host, *port)),
+                _ => None,
+            })
+        };
+        if let Some((host, port)) = tcp().next() {
+            self.listen(Medium::Relay, &format!("{host}:{port}"))?;
+        }
+        Ok(tcp()
+            .map(|(host, port)| access.address_of(host, port))
+            .collect())
+    }
+
     /// Listens at a place of the host. For tcp the place is an address, and the system chooses the
     /// port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
     /// For file the place is a folder, which only the user of this process may open. For relay the

@@ -8,8 +8,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use rustix::net;
 use titin_os::{Descriptor, sockets};
 use titin_wire::{Address, LinkSettings};
 
@@ -28,8 +27,7 @@ impl SocketMedium for TcpMedium {
     /// Listens at an address of the host, at a port chosen by the system.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
         let ip: IpAddr = place.parse().map_err(io::Error::other)?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = net::socket_with(family(ip), SocketType::STREAM, flags, None)?;
+        let socket = sockets::new_tcp(ip)?;
         net::bind(&socket, &SocketAddr::new(ip, 0))?;
         net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
@@ -79,27 +77,16 @@ impl fmt::Display for TcpTarget {
 
 impl DialTarget for TcpTarget {
     fn connect(&self, settings: &LinkSettings) -> io::Result<Descriptor> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = net::socket_with(family(self.0.ip()), SocketType::STREAM, flags, None)?;
+        let socket = sockets::new_tcp(self.0.ip())?;
         sockets::prepare_tcp(&socket);
         let socket = Descriptor::from(socket);
         // Before the connection is made, when the two ends agree on the largest window.
         tuning::set_buffers(&socket, settings);
-        match net::connect(&socket, &self.0) {
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
-            Err(error) => Err(error.into()),
-        }
+        sockets::begin_connection(&socket, &self.0)?;
+        Ok(socket)
     }
 
     fn further_streams(&self, settings: &LinkSettings, round_trip: Duration) -> Option<u64> {
         Some(tuning::further_streams(settings, &self.0, round_trip))
-    }
-}
-
-fn family(ip: IpAddr) -> AddressFamily {
-    if ip.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
     }
 }

@@ -90,12 +90,34 @@ pub enum RelayAnswer {
     /// The state of the relay.
     Status(serde_json::Value),
     /// There is no circuit.
-    Refused {
-        /// Why.
-        why: String,
-        /// Whether the same request may succeed later.
-        may_pass: bool,
-    },
+    Refused(CircuitRefusal),
+}
+
+/// Why there is no circuit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CircuitRefusal {
+    /// Why.
+    pub why: String,
+    /// Whether the same request may succeed later.
+    pub may_pass: bool,
+}
+
+impl CircuitRefusal {
+    /// The same request may succeed later.
+    pub fn passing(why: impl Into<String>) -> Self {
+        CircuitRefusal {
+            why: why.into(),
+            may_pass: true,
+        }
+    }
+
+    /// The same request fails again.
+    pub fn lasting(why: impl Into<String>) -> Self {
+        CircuitRefusal {
+            why: why.into(),
+            may_pass: false,
+        }
+    }
 }
 
 /// The bytes of a message.
@@ -190,6 +212,13 @@ mod tests {
         }
         assert_eq!(decode(&mut bytes), Ok(Some(request)));
         assert_eq!(bytes, b"rest");
+    }
+
+    #[test]
+    fn a_refusal_has_the_bytes_of_before() {
+        let refused = RelayAnswer::Refused(CircuitRefusal::passing("no"));
+        let bytes = encode(&refused);
+        assert_eq!(bytes[4..], *br#"{"refused":{"why":"no","may_pass":true}}"#);
     }
 
     #[test]

@@ -10,10 +10,10 @@ use serde_json::Value;
 use titin_draw::units::count;
 use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status};
 
-use super::config::{PrefixError, prefix};
+use super::config::prefix;
 use super::refusal;
 use crate::table::{Column, table};
-use crate::terminal::{self, BOLD, complain, print};
+use crate::terminal::{self, BOLD, complain};
 
 /// The relay of a site: passes the messages of runs between sites
 ///
@@ -122,22 +122,13 @@ impl RelayCommand {
 
 /// Prints a text, or why there is none.
 fn answer(text: Result<String, impl Display>) -> ExitCode {
-    match text {
-        Ok(text) => print(&text).err().unwrap_or(ExitCode::SUCCESS),
-        Err(why) => complain(why),
-    }
+    text.map_or_else(complain, |text| terminal::answer(&text))
 }
 
 impl Init {
     fn run(self) -> ExitCode {
         let relay = self.folder.relay();
-        let config = Config {
-            site: self.site,
-            local: self.local,
-            listen: self.listen,
-            drain: 5.0,
-            peers: Vec::new(),
-        };
+        let config = Config::new(self.site, self.local, self.listen);
         let text = relay.init(&config).map(|identity| {
             let fingerprint = identity.fingerprint();
             let (site, path) = (&config.site, relay.config_path());
@@ -164,9 +155,7 @@ impl Trust {
             via: self.via,
             until: self.until,
             transit: self.transit,
-            runs: None,
-            streams: None,
-            memory: None,
+            ..PeerConfig::default()
         };
         let text = relay.trust(&peer).map(|()| {
             let site = &peer.site;
@@ -178,8 +167,8 @@ impl Trust {
 
 impl RunRelay {
     fn run(self) -> ExitCode {
-        let program = match daemon() {
-            Ok(program) => program,
+        let program = match prefix() {
+            Ok(prefix) => prefix.join("lib/titin-relayd"),
             Err(error) => return complain(error),
         };
         // A service manager watches this process, so the relay replaces it.
@@ -190,28 +179,15 @@ impl RunRelay {
     }
 }
 
-/// The program of the relay: beside this command, or in titin's folder of programs.
-fn daemon() -> Result<PathBuf, PrefixError> {
-    let beside = std::env::current_exe().ok();
-    let beside = beside.map(|titin| titin.with_file_name(DAEMON));
-    match beside.filter(|program| program.is_file()) {
-        Some(program) => Ok(program),
-        None => Ok(prefix()?.join("lib").join(DAEMON)),
-    }
-}
-
 impl Status {
     fn run(self) -> ExitCode {
         match ask_status(&self.folder.relay()) {
-            Ok(state) if self.json => answer(Ok::<_, String>(format!("{state:#}\n"))),
-            Ok(state) => answer(Ok::<_, String>(text_of(&state, terminal::width()))),
+            Ok(state) if self.json => terminal::answer(&format!("{state:#}\n")),
+            Ok(state) => terminal::answer(&text_of(&state, terminal::width())),
             Err(why) => refusal::of(why, self.json),
         }
     }
 }
-
-/// The name of the relay's program.
-const DAEMON: &str = "titin-relayd";
 
 const PEERS: [Column; 7] = [
     Column::name("site"),

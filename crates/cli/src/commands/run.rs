@@ -242,7 +242,10 @@ impl CommonOptions {
         let caller = rustix::process::getppid()
             .filter(|_| !choices.hosted.is_empty())
             .map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
-        let has_sites = plan.hosts.iter().any(|host| host.site.is_some());
+        let relay = match plan.has_other_sites() {
+            true => self.home_relay().transpose()?,
+            false => None,
+        };
         Ok(SessionSetup {
             asked,
             plan,
@@ -251,10 +254,7 @@ impl CommonOptions {
             run_directory: self.run_dir.clone(),
             titin,
             host: caller,
-            relay: match has_sites {
-                true => self.home_relay().transpose()?,
-                false => None,
-            },
+            relay,
             reach,
             scratch: None,
         })

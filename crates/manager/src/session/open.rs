@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-use rustix::process::{Resource, getpid, getrlimit, set_child_subreaper, setrlimit};
-use titin_os::host;
+use rustix::process::{getpid, set_child_subreaper};
+use titin_os::{descriptors, host};
 use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
@@ -131,7 +131,8 @@ impl Session {
         };
         let mut addresses = opening.listen(&reactor)?;
         if let Some(site) = &site {
-            listen_for_sites(&reactor, site, &mut addresses)?;
+            let beyond = reactor.listen_for_sites(site.access(), &addresses);
+            addresses.extend(beyond.map_err(system("listen for other sites"))?);
         }
         let guard = opening.start_guard(setup.scratch.as_deref())?;
         addresses.extend(listen_in_folders(&reactor, &folders)?);
@@ -140,7 +141,8 @@ impl Session {
         let access = site.as_ref().map(HomeSite::access);
         let way_to_manager =
             opening.write_connection(addresses, secret, folders, access.cloned())?;
-        allow_many_files();
+        // Each program has a link, so thousands of instances need thousands of descriptors.
+        descriptors::allow_many();
         let recorder = opening.start_recorder(&system_name)?;
         let starter = opening.begin_starter(&guard, setup.folders)?;
         let watcher = opening.start_watcher(setup.host)?;
@@ -188,26 +190,10 @@ impl Session {
 
 /// Has the relay of the site admit the run, if the run has hosts at other sites.
 fn enter_site(plan: &Plan, relay: Option<HomeRelay>) -> Result<Option<HomeSite>, SessionError> {
-    match plan.hosts.iter().any(|host| host.site.is_some()) {
+    match plan.has_other_sites() {
         true => HomeSite::enter(plan, relay).map(Some),
         false => Ok(None),
     }
-}
-
-/// Listens for other sites, and adds the manager's addresses for these sites.
-fn listen_for_sites(
-    reactor: &Reactor,
-    site: &HomeSite,
-    addresses: &mut Vec<Address>,
-) -> Result<(), SessionError> {
-    reactor.reach_sites(site.access());
-    let beyond = site.addresses_beyond(addresses);
-    if let Some(Address::Tcp(host, port)) = addresses.first() {
-        let listening = reactor.listen(Medium::Relay, &format!("{host}:{port}"));
-        listening.map_err(system("listen for other sites"))?;
-    }
-    addresses.extend(beyond);
-    Ok(())
 }
 
 /// A session at its opening: the needs of the guard and of the threads.
@@ -396,14 +382,6 @@ fn listen_in_folders(
         address.map_err(system("listen for programs"))
     });
     addresses.collect()
-}
-
-/// Raises the limit of open files. Each program has a link, so thousands of instances need
-/// thousands of descriptors.
-fn allow_many_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Hands events of the links of programs and agents to the loop.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,15 +81,6 @@ impl HomeSite {
         &self.access
     }
 
-    /// The manager's addresses for other sites.
-    pub(super) fn addresses_beyond(&self, addresses: &[Address]) -> Vec<Address> {
-        let beyond = |address: &Address| match address {
-            Address::Tcp(host, port) => Some(self.access.address_of(host, *port)),
-            _ => None,
-        };
-        addresses.iter().filter_map(beyond).collect()
-    }
-
     /// How the agent and the programs of a host find the manager.
     pub(super) fn connection_for(
         &self,
@@ -143,7 +135,7 @@ fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, 
     };
     match ask() {
         Ok((stream, RelayAnswer::Admitted { site })) => Ok((stream, site)),
-        Ok((_, RelayAnswer::Refused { why, .. })) => Err(why),
+        Ok((_, RelayAnswer::Refused(refusal))) => Err(refusal.why),
         Ok((_, other)) => Err(format!("it answers {other:?}")),
         Err(error) => Err(error.to_string()),
     }
@@ -155,7 +147,7 @@ struct Admission(Arc<AdmissionState>);
 struct AdmissionState {
     /// The connection to the relay; `None` while the relay is away.
     stream: Mutex<Option<TcpStream>>,
-    is_over: Mutex<bool>,
+    is_over: AtomicBool,
 }
 
 impl AdmissionState {
@@ -171,13 +163,13 @@ impl AdmissionState {
         }
     }
 
-    fn is_over(&self) -> bool {
-        *lock(&self.is_over)
+    fn stream(&self) -> MutexGuard<'_, Option<TcpStream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
 }
 
 impl Admission {
@@ -189,19 +181,19 @@ impl Admission {
     ) -> io::Result<Self> {
         let state = Arc::new(AdmissionState {
             stream: Mutex::new(Some(stream.try_clone()?)),
-            is_over: Mutex::new(false),
+            is_over: AtomicBool::new(false),
         });
         let shared = state.clone();
         let keep = move || {
             let mut stream = stream;
             while !shared.is_over() {
                 while shared.stands(&mut stream) {}
-                *lock(&shared.stream) = None;
+                *shared.stream() = None;
                 while !shared.is_over() {
                     if let Ok((again, _)) = admit(&address, &key, &permit)
                         && let Ok(copy) = again.try_clone()
                     {
-                        *lock(&shared.stream) = Some(copy);
+                        *shared.stream() = Some(copy);
                         stream = again;
                         break;
                     }
@@ -216,8 +208,8 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        *lock(&self.0.is_over) = true;
-        if let Some(stream) = lock(&self.0.stream).take() {
+        self.0.is_over.store(true, Ordering::Release);
+        if let Some(stream) = self.0.stream().take() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

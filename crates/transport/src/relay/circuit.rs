@@ -1,15 +1,16 @@
 //! How a process opens a circuit: the relay of its site, the proofs, the request, and the proofs of
 //! both ends of the session.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::sockopt;
 use titin_os::{Descriptor, sockets};
 use titin_wire::Secret;
-use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest};
+use titin_wire::circuit::{self, CircuitRefusal, Destination, RelayAnswer, RelayRequest};
 use titin_wire::connection::SiteAccess;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
 
@@ -30,26 +31,9 @@ pub(super) struct CircuitRoute {
     pub(super) secret: Secret,
 }
 
-/// Why a circuit did not open.
-#[derive(Debug)]
-pub(super) struct CircuitError {
-    pub(super) why: String,
-    /// Whether the next attempt may succeed.
-    pub(super) may_pass: bool,
-}
-
-impl CircuitError {
-    fn passing(why: impl Into<String>) -> Self {
-        CircuitError {
-            why: why.into(),
-            may_pass: true,
-        }
-    }
-}
-
-impl From<LinkError> for CircuitError {
+impl From<LinkError> for CircuitRefusal {
     fn from(why: LinkError) -> Self {
-        CircuitError::passing(why.to_string())
+        CircuitRefusal::passing(why.to_string())
     }
 }
 
@@ -74,29 +58,18 @@ pub(super) struct OpeningCircuit {
 
 impl OpeningCircuit {
     /// Begins the attempt with the number `attempt`.
-    pub(super) fn begin(route: &CircuitRoute, attempt: usize) -> Result<Self, CircuitError> {
+    pub(super) fn begin(route: &CircuitRoute, attempt: usize) -> Result<Self, CircuitRefusal> {
         let relay = &route.access.relay;
-        let unknown = || CircuitError {
-            why: format!("the host of the relay {relay} is not known here"),
-            may_pass: true,
-        };
+        let unknown =
+            || CircuitRefusal::passing(format!("the host of the relay {relay} is not known here"));
         let count = route.relay.len().max(1);
         let address = route.relay.get(attempt % count).ok_or_else(unknown)?;
-        let unreachable = |error: Errno| {
-            CircuitError::passing(format!("the relay {relay} of this site: {error}"))
+        let unreachable = |error: io::Error| {
+            CircuitRefusal::passing(format!("the relay {relay} of this site: {error}"))
         };
-        let family = match address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket =
-            net::socket_with(family, SocketType::STREAM, flags, None).map_err(unreachable)?;
+        let socket = sockets::new_tcp(address.ip()).map_err(unreachable)?;
         sockets::prepare_tcp(&socket);
-        match net::connect(&socket, address) {
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
-            Err(error) => return Err(unreachable(error)),
-        }
+        sockets::begin_connection(&socket, address).map_err(unreachable)?;
         Ok(OpeningCircuit {
             socket: socket.into(),
             deadline: Instant::now() + OPENING_TIME,
@@ -118,9 +91,9 @@ impl OpeningCircuit {
     pub(super) fn advance(
         &mut self,
         route: &CircuitRoute,
-    ) -> Result<Option<Vec<u8>>, CircuitError> {
+    ) -> Result<Option<Vec<u8>>, CircuitRefusal> {
         if Instant::now() >= self.deadline {
-            return Err(CircuitError::passing(self.late(route)));
+            return Err(CircuitRefusal::passing(self.late(route)));
         }
         if matches!(self.stage, OpeningStage::Connecting) {
             self.connect(route)?;
@@ -159,10 +132,10 @@ impl OpeningCircuit {
         }
     }
 
-    fn connect(&mut self, route: &CircuitRoute) -> Result<(), CircuitError> {
+    fn connect(&mut self, route: &CircuitRoute) -> Result<(), CircuitRefusal> {
         let outcome = sockopt::socket_error(&self.socket).and_then(|outcome| outcome);
         outcome.map_err(|error| {
-            CircuitError::passing(format!(
+            CircuitRefusal::passing(format!(
                 "the relay {} of this site: {error}",
                 route.access.relay
             ))
@@ -179,7 +152,7 @@ impl OpeningCircuit {
         }
     }
 
-    fn read(&mut self) -> Result<(), CircuitError> {
+    fn read(&mut self) -> Result<(), CircuitRefusal> {
         let mut bytes = [0; 4096];
         match rustix::io::read(&self.socket, &mut bytes) {
             Ok(0) => Err(LinkError::Closed.into()),
@@ -216,7 +189,7 @@ fn prove(
     Ok(progress.agreed.is_some())
 }
 
-fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitError {
+fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
     let relay = &route.access.relay;
     let why = match why {
         // A relay that was started again hears of the run from the manager's relay.
@@ -225,25 +198,25 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitError {
         }
         why => format!("the relay {relay} of this site: {why}"),
     };
-    CircuitError::passing(why)
+    CircuitRefusal::passing(why)
 }
 
-fn refused_by_end(why: LinkError) -> CircuitError {
+fn refused_by_end(why: LinkError) -> CircuitRefusal {
     let is_final = matches!(
         why,
         LinkError::Refused(Refusal::Secret | Refusal::Versions { .. })
     );
-    CircuitError {
+    CircuitRefusal {
         why: why.to_string(),
         may_pass: !is_final,
     }
 }
 
-fn check_answer(answer: RelayAnswer) -> Result<(), CircuitError> {
+fn check_answer(answer: RelayAnswer) -> Result<(), CircuitRefusal> {
     match answer {
         RelayAnswer::Opened => Ok(()),
-        RelayAnswer::Refused { why, may_pass } => Err(CircuitError { why, may_pass }),
-        other => Err(CircuitError::passing(format!(
+        RelayAnswer::Refused(refusal) => Err(refusal),
+        other => Err(CircuitRefusal::passing(format!(
             "the relay answers {other:?}"
         ))),
     }

@@ -3,17 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags, Shutdown};
 use titin_os::Descriptor;
+use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
-use super::circuit::{CircuitError, CircuitRoute, OpeningCircuit};
+use super::circuit::{CircuitRoute, OpeningCircuit};
 use crate::error::LinkError;
 
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
+
+/// The most bytes moved by a call of the system.
+const PIECE: usize = 64 << 10;
 
 /// The bytes that an end keeps for the other end: at first, and at most. A line that is longer than
 /// the kept bytes doubles the number.
@@ -71,7 +76,7 @@ pub(super) struct SessionEnd {
     pub(super) link: u64,
     /// The way to the other end; `None` at the end that listens.
     route: Option<Arc<CircuitRoute>>,
-    line: CircuitState,
+    circuit: CircuitState,
     /// How long the session waits for a circuit.
     patience: Duration,
     /// Since when there has been no circuit that the other end has answered on.
@@ -110,7 +115,7 @@ impl SessionEnd {
             socket,
             link,
             route,
-            line: CircuitState::None(now),
+            circuit: CircuitState::None(now),
             patience,
             cut_since: Some(now),
             was_up: false,
@@ -148,7 +153,7 @@ impl SessionEnd {
         self.open(circuit);
         match self.take_bytes(first_bytes) {
             Ok(()) => self.advance(),
-            Err(CircuitError { why, .. }) => self.lose_circuit(why),
+            Err(CircuitRefusal { why, .. }) => self.lose_circuit(why),
         }
     }
 
@@ -162,7 +167,7 @@ impl SessionEnd {
             events.set(PollFlags::OUT, self.taken < self.to_link.len());
             wanted.push((&self.socket, events));
         }
-        match &self.line {
+        match &self.circuit {
             CircuitState::None(_) => {}
             CircuitState::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
             CircuitState::Open(circuit) => {
@@ -178,7 +183,7 @@ impl SessionEnd {
 
     /// When the end wants a turn, even without an event.
     pub(super) fn next_turn(&self) -> Instant {
-        let line = match &self.line {
+        let line = match &self.circuit {
             CircuitState::None(again) if self.route.is_some() => Some(*again),
             CircuitState::None(_) => None,
             CircuitState::Opening(opening) => Some(opening.deadline),
@@ -201,7 +206,7 @@ impl SessionEnd {
     /// Moves bytes both ways, as far as they move without waiting.
     pub(super) fn advance(&mut self) -> EndProgress {
         self.take_from_link();
-        let outcome = match self.line {
+        let outcome = match self.circuit {
             CircuitState::None(_) => self.dial(),
             CircuitState::Opening(_) => self.go_on_opening(),
             CircuitState::Open(_) => Ok(()),
@@ -211,14 +216,14 @@ impl SessionEnd {
         match outcome {
             Ok(()) => self.progress(),
             // The other end is gone, and perhaps has ended in good order.
-            Err(CircuitError {
+            Err(CircuitRefusal {
                 may_pass: false, ..
             }) if self.session.has_peer_ended() => EndProgress::Over,
-            Err(CircuitError {
+            Err(CircuitRefusal {
                 why,
                 may_pass: false,
             }) => EndProgress::Lost(LinkError::System(why)),
-            Err(CircuitError { why, .. }) => self.lose_circuit(why),
+            Err(CircuitRefusal { why, .. }) => self.lose_circuit(why),
         }
     }
 
@@ -229,7 +234,7 @@ impl SessionEnd {
                 false => EndProgress::Lost(LinkError::Closed),
             };
         }
-        let is_told = match &self.line {
+        let is_told = match &self.circuit {
             CircuitState::Open(circuit) => {
                 self.session.is_told() && circuit.sent == circuit.out.len()
             }
@@ -277,12 +282,13 @@ impl SessionEnd {
 
     /// Takes bytes out of the link's socket.
     fn take_from_link(&mut self) {
-        let mut bytes = vec![0; 64 << 10];
+        let mut bytes = Vec::with_capacity(PIECE);
         let mut taken = 0;
         while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
-            match rustix::io::read(&self.socket, &mut bytes) {
+            bytes.clear();
+            match rustix::io::read(&self.socket, spare_capacity(&mut bytes)) {
                 Ok(count) if count > 0 => {
-                    self.session.send(&bytes[..count]);
+                    self.session.send(&bytes);
                     taken += count;
                 }
                 Err(Errno::INTR) => {}
@@ -327,27 +333,27 @@ impl SessionEnd {
     }
 
     /// Begins a circuit, if it is time.
-    fn dial(&mut self) -> Result<(), CircuitError> {
-        let (CircuitState::None(again), Some(route)) = (&self.line, &self.route) else {
+    fn dial(&mut self) -> Result<(), CircuitRefusal> {
+        let (CircuitState::None(again), Some(route)) = (&self.circuit, &self.route) else {
             return Ok(());
         };
         if Instant::now() < *again {
             return Ok(());
         }
         let opening = OpeningCircuit::begin(route, self.attempts)?;
-        self.line = CircuitState::Opening(Box::new(opening));
+        self.circuit = CircuitState::Opening(Box::new(opening));
         Ok(())
     }
 
-    fn go_on_opening(&mut self) -> Result<(), CircuitError> {
-        let (CircuitState::Opening(opening), Some(route)) = (&mut self.line, &self.route) else {
+    fn go_on_opening(&mut self) -> Result<(), CircuitRefusal> {
+        let (CircuitState::Opening(opening), Some(route)) = (&mut self.circuit, &self.route) else {
             return Ok(());
         };
         let Some(first_bytes) = opening.advance(route)? else {
             return Ok(());
         };
         let now = Instant::now();
-        let opened = std::mem::replace(&mut self.line, CircuitState::None(now));
+        let opened = std::mem::replace(&mut self.circuit, CircuitState::None(now));
         if let CircuitState::Opening(opening) = opened {
             self.open(opening.socket);
         }
@@ -357,7 +363,7 @@ impl SessionEnd {
     fn open(&mut self, socket: Descriptor) {
         self.session.cut();
         self.session.connect();
-        self.line = CircuitState::Open(OpenCircuit {
+        self.circuit = CircuitState::Open(OpenCircuit {
             socket,
             out: Vec::new(),
             sent: 0,
@@ -374,18 +380,18 @@ impl SessionEnd {
         let pause = PAUSE * (1 << self.attempts.min(8));
         self.attempts += 1;
         self.last_error = why;
-        self.line = CircuitState::None(now + pause.min(LONGEST_PAUSE));
+        self.circuit = CircuitState::None(now + pause.min(LONGEST_PAUSE));
         self.progress()
     }
 
     /// Moves bytes between the session and the circuit.
-    fn exchange(&mut self) -> Result<(), CircuitError> {
-        if !matches!(self.line, CircuitState::Open(_)) {
+    fn exchange(&mut self) -> Result<(), CircuitRefusal> {
+        if !matches!(self.circuit, CircuitState::Open(_)) {
             return Ok(());
         }
         self.receive()?;
         self.check_life()?;
-        let CircuitState::Open(circuit) = &mut self.line else {
+        let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
         };
         let mut moved = 0;
@@ -393,7 +399,7 @@ impl SessionEnd {
             if circuit.sent == circuit.out.len() {
                 circuit.out.clear();
                 circuit.sent = 0;
-                self.session.write(&mut circuit.out, 64 << 10);
+                self.session.write(&mut circuit.out, PIECE);
             }
             if circuit.out.is_empty() {
                 break;
@@ -415,17 +421,18 @@ impl SessionEnd {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<(), CircuitError> {
-        let mut bytes = vec![0; 64 << 10];
+    fn receive(&mut self) -> Result<(), CircuitRefusal> {
+        let mut bytes = Vec::with_capacity(PIECE);
         let mut taken = 0;
         while self.takes_bytes() && taken < AT_ONCE {
-            let CircuitState::Open(circuit) = &self.line else {
+            let CircuitState::Open(circuit) = &self.circuit else {
                 break;
             };
-            match rustix::io::read(&circuit.socket, &mut bytes) {
+            bytes.clear();
+            match rustix::io::read(&circuit.socket, spare_capacity(&mut bytes)) {
                 Ok(0) => return Err(LinkError::Closed.into()),
                 Ok(count) => {
-                    self.take_bytes(&bytes[..count])?;
+                    self.take_bytes(&bytes)?;
                     taken += count;
                 }
                 Err(Errno::INTR) => {}
@@ -436,14 +443,14 @@ impl SessionEnd {
         Ok(())
     }
 
-    fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CircuitError> {
+    fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CircuitRefusal> {
         if self.link_is_closed {
             self.to_link.clear();
             self.taken = 0;
         }
         let outcome = self.session.read(bytes, &mut self.to_link);
         outcome.map_err(LinkError::from)?;
-        if let CircuitState::Open(circuit) = &mut self.line {
+        if let CircuitState::Open(circuit) = &mut self.circuit {
             circuit.heard = Instant::now();
             circuit.is_probed = false;
         }
@@ -456,9 +463,9 @@ impl SessionEnd {
     }
 
     /// Fails if the other end has been silent for too long.
-    fn check_life(&mut self) -> Result<(), CircuitError> {
+    fn check_life(&mut self) -> Result<(), CircuitRefusal> {
         let takes_bytes = self.takes_bytes();
-        let CircuitState::Open(circuit) = &mut self.line else {
+        let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
         };
         let silent = circuit.heard.elapsed();
@@ -473,10 +480,7 @@ impl SessionEnd {
         }
         if silent >= DEAD_AFTER {
             let why = format!("nothing has come for {} s", DEAD_AFTER.as_secs());
-            return Err(CircuitError {
-                why,
-                may_pass: true,
-            });
+            return Err(CircuitRefusal::passing(why));
         }
         if silent >= PROBE_AFTER && !circuit.is_probed {
             circuit.is_probed = true;
@@ -573,7 +577,7 @@ mod tests {
         let mut rig = Rig::new();
         rig.send(&vec![1; 8 * WAITING]);
         assert!(rig.end.to_link.len() < 2 * WAITING + AT_ONCE);
-        let CircuitState::Open(circuit) = &mut rig.end.line else {
+        let CircuitState::Open(circuit) = &mut rig.end.circuit else {
             panic!("the circuit is open");
         };
         circuit.heard -= 2 * PROBE_AFTER;
