@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use titin_wire::ids::from_hex;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The SHA-256 of a public key, written `sha256:` and 64 hexadecimal digits.
@@ -57,15 +58,7 @@ impl FromStr for Fingerprint {
         let wrong =
             || format!("{text:?} is no fingerprint: write sha256: and 64 hexadecimal digits");
         let digits = text.strip_prefix("sha256:").ok_or_else(wrong)?;
-        if digits.len() != 64 || !digits.is_ascii() {
-            return Err(wrong());
-        }
-        let mut bytes = [0; 32];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            let pair = &digits[2 * at..2 * at + 2];
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-        }
-        Ok(Fingerprint(bytes))
+        from_hex(digits).map(Fingerprint).ok_or_else(wrong)
     }
 }
 

@@ -69,16 +69,20 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
         let wrong = || Malformed::new("secret", "expected 64 hexadecimal digits");
-        let text = text.trim();
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(wrong());
-        }
-        let mut bytes = [0; 32];
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| wrong())?;
-        }
-        Ok(Secret(bytes))
+        from_hex(text.trim()).map(Secret).ok_or_else(wrong)
     }
+}
+
+/// The bytes of 64 hexadecimal digits; `None` for any other text.
+pub fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
 }
 
 impl TryFrom<String> for Secret {
