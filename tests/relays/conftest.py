@@ -57,7 +57,7 @@ titin:
   sites: {{south: {{relay: "{relay}"}}}}
   hosts:
     localhost: {{components: [a]}}
-    far: {{site: south, start: [env], components: [b]}}
+    far: {{site: south, start: {start}, components: [b]}}
 {more}
 """
 
@@ -172,6 +172,7 @@ class Relay:
 
     site: str
     folder: Path
+    host: str = "127.0.0.1"
     local: int = field(default_factory=free_port)
     listen: int | None = None
     process: subprocess.Popen[bytes] | None = None
@@ -179,7 +180,7 @@ class Relay:
     def init(self, *, open_port: bool) -> None:
         """Makes the relay's folder."""
         self.listen = free_port() if open_port else None
-        options = ["--local", f"127.0.0.1:{self.local}"]
+        options = ["--local", f"{self.host}:{self.local}"]
         if self.listen:
             options += ["--listen", f"127.0.0.1:{self.listen}"]
         self.titin("init", self.site, *options)
@@ -213,7 +214,7 @@ class Relay:
     def answers(self) -> bool:
         """Whether the daemon takes connections."""
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.local)) == 0
+            return probe.connect_ex((self.host, self.local)) == 0
 
     def kill(self) -> None:
         """Kills the daemon."""
@@ -256,16 +257,17 @@ class Sites:
     south: Relay
     line: Line
 
-    def write(self, steps: int, most: int, pause: float = 0.0, more: str = "") -> None:
+    def write(self, steps: int, most: int, pause: float = 0.0, more: str = "", start: str = "[env]") -> None:
         """Writes the model and its program."""
         (self.folder / "exchange.py").write_text(EXCHANGE)
         text = MODEL.format(
             python=sys.executable,
             folder=self.folder,
-            relay=f"127.0.0.1:{self.south.local}",
+            relay=f"{self.south.host}:{self.south.local}",
             steps=steps,
             most=most,
             pause=pause,
+            start=start,
             more=more,
         )
         (self.folder / "model.ymmsl").write_text(text)
@@ -291,8 +293,8 @@ def relays(tmp_path: Path) -> Iterator[Callable[..., Relay]]:
     """Makes relays, which end with the test."""
     made: list[Relay] = []
 
-    def make(site: str, *, open_port: bool = True) -> Relay:
-        relay = Relay(site, tmp_path / "relays" / site)
+    def make(site: str, *, open_port: bool = True, host: str = "127.0.0.1") -> Relay:
+        relay = Relay(site, tmp_path / "relays" / site, host)
         relay.init(open_port=open_port)
         made.append(relay)
         return relay
@@ -302,10 +304,9 @@ def relays(tmp_path: Path) -> Iterator[Callable[..., Relay]]:
         relay.kill()
 
 
-@pytest.fixture
-def sites(tmp_path: Path, relays: Callable[..., Relay]) -> Iterator[Sites]:
-    """Two sites with relays that run."""
-    north, south = relays("north"), relays("south", open_port=False)
+def two_sites(folder: Path, relays: Callable[..., Relay], host: str = "127.0.0.1") -> Iterator[Sites]:
+    """Two sites with relays that run. The relay of south is reached at an address of this machine."""
+    north, south = relays("north"), relays("south", open_port=False, host=host)
     assert north.listen
     line = Line(north.listen)
     north.trust(south)
@@ -313,5 +314,11 @@ def sites(tmp_path: Path, relays: Callable[..., Relay]) -> Iterator[Sites]:
     for relay in (north, south):
         relay.start()
     wait_until(lambda: north.peer("south")["connected"], "the relays do not connect")
-    yield Sites(tmp_path, north, south, line)
+    yield Sites(folder, north, south, line)
     line.close()
+
+
+@pytest.fixture
+def sites(tmp_path: Path, relays: Callable[..., Relay]) -> Iterator[Sites]:
+    """Two sites, on one host."""
+    yield from two_sites(tmp_path, relays)

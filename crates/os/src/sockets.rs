@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use nix::libc;
 use nix::sys::socket::sockopt::{GetStruct, SetStruct};
@@ -18,6 +19,39 @@ use crate::Descriptor;
 pub fn prepare_tcp(socket: impl AsFd) {
     let _ = sockopt::set_tcp_nodelay(&socket, true);
     let _ = sockopt::set_socket_keepalive(&socket, true);
+}
+
+/// Has the system find out within `time` that the host at the other end of an idle connection is
+/// gone. Where bytes are on their way, [`acknowledgements`] tell.
+pub fn watch_host(socket: impl AsFd, time: Duration) {
+    const PROBES: u32 = 4;
+    // The system counts in whole seconds.
+    let interval = Duration::from_secs((time.as_secs() / 8).max(1));
+    let _ = sockopt::set_socket_keepalive(&socket, true);
+    let _ = sockopt::set_tcp_keepidle(&socket, time.saturating_sub(PROBES * interval));
+    let _ = sockopt::set_tcp_keepintvl(&socket, interval);
+    let _ = sockopt::set_tcp_keepcnt(&socket, PROBES);
+}
+
+/// What the other end of a TCP connection has acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acknowledgements {
+    /// Bytes, since the connection began.
+    pub bytes: u64,
+    /// Whether bytes are on their way.
+    pub are_due: bool,
+    /// How long ago the last acknowledgement came.
+    pub age: Duration,
+}
+
+/// What the other end has acknowledged; `None` for sockets other than TCP.
+pub fn acknowledgements(socket: impl AsFd) -> Option<Acknowledgements> {
+    let info = TcpInfo.get(&socket).ok()?;
+    Some(Acknowledgements {
+        bytes: info.tcpi_bytes_acked,
+        are_due: info.tcpi_unacked > 0,
+        age: Duration::from_millis(info.tcpi_last_ack_recv.into()),
+    })
 }
 
 /// A TCP socket whose calls do not wait, for a connection or a listener.

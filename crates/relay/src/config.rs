@@ -27,6 +27,10 @@ pub struct Config {
     /// The address for relays of other sites; without it no relay can dial this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
+    /// The congestion control of connections to other relays, by the system's name for it. Without a
+    /// name: BBR if the system has it, and otherwise the system's usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
     /// How many seconds circuits may go on once the relay is told to end.
     #[serde(default = "usual_drain")]
     pub drain: f64,
@@ -46,6 +50,7 @@ impl Config {
             site,
             local,
             listen,
+            congestion: None,
             drain: usual_drain(),
             peers: Vec::new(),
         }

@@ -4,9 +4,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use rustix::net::{Shutdown, shutdown};
 use titin_os::sockets;
 use titin_relay::CIRCUIT_MEMORY;
 use titin_wire::circuit::{CircuitRefusal, Destination};
@@ -37,8 +38,12 @@ const GREETING_TIME: Duration = Duration::from_secs(20);
 /// How long one direction of a circuit may go on alone.
 const HALF_TIME: Duration = Duration::from_secs(30);
 
-/// How often the counts of a line are read.
-const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the state of the two connections of a circuit is read.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// After this time without an acknowledgement the host of a process is gone, if bytes have been on
+/// their way for half of the time.
+const HOST_GONE_AFTER: Duration = Duration::from_secs(8);
 
 /// A connection between two relays.
 pub(crate) type PeerStream = TlsStream<TcpStream>;
@@ -53,12 +58,88 @@ pub(crate) struct FarSide {
     stream: Box<dyn ByteStream>,
     /// Bytes that came behind the answer of the next relay.
     first_bytes: Vec<u8>,
-    /// The next relay.
-    line: Option<PeerLine>,
+    end: CircuitEnd,
     /// The place of the circuit among those of the next relay.
     _place: Option<CircuitPlace>,
-    /// Whether the far side is the listener.
-    is_listener: bool,
+}
+
+/// What is at one end of the circuit, as far as this relay sees it.
+pub(crate) enum CircuitEnd {
+    /// A process of this site.
+    Process(ProcessLine),
+    /// Another relay.
+    Relay(PeerLine),
+}
+
+impl CircuitEnd {
+    /// A process of this site, at the other end of a connection.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn process(stream: &TcpStream) -> io::Result<Self> {
+        sockets::watch_host(stream, HOST_GONE_AFTER);
+        Ok(CircuitEnd::Process(ProcessLine {
+            socket: stream.as_fd().try_clone_to_owned()?,
+            progress: Mutex::new((0, Instant::now())),
+        }))
+    }
+
+    fn is_process(&self) -> bool {
+        matches!(self, CircuitEnd::Process(_))
+    }
+
+    fn sent(&self, count: u64) {
+        if let CircuitEnd::Relay(line) = self {
+            line.sent(count);
+        }
+    }
+
+    fn received(&self, count: u64) {
+        if let CircuitEnd::Relay(line) = self {
+            line.received(count);
+        }
+    }
+
+    /// Looks at the state of the connection, which the system does not tell by itself.
+    fn look(&self) {
+        match self {
+            CircuitEnd::Process(line) => line.end_if_host_is_gone(),
+            CircuitEnd::Relay(line) => line.count_retransmissions(),
+        }
+    }
+
+    /// Returns once the peer of a line is trusted no more.
+    async fn revoked(&self) {
+        match self {
+            CircuitEnd::Process(_) => std::future::pending().await,
+            CircuitEnd::Relay(line) => line.peer.revoked().await,
+        }
+    }
+}
+
+/// A connection to a process of this site, for its state.
+pub(crate) struct ProcessLine {
+    socket: OwnedFd,
+    /// The bytes that the process's host has acknowledged, and since when they are no more.
+    progress: Mutex<(u64, Instant)>,
+}
+
+impl ProcessLine {
+    /// Ends the connection if the host of the process takes no bytes. A living host acknowledges
+    /// something even while the process reads nothing.
+    fn end_if_host_is_gone(&self) {
+        let Some(acknowledged) = sockets::acknowledgements(&self.socket) else {
+            return;
+        };
+        let mut progress = self.progress.lock().expect("never poisoned");
+        if !acknowledged.are_due || acknowledged.bytes != progress.0 {
+            *progress = (acknowledged.bytes, Instant::now());
+        }
+        if progress.1.elapsed() >= HOST_GONE_AFTER / 2 && acknowledged.age >= HOST_GONE_AFTER {
+            // Both directions then end as if the process had closed the connection.
+            let _ = shutdown(&self.socket, Shutdown::Both);
+        }
+    }
 }
 
 /// A line to another relay, for its counts.
@@ -142,11 +223,10 @@ pub(crate) async fn open(
     let (stream, first_bytes) = peer.connect(relay, purpose).await?;
     let line = PeerLine::of(&peer, &stream);
     Ok(FarSide {
-        line: Some(line.map_err(|error| CircuitRefusal::passing(error.to_string()))?),
+        end: CircuitEnd::Relay(line.map_err(no_descriptor)?),
         stream: Box::new(stream),
         first_bytes,
         _place: Some(place),
-        is_listener: false,
     })
 }
 
@@ -173,27 +253,33 @@ async fn open_to_listener(
     };
     sockets::prepare_tcp(&stream);
     Ok(FarSide {
+        end: CircuitEnd::process(&stream).map_err(no_descriptor)?,
         stream: Box::new(stream),
         first_bytes: Vec::new(),
-        line: None,
         _place: None,
-        is_listener: true,
     })
 }
 
-/// Passes bytes both ways until both directions have ended, or one has failed. `first_bytes` came
-/// from the near side already, and `line` is the near side's if it is a relay.
+fn no_descriptor(error: io::Error) -> CircuitRefusal {
+    CircuitRefusal::passing(error.to_string())
+}
+
+/// Passes bytes both ways until both directions have ended, or a relay is lost. `first_bytes` came
+/// from the near side already.
+///
+/// The end of a process, however it came, closes its direction and leaves the other one open for a
+/// while. The loss of a relay closes both. So the other end of a session knows one from the other.
 ///
 /// # Errors
-/// If a side fails. The caller closes both.
+/// If a relay is lost. The caller closes both sides.
 pub(crate) async fn pass(
     mut near: impl ByteStream,
     first_bytes: &[u8],
-    near_line: Option<PeerLine>,
+    near_end: CircuitEnd,
     mut far: FarSide,
 ) -> io::Result<()> {
     let mut first_bytes = first_bytes.to_vec();
-    if far.is_listener {
+    if far.end.is_process() {
         let greeting = greet_listener(&mut near, &mut first_bytes, &mut far);
         match timeout(GREETING_TIME, greeting).await {
             Ok(greeted) => greeted?,
@@ -203,46 +289,32 @@ pub(crate) async fn pass(
     let FarSide {
         stream,
         first_bytes: far_bytes,
-        line: far_line,
+        end: far_end,
         _place,
-        ..
     } = far;
-    let (near_line, far_line) = (near_line.as_ref(), far_line.as_ref());
-    let lines = || near_line.into_iter().chain(far_line);
+    let (near_end, far_end) = (&near_end, &far_end);
     let (near_in, near_out) = tokio::io::split(near);
     let (far_in, far_out) = tokio::io::split(stream);
     let half = HalfClosed::default();
-    let there = pass_one_way(near_in, far_out, &first_bytes, &half, |count| {
-        near_line.inspect(|line| line.received(count));
-        far_line.inspect(|line| line.sent(count));
-    });
-    let back = pass_one_way(far_in, near_out, &far_bytes, &half, |count| {
-        far_line.inspect(|line| line.received(count));
-        near_line.inspect(|line| line.sent(count));
-    });
+    let there = pass_one_way((near_in, near_end), (far_out, far_end), &first_bytes, &half);
+    let back = pass_one_way((far_in, far_end), (near_out, near_end), &far_bytes, &half);
     let passing = async { tokio::try_join!(there, back).map(drop) };
     tokio::pin!(passing);
     let outcome = loop {
         tokio::select! {
             outcome = &mut passing => break outcome,
             () = half.lasts() => break Err(io::ErrorKind::TimedOut.into()),
-            () = revoked(near_line) => break Err(io::ErrorKind::ConnectionAborted.into()),
-            () = revoked(far_line) => break Err(io::ErrorKind::ConnectionAborted.into()),
-            () = tokio::time::sleep(COUNT_INTERVAL) => {
-                lines().for_each(PeerLine::count_retransmissions);
+            () = near_end.revoked() => break Err(io::ErrorKind::ConnectionAborted.into()),
+            () = far_end.revoked() => break Err(io::ErrorKind::ConnectionAborted.into()),
+            () = tokio::time::sleep(LOOK_INTERVAL) => {
+                near_end.look();
+                far_end.look();
             }
         }
     };
-    lines().for_each(PeerLine::count_retransmissions);
+    near_end.look();
+    far_end.look();
     outcome
-}
-
-/// Returns once the peer of a line is trusted no more.
-async fn revoked(line: Option<&PeerLine>) {
-    match line {
-        Some(line) => line.peer.revoked().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Passes the greetings of the two ends of a session on, and nothing else: a circuit leads to
@@ -299,25 +371,37 @@ impl HalfClosed {
 }
 
 async fn pass_one_way<R: ByteStream, W: ByteStream>(
-    mut reader: ReadHalf<R>,
-    mut writer: WriteHalf<W>,
+    (mut reader, from): (ReadHalf<R>, &CircuitEnd),
+    (mut writer, to): (WriteHalf<W>, &CircuitEnd),
     first_bytes: &[u8],
     half: &HalfClosed,
-    count: impl Fn(u64),
 ) -> io::Result<()> {
-    if !first_bytes.is_empty() {
-        writer.write_all(first_bytes).await?;
-        writer.flush().await?;
-    }
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; BUFFER.max(first_bytes.len())];
+    let mut length = first_bytes.len();
+    buffer[..length].copy_from_slice(first_bytes);
     loop {
-        let length = reader.read(&mut buffer).await?;
+        let written = async {
+            writer.write_all(&buffer[..length]).await?;
+            writer.flush().await
+        };
+        match written.await {
+            Ok(()) => {}
+            // Reading from the process shows the end, once its last bytes have been read.
+            Err(_) if to.is_process() => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        from.received(length as u64);
+        to.sent(length as u64);
+        length = match reader.read(&mut buffer).await {
+            Ok(length) => length,
+            // A process that was killed may not have read all, and its host may be gone.
+            Err(_) if from.is_process() => 0,
+            Err(error) => return Err(error),
+        };
         if length == 0 {
             half.note();
-            return writer.shutdown().await;
+            let closed = writer.shutdown().await;
+            return if to.is_process() { Ok(()) } else { closed };
         }
-        writer.write_all(&buffer[..length]).await?;
-        writer.flush().await?;
-        count(length as u64);
     }
 }

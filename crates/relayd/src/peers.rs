@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
@@ -36,7 +37,8 @@ const SILENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// After this time without an acknowledgement of sent bytes the system gives a connection up.
+/// After this time without an answer the system gives an idle connection up. The ends of sessions
+/// leave a circuit that stands still.
 const DEAD_LINE: Duration = Duration::from_secs(30);
 
 /// How long the runs of a peer are kept when the control connection is lost.
@@ -304,7 +306,7 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
 
 async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStream> {
     let stream = TcpStream::connect(address).await?;
-    prepare_line(&stream);
+    prepare_line(&stream, relay.congestion().as_deref());
     let config = relay.tls.client(peer.site()).map_err(io::Error::other)?;
     let stream = TlsConnector::from(config)
         .connect(Tls::name(), stream)
@@ -313,12 +315,21 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
     Ok(stream.into())
 }
 
-/// Sets the options of a connection between relays. Where the system has BBR, a lost packet does
-/// not halve the rate of a long line.
-pub(crate) fn prepare_line(stream: &TcpStream) {
+/// Sets the options of a connection between relays, and its congestion control. With BBR, where the
+/// system has it, a lost packet does not halve the rate of a long line.
+pub(crate) fn prepare_line(stream: &TcpStream, congestion: Option<&str>) {
     sockets::prepare_tcp(stream);
-    let _ = sockopt::set_tcp_user_timeout(stream, DEAD_LINE.as_millis() as u32);
-    let _ = sockopt::set_tcp_congestion(stream, "bbr");
+    sockets::watch_host(stream, DEAD_LINE);
+    let _ = sockopt::set_tcp_congestion(stream, congestion.unwrap_or("bbr"));
+}
+
+/// Fails if the system has no such congestion control, or keeps it from this user.
+pub(crate) fn check_congestion(name: &str) -> Result<(), String> {
+    let check = || {
+        let socket = sockets::new_tcp(Ipv4Addr::LOCALHOST.into())?;
+        io::Result::Ok(sockopt::set_tcp_congestion(&socket, name)?)
+    };
+    check().map_err(|error| error.to_string())
 }
 
 /// Sends and takes control messages, as long as the connection lives.

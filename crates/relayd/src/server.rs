@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
-use crate::circuits::{self, FarSide, PeerLine, PeerStream};
+use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream};
 use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -57,6 +57,7 @@ pub(crate) struct Relay {
     pub(crate) tls: Tls,
     pub(crate) begun: Instant,
     access: Secret,
+    congestion: Mutex<Option<String>>,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     next: AtomicU64,
     /// Circuits that are open.
@@ -94,6 +95,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         tls: Tls::new(folder.identity()?).map_err(|error| RelayError::Begin(error.to_string()))?,
         begun: Instant::now(),
         access: folder.access()?,
+        congestion: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
@@ -180,6 +182,11 @@ impl Relay {
         })
     }
 
+    /// The congestion control of new connections to other relays, if the configuration names one.
+    pub(crate) fn congestion(&self) -> Option<String> {
+        self.congestion.lock().expect("never poisoned").clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Peer>>> {
         self.peers.lock().expect("never poisoned")
     }
@@ -187,6 +194,18 @@ impl Relay {
     /// Takes a configuration over. A peer that has changed loses its connections.
     fn configure(self: &Arc<Self>, config: &Config) {
         self.tls.keys.set(config);
+        if let Some(name) = &config.congestion
+            && let Err(why) = peers::check_congestion(name)
+        {
+            warn!(
+                congestion = name,
+                why, "the system's usual congestion control is used"
+            );
+        }
+        self.congestion
+            .lock()
+            .expect("never poisoned")
+            .clone_from(&config.congestion);
         let behind = |site: &str| {
             let sites = config.peers.iter();
             let sites = sites.filter(|peer| peer.via.as_deref() == Some(site));
@@ -381,9 +400,10 @@ impl Relay {
     ) -> io::Result<()> {
         match far {
             Ok(far) => {
+                let end = CircuitEnd::process(&stream)?;
                 messages::write(&mut stream, &RelayAnswer::Opened).await?;
                 let _open = CircuitCount::of(self);
-                circuits::pass(stream, first_bytes, None, far).await
+                circuits::pass(stream, first_bytes, end, far).await
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,
         }
@@ -393,7 +413,7 @@ impl Relay {
     async fn take_peer(self: &Arc<Self>, stream: TcpStream, place: StrangerPlace) {
         let from = stream.peer_addr().map(|from| from.to_string());
         let from = from.unwrap_or_default();
-        prepare_line(&stream);
+        prepare_line(&stream, self.congestion().as_deref());
         let accepting = TlsAcceptor::from(self.tls.server.clone()).accept(stream);
         let stream = match timeout(HANDSHAKE_TIME, accepting).await {
             Ok(Ok(stream)) => stream,
@@ -513,7 +533,7 @@ impl Relay {
         {
             let _open = CircuitCount::of(self);
             // A circuit that breaks tells no more than its end.
-            let _ = circuits::pass(stream, first_bytes, Some(line), far).await;
+            let _ = circuits::pass(stream, first_bytes, CircuitEnd::Relay(line), far).await;
         }
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! In both counts with a star the end of the stream counts as one more byte.
 //!
-//! **Resume** is the first record on a connection, of both ends. Its body is the id of the session
+//! **Resume** is the first record on a connection, of both ends; **acknowledge** is the second. Its body is the id of the session
 //! (16 bytes) and the number of bytes that the end has heard the other end acknowledge (u64): an
 //! end that knows nothing of the session cannot go on from there, and answers **gone**. **Probe**
 //! asks for an **echo** with the same number: so an end measures the round trip, and notices a line
@@ -70,6 +70,8 @@ enum LineState {
 pub struct Session {
     id: SessionId,
     line: LineState,
+    /// Whether the other end is known to have the record `resume` of this end.
+    is_confirmed: bool,
     reader: SessionReader,
     /// Records to write before others.
     urgent: VecDeque<Record>,
@@ -102,6 +104,7 @@ impl Session {
         Session {
             id,
             line: LineState::Cut,
+            is_confirmed: false,
             reader: SessionReader::default(),
             urgent: VecDeque::new(),
             replay: VecDeque::new(),
@@ -132,6 +135,11 @@ impl Session {
     /// Whether bytes travel: the other end has answered on the present connection.
     pub fn is_up(&self) -> bool {
         self.line == LineState::Up
+    }
+
+    /// Whether bytes travel, and the other end is known to see it so too.
+    pub fn is_confirmed(&self) -> bool {
+        self.is_up() && self.is_confirmed
     }
 
     /// Whether the other end has answered that it does not know the session.
@@ -183,6 +191,7 @@ impl Session {
             acknowledged: self.acknowledged,
         });
         self.line = LineState::Resuming;
+        self.is_confirmed = false;
         self.told = self.received;
         self.end_is_written = false;
         self.end_is_told = self.peer_has_ended;
@@ -270,6 +279,8 @@ impl Session {
 
     /// Takes a record in.
     fn take(&mut self, record: Record) -> Result<(), Malformed> {
+        // Only `resume` comes before the other end is up.
+        self.is_confirmed |= self.is_up();
         match (self.line, record) {
             (
                 LineState::Resuming,
@@ -328,6 +339,8 @@ impl Session {
         self.acknowledge(received)?;
         self.written = self.acknowledged;
         self.line = LineState::Up;
+        self.urgent
+            .push_back(Record::Acknowledge(self.count_received()));
         Ok(())
     }
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::net::sockopt;
-use titin_os::{host, threads};
+use titin_os::{host, sockets, threads};
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::{Address, EndpointId, Secret};
@@ -19,7 +18,7 @@ use crate::plan::Plan;
 /// How long the relay may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// After this time without an acknowledgement the system gives the connection up.
+/// After this time without an answer the system gives the connection up.
 const DEAD_RELAY: Duration = Duration::from_secs(15);
 
 /// The pause before a relay that is away is asked again.
@@ -127,7 +126,7 @@ fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, 
         let unknown = || io::Error::other("the host is not known here");
         let relay = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let mut stream = TcpStream::connect_timeout(&relay, ANSWER_TIME)?;
-        let _ = sockopt::set_tcp_user_timeout(&stream, DEAD_RELAY.as_millis() as u32);
+        sockets::watch_host(&stream, DEAD_RELAY);
         stream.set_read_timeout(Some(ANSWER_TIME))?;
         let request = RelayRequest::Admit(permit.clone());
         let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;

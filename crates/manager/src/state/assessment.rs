@@ -29,6 +29,10 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// an error that follows from the failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
+/// The same where the run has other sites: the relays notice within this time of each other that the
+/// processes of a host are gone.
+const SITES_EXPLANATION_TIME: Duration = Duration::from_secs(6);
+
 /// The time for a failure of a parallel peer to explain an error that follows from the peer's end.
 /// Rank 0 may have ended its ports long before the last rank closes, and only then compares the
 /// calls of the ranks.
@@ -91,7 +95,7 @@ impl Manager {
         match (&member.reported_error, member.process) {
             // The report of the other instance's death is on its way.
             (Some((text, ErrorOrigin::PeerFailed)), _) => {
-                FaultVerdict::after(EXPLANATION_TIME, Fault::Reported(text.clone()))
+                FaultVerdict::after(self.explanation_time(), Fault::Reported(text.clone()))
             }
             (Some((text, ErrorOrigin::PeerEnded(peers))), _) => {
                 self.verdict_on_error_after_end(text, peers)
@@ -101,6 +105,13 @@ impl Manager {
             }
             (None, InstanceProcess::Ended(exit)) => self.verdict_on_exit(id, exit),
             (None, _) => self.verdict_on_link(id),
+        }
+    }
+
+    fn explanation_time(&self) -> Duration {
+        match self.plan.has_other_sites() {
+            true => SITES_EXPLANATION_TIME,
+            false => EXPLANATION_TIME,
         }
     }
 
@@ -118,8 +129,10 @@ impl Manager {
         };
         let wait = match self.ids().all(has_reported) {
             true => Duration::ZERO,
-            false if peers.iter().any(is_closing_in_part) => RANKS_EXPLANATION_TIME,
-            false => EXPLANATION_TIME,
+            false if peers.iter().any(is_closing_in_part) => {
+                RANKS_EXPLANATION_TIME.max(self.explanation_time())
+            }
+            false => self.explanation_time(),
         };
         let fault = Fault::ReportedAfterEnd {
             text: text.to_owned(),
@@ -165,7 +178,7 @@ impl Manager {
                 FaultVerdict::after(DONE_MESSAGE_TIME, Fault::ProcessGone)
             }
             Membership::LinkLost(why) if runs || member.watched => {
-                FaultVerdict::after(EXPLANATION_TIME, Fault::LinkLost(why.clone()))
+                FaultVerdict::after(self.explanation_time(), Fault::LinkLost(why.clone()))
             }
             Membership::LinkLost(why) => FaultVerdict::at_once(Fault::LinkLost(why.clone())),
             _ => None,

@@ -34,6 +34,10 @@ const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// After this time without a byte of the other end, the circuit is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(15);
 
+/// After this time on a circuit that only this end can write to, the other end is gone. A relay that
+/// has died sends a reset within the time.
+const GONE_AFTER: Duration = Duration::from_secs(1);
+
 /// The first and the longest pause before a circuit is dialled again.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -65,6 +69,8 @@ struct OpenCircuit {
     heard: Instant,
     /// Whether the other end was asked for a byte since the last one.
     is_probed: bool,
+    /// Since when nothing more can come.
+    closed_since: Option<Instant>,
 }
 
 /// One end of a session.
@@ -77,6 +83,9 @@ pub(super) struct SessionEnd {
     /// The way to the other end; `None` at the end that listens.
     route: Option<Arc<CircuitRoute>>,
     circuit: CircuitState,
+    /// The last circuit that both ends have used, until they use the next one. Closing the circuit
+    /// earlier would tell the other end that this end is gone.
+    previous: Option<Descriptor>,
     /// How long the session waits for a circuit.
     patience: Duration,
     /// Since when there has been no circuit that the other end has answered on.
@@ -116,6 +125,7 @@ impl SessionEnd {
             link,
             route,
             circuit: CircuitState::None(now),
+            previous: None,
             patience,
             cut_since: Some(now),
             was_up: false,
@@ -138,7 +148,7 @@ impl SessionEnd {
 
     /// A circuit whose other end has gone, while the end does not read.
     pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
-        match self.takes_bytes() {
+        match self.takes_bytes() && self.closed_since().is_none() {
             true => self.advance(),
             false => self.lose_circuit("the circuit has broken".to_owned()),
         }
@@ -172,7 +182,8 @@ impl SessionEnd {
             CircuitState::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
             CircuitState::Open(circuit) => {
                 let mut events = PollFlags::empty();
-                events.set(PollFlags::IN, self.takes_bytes());
+                let may_read = self.takes_bytes() && circuit.closed_since.is_none();
+                events.set(PollFlags::IN, may_read);
                 let has_more = self.session.is_up() && !self.session.is_written();
                 events.set(PollFlags::OUT, circuit.sent < circuit.out.len() || has_more);
                 wanted.push((&circuit.socket, events));
@@ -187,6 +198,10 @@ impl SessionEnd {
             CircuitState::None(again) if self.route.is_some() => Some(*again),
             CircuitState::None(_) => None,
             CircuitState::Opening(opening) => Some(opening.deadline),
+            CircuitState::Open(OpenCircuit {
+                closed_since: Some(since),
+                ..
+            }) => Some(*since + GONE_AFTER),
             CircuitState::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
                 Some(circuit.heard + DEAD_AFTER)
             }
@@ -228,7 +243,8 @@ impl SessionEnd {
     }
 
     fn progress(&mut self) -> EndProgress {
-        if self.session.is_gone() {
+        let closed = self.closed_since();
+        if self.session.is_gone() || closed.is_some_and(|since| since.elapsed() >= GONE_AFTER) {
             return match self.session.has_peer_ended() {
                 true => EndProgress::Over,
                 false => EndProgress::Lost(LinkError::Closed),
@@ -267,6 +283,14 @@ impl SessionEnd {
             why => format!(": {why}"),
         };
         format!("no circuit{to} has come{from} for {time} s{why}")
+    }
+
+    /// Since when nothing more can come by the circuit.
+    fn closed_since(&self) -> Option<Instant> {
+        match &self.circuit {
+            CircuitState::Open(circuit) => circuit.closed_since,
+            _ => None,
+        }
     }
 
     /// Whether the end may keep more bytes for the other end.
@@ -369,18 +393,24 @@ impl SessionEnd {
             sent: 0,
             heard: Instant::now(),
             is_probed: false,
+            closed_since: None,
         });
     }
 
     /// The circuit is lost. The dialling end dials again.
     fn lose_circuit(&mut self, why: String) -> EndProgress {
         let now = Instant::now();
+        let was_up = self.session.is_up();
         self.session.cut();
         self.cut_since.get_or_insert(now);
         let pause = PAUSE * (1 << self.attempts.min(8));
         self.attempts += 1;
         self.last_error = why;
-        self.circuit = CircuitState::None(now + pause.min(LONGEST_PAUSE));
+        let next = CircuitState::None(now + pause.min(LONGEST_PAUSE));
+        let lost = std::mem::replace(&mut self.circuit, next);
+        if let (CircuitState::Open(lost), true) = (lost, was_up) {
+            self.previous = Some(lost.socket);
+        }
         self.progress()
     }
 
@@ -425,11 +455,21 @@ impl SessionEnd {
         let mut bytes = Vec::with_capacity(PIECE);
         let mut taken = 0;
         while self.takes_bytes() && taken < AT_ONCE {
-            let CircuitState::Open(circuit) = &self.circuit else {
+            let CircuitState::Open(circuit) = &mut self.circuit else {
                 break;
             };
+            if circuit.closed_since.is_some() {
+                break;
+            }
             bytes.clear();
             match rustix::io::read(&circuit.socket, spare_capacity(&mut bytes)) {
+                // The relays pass on that the other end has closed its circuit, and reset a circuit
+                // that is broken. A living end closes none that both have used. What this end now
+                // writes shows whether its own relay still lives.
+                Ok(0) if self.session.is_confirmed() => {
+                    circuit.closed_since = Some(Instant::now());
+                    self.session.probe(0);
+                }
                 Ok(0) => return Err(LinkError::Closed.into()),
                 Ok(count) => {
                     self.take_bytes(&bytes)?;
@@ -456,6 +496,7 @@ impl SessionEnd {
         }
         if self.session.is_up() {
             self.cut_since = None;
+            self.previous = None;
             self.was_up = true;
             self.attempts = 0;
         }
@@ -468,6 +509,9 @@ impl SessionEnd {
         let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
         };
+        if circuit.closed_since.is_some() {
+            return Ok(());
+        }
         let silent = circuit.heard.elapsed();
         if !takes_bytes {
             // While the link takes nothing, the circuit is not read. The other end is to hear that
@@ -621,6 +665,69 @@ mod tests {
             rig.receive();
         }
         assert!(most <= 3 * WAITING, "{most}");
+    }
+
+    #[test]
+    fn an_end_whose_process_is_gone_is_told_from_a_broken_circuit() {
+        let far_takes_bytes = |rig: &mut Rig| {
+            // The first bytes behind `resume` confirm the circuit.
+            rig.send(&[]);
+            rig.end.advance();
+            rig.receive();
+        };
+        // The other end's relay passes on that the process has closed the circuit.
+        let mut rig = Rig::new();
+        far_takes_bytes(&mut rig);
+        net::shutdown(&rig.circuit, Shutdown::Write).unwrap();
+        assert_eq!(rig.end.advance(), EndProgress::Open);
+        let since = rig.end.closed_since().unwrap();
+        assert_eq!(rig.end.next_turn(), since + GONE_AFTER);
+        let CircuitState::Open(circuit) = &mut rig.end.circuit else {
+            panic!("the circuit is open");
+        };
+        circuit.closed_since = Some(since - GONE_AFTER);
+        assert_eq!(rig.end.advance(), EndProgress::Lost(LinkError::Closed));
+
+        // The relay of this site dies.
+        let mut rig = Rig::new();
+        far_takes_bytes(&mut rig);
+        drop(rig.circuit);
+        while matches!(rig.end.circuit, CircuitState::Open(_)) {
+            assert_eq!(rig.end.advance(), EndProgress::Open);
+        }
+        assert!(rig.end.cut_since.is_some());
+
+        // The other end cannot know that the circuit is in use.
+        let rig = Rig::new();
+        net::shutdown(&rig.circuit, Shutdown::Write).unwrap();
+        let mut end = rig.end;
+        assert_eq!(end.advance(), EndProgress::Open);
+        assert!(matches!(end.circuit, CircuitState::None(_)));
+    }
+
+    #[test]
+    fn an_end_that_lives_closes_no_circuit_before_the_next_one_is_up() {
+        let mut rig = Rig::new();
+        let CircuitState::Open(circuit) = &mut rig.end.circuit else {
+            panic!("the circuit is open");
+        };
+        circuit.heard -= DEAD_AFTER;
+        circuit.is_probed = true;
+        assert_eq!(rig.end.advance(), EndProgress::Open);
+        assert!(rig.end.previous.is_some());
+        let is_open =
+            |circuit: &Descriptor| rustix::io::read(circuit, &mut [0; 100]) == Err(Errno::AGAIN);
+        rig.receive();
+        assert!(is_open(&rig.circuit));
+
+        let [near, circuit] = socket_pair().unwrap();
+        rig.far.cut();
+        rig.far.connect();
+        let mut resume = Vec::new();
+        rig.far.write(&mut resume, usize::MAX);
+        assert_eq!(rig.end.take_circuit(near, &resume), EndProgress::Open);
+        assert!(!is_open(&rig.circuit));
+        assert!(!is_open(&circuit), "the answer has come");
     }
 
     #[test]

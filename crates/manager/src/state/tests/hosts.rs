@@ -1,6 +1,7 @@
 //! Several hosts: programs start when all are ready, and each host may be late, silent or lost.
 
 use super::*;
+use crate::plan::PlannedHost;
 
 const FURTHER: [HostId; 2] = [HostId(1), HostId(2)];
 
@@ -12,7 +13,11 @@ impl Rig {
     /// The pair on two further hosts, `n1` and `n2`, which are ready. Each instance has process 7 of its
     /// host, and has joined.
     fn apart() -> Self {
-        let mut rig = Rig::begun_on(plan(&PAIR, &[]), &["n1", "n2"]);
+        Rig::apart_in(plan(&PAIR, &[]))
+    }
+
+    fn apart_in(plan: Plan) -> Self {
+        let mut rig = Rig::begun_on(plan, &["n1", "n2"]);
         for (host, name) in FURTHER.into_iter().zip(["one", "two"]) {
             rig.event(RunEvent::HostReady(host, name.into()));
         }
@@ -135,6 +140,27 @@ fn a_lost_host_ends_the_run_and_the_other_host_is_ended() {
     rig.event(RunEvent::ProcessEnded(rig.id("macro"), Exit::Code(1)));
     rig.pass(ms(2000));
     assert!(rig.finished);
+}
+
+#[test]
+fn a_lost_host_at_another_site_explains_a_link_that_was_lost_before() {
+    for (site, seconds) in [(None, 1), (Some(0), 6)] {
+        let mut plan = plan(&PAIR, &[]);
+        plan.hosts.push(PlannedHost {
+            site,
+            ..PlannedHost::default()
+        });
+        let mut rig = Rig::apart_in(plan);
+        rig.hear_hosts();
+        rig.event(RunEvent::LinkLost(rig.link("micro"), "closed".into()));
+        for _ in 0..seconds * 10 - 1 {
+            rig.pass(ms(100));
+            rig.hear_hosts();
+        }
+        assert_eq!(rig.failure(), None);
+        rig.event(RunEvent::HostLost(FURTHER[1], "has ended".into()));
+        assert_eq!(rig.failure().unwrap(), "the agent of host n2 has ended");
+    }
 }
 
 #[test]

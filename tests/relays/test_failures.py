@@ -1,0 +1,116 @@
+"""A process that dies, or a host that goes down, ends a run over two sites at once: the patience is for lines alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ..conftest import may_leave, needs
+from .conftest import Relay, Sites, two_sites, wait_until
+
+
+def processes(folder: Path, *words: str) -> list[int]:
+    """The processes that belong to the run in a folder, whose command lines have these words in this order."""
+    pattern = re.compile(".*".join(map(re.escape, words)))
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            belongs = str(folder) in command + os.readlink(entry / "cwd")
+            if belongs and pattern.search(command):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def of_run(folder: Path) -> list[int]:
+    """What is left of the run, besides the relays."""
+    words = ("exchange.py", "titin agent", "titin guard", "titin run")
+    return [pid for word in words for pid in processes(folder, word)]
+
+
+def begin(sites: Sites) -> subprocess.Popen[str]:
+    """Starts the run, and waits until the two programs exchange messages."""
+    process = sites.begin()
+    wait_until(lambda: len(processes(sites.folder, "exchange.py b")) == 1, "b has not been started")
+    wait_until(lambda: sites.north.peer("south")["circuits"] >= 3, "there are no circuits")
+    time.sleep(0.5)
+    return process
+
+
+@pytest.mark.parametrize("most", [100, 2_000_000])
+@pytest.mark.parametrize(
+    ("victim", "said"),
+    [
+        ("exchange.py a", "First: a was ended by SIGKILL"),
+        ("exchange.py b", "First: b was ended by SIGKILL"),
+        ("titin agent --host far", "First: the agent of host far has ended or is cut off"),
+        ("titin run", ""),
+    ],
+    ids=["a", "b", "agent", "manager"],
+)
+def test_a_killed_process_ends_the_run_at_both_sites(sites: Sites, victim: str, said: str, most: int) -> None:
+    sites.write(steps=100_000, most=most, pause=0.0 if most > 100 else 0.01)
+    process = begin(sites)
+    os.kill(processes(sites.folder, victim)[-1], signal.SIGKILL)
+    began = time.monotonic()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said in " ".join(out.split()), out
+    wait_until(lambda: not of_run(sites.folder), "something is left")
+    assert time.monotonic() - began < 20, out
+
+
+@pytest.fixture
+def far_network(tmp_path: Path) -> Iterator[tuple[str, str, str]]:
+    """A network of its own: its name, its interface here, and the address of this machine in it."""
+    needs("ip")
+    if not may_leave():
+        pytest.skip("networks are for root")
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    name, near = f"titin-far-{number}", f"titin-far{number}"
+    # The system ends a network later than it says, so the two ends of the cable go first.
+    remove = [["ip", "link", "delete", near], ["ip", "netns", "delete", name]]
+    for command_line in remove:
+        subprocess.run(command_line, capture_output=True, check=False)
+    for command in (
+        f"netns add {name}",
+        f"link add {near} type veth peer name eth0 netns {name}",
+        f"address add 10.73.{number}.1/24 dev {near}",
+        f"link set {near} up",
+        f"-n {name} address add 10.73.{number}.2/24 dev eth0",
+        f"-n {name} link set lo up",
+        f"-n {name} link set eth0 up",
+    ):
+        subprocess.run(["ip", *command.split()], check=True)
+    yield name, near, f"10.73.{number}.1"
+    for command_line in remove:
+        subprocess.run(command_line, capture_output=True, check=False)
+
+
+@pytest.fixture
+def far_sites(tmp_path: Path, relays: Callable[..., Relay], far_network: tuple[str, str, str]) -> Iterator[Sites]:
+    """Two sites. The relay of south is reached by a network that may go away."""
+    yield from two_sites(tmp_path, relays, host=far_network[2])
+
+
+@pytest.mark.parametrize("most", [100, 2_000_000])
+def test_a_host_that_goes_down_ends_the_run(far_sites: Sites, far_network: tuple[str, str, str], most: int) -> None:
+    sites, (name, near, _) = far_sites, far_network
+    sites.write(steps=100_000, most=most, pause=0.01, start=f"[ip, netns, exec, {name}]", more="  patience: 30 s")
+    process = begin(sites)
+    subprocess.run(["ip", "link", "set", near, "down"], check=True)
+    began = time.monotonic()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "First: the agent of host far has ended or is cut off" in " ".join(out.split()), out
+    assert time.monotonic() - began < 25, out
+    # What runs there ends by itself.
+    wait_until(lambda: not of_run(sites.folder), "something is left", 60)
