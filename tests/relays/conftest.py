@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -166,6 +167,31 @@ class Line:
             one.close()
 
 
+class Tap(Line):
+    """A line that keeps the bytes that pass, and may hold them up."""
+
+    def __init__(self, to: int) -> None:
+        """Begins to take connections."""
+        self.passed = bytearray()
+        self.is_open = threading.Event()
+        self.is_open.set()
+        super().__init__(to)
+
+    def copy(self, source: socket.socket, sink: socket.socket) -> None:  # type: ignore[override]
+        """Passes bytes on in one direction, and keeps them."""
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.is_open.wait()
+                self.passed += data
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self.is_open.set()
+        super().close()
+
+
 @dataclass
 class Relay:
     """A relay, in a folder of its own."""
@@ -271,6 +297,17 @@ class Sites:
             more=more,
         )
         (self.folder / "model.ymmsl").write_text(text)
+
+    def tap(self) -> list[Tap]:
+        """Puts a tap between the relay of each site and the processes of the site that dial it."""
+        taps = [Tap(relay.local) for relay in (self.north, self.south)]
+        model = self.folder / "model.ymmsl"
+        model.write_text(model.read_text().replace(f":{self.south.local}", f":{taps[1].port}"))
+        # The manager finds the relay of its site by the folder.
+        self.north.folder = shutil.copytree(self.north.folder, self.folder / "tapped")
+        config = self.north.folder / "relay.toml"
+        config.write_text(config.read_text().replace(f":{self.north.local}", f":{taps[0].port}"))
+        return taps
 
     def begin(self) -> subprocess.Popen[str]:
         """Starts the run."""

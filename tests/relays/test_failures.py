@@ -64,6 +64,7 @@ def test_a_killed_process_ends_the_run_at_both_sites(sites: Sites, victim: str, 
     out, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert said in " ".join(out.split()), out
+    assert "still runs after the failure" not in out, out
     wait_until(lambda: not of_run(sites.folder), "something is left")
     assert time.monotonic() - began < 20, out
 

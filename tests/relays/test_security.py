@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ..conftest import needs
@@ -799,3 +800,22 @@ def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites) -> None:
     texts = shown | {path: path.read_text() for path in logs} | {Path("titin run"): out}
     found = [(path, name) for path, text in texts.items() for name, secret in secrets.items() if secret in text]
     assert found == []
+
+
+# Seals
+
+
+@pytest.mark.parametrize("encrypt", [True, False])
+def test_a_relay_sees_no_message_unless_the_run_says_so(sites: Sites, encrypt: bool) -> None:
+    sites.write(steps=3, most=20_000, more="" if encrypt else "  encrypt: false")
+    taps = sites.tap()
+    done(sites, 3, 20_000)
+    for tap in taps:
+        tap.close()
+    # The second messages of both programs, as they compute them.
+    passed = b"".join(tap.passed for tap in taps)
+    for leads in (0, 1):
+        rng = np.random.default_rng(7)
+        _, message = (rng.integers(0, 2**63, size=size, dtype=np.int64) + leads for size in (1, 7920))
+        assert len(passed) > 2 * message.nbytes
+        assert (message[:100].tobytes() in passed) is not encrypt

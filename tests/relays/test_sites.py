@@ -68,6 +68,41 @@ def test_a_relay_may_be_killed_and_started_again(sites: Sites, names: list[str])
     assert kills >= 3
 
 
+#: Two programs that exchange a message, and close when they are told.
+CLOSING = """\
+import sys, time
+from pathlib import Path
+import titin
+
+folder, name = Path(sys.argv[0]).parent, sys.argv[1]
+with titin.Instance(o_i=["out"], s=["in"]) as instance:
+    while instance.reuse():
+        instance.send("out", 1, timestamp=0.0)
+        instance.receive("in")
+        (folder / f"{name} waits").touch()
+        while not (folder / "close").exists():
+            time.sleep(0.01)
+"""
+
+
+def test_two_programs_that_close_wait_for_a_line_that_stands_still(sites: Sites) -> None:
+    sites.write(steps=0, most=0)
+    (sites.folder / "exchange.py").write_text(CLOSING)
+    north, south = sites.tap()
+    process = sites.begin()
+    wait_until(lambda: all((sites.folder / f"{name} waits").exists() for name in "ab"), "there is no exchange")
+    # The program that dials the other is at north, so the links with the manager are not held up.
+    assert north.passed and south.passed
+    north.is_open.clear()
+    (sites.folder / "close").touch()
+    time.sleep(3)
+    north.is_open.set()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    for tap in (north, south):
+        tap.close()
+
+
 def test_past_patience_the_run_ends_at_both_sites_with_the_reason(sites: Sites) -> None:
     sites.write(steps=100_000, most=100, pause=0.01, more="  heartbeat: 1 s\n  patience: 2 s")
     process = sites.begin()

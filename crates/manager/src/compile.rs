@@ -260,6 +260,7 @@ fn options(network: &Network, choices: &Choices) -> Result<RunOptions, CompileEr
         grace: time("grace", &extras.grace, default.grace)?,
         heartbeat: time("heartbeat", &extras.heartbeat, default.heartbeat)?,
         line_patience: time("patience", &extras.patience, default.line_patience)?,
+        encrypt: extras.encrypt.unwrap_or(default.encrypt),
         ceiling: host::memory() / 2,
         trace: choices.trace,
         time_unit: extras.time_unit.as_ref().map(ToString::to_string),

@@ -408,6 +408,8 @@ pub struct RunOptions {
     pub heartbeat: Duration,
     /// How long the line between two sites may be away.
     pub line_patience: Duration,
+    /// Whether messages between sites are sealed from end to end.
+    pub encrypt: bool,
     /// The most bytes for raised buffers on this host.
     pub ceiling: u64,
     /// Whether programs send event rows.
@@ -425,6 +427,7 @@ impl Default for RunOptions {
             grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(10),
             line_patience: SESSION_PATIENCE,
+            encrypt: true,
             ceiling: 4 << 30,
             trace: false,
             time_unit: None,

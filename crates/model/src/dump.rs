@@ -447,6 +447,9 @@ fn times(top: &mut YamlMap, extras: &Extras) {
             top.put(key, quantity(&time));
         }
     }
+    if let Some(encrypt) = extras.encrypt {
+        top.put("encrypt", Yaml::Raw(encrypt.to_string()));
+    }
 }
 
 fn required(extras: &Extras) -> YamlMap {

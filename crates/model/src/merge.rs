@@ -149,6 +149,7 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.hosts.extend(more.hosts);
     merged.sites.extend(more.sites);
     merged.patience = more.patience.or(merged.patience);
+    merged.encrypt = more.encrypt.or(merged.encrypt);
 }
 
 /// States the defaults of a v0.1 document in the terms of v0.2.

@@ -46,6 +46,8 @@ pub struct Extras {
     pub sites: IndexMap<Name, Site>,
     /// How long the line between two sites may be away.
     pub patience: Option<Quantity>,
+    /// Whether messages between sites are sealed from end to end; `None` for yes.
+    pub encrypt: Option<bool>,
 }
 
 impl Extras {

@@ -1,6 +1,6 @@
 //! A description that is written and read again is the same description.
 
-use titin_model::{LoadOptions, Operator, StartPolicy, load_texts};
+use titin_model::{Description, LoadOptions, Operator, StartPolicy, load_texts};
 
 const EVERYTHING: &str = r#"
 ymmsl_version: v0.2
@@ -107,6 +107,10 @@ titin:
     box: {start: [docker, exec, -i, box]}
     hand: {start: by hand}
     plain: {}
+    far: {site: south}
+  sites: {south: {relay: "login1:4710"}}
+  patience: 30 min
+  encrypt: false
 "#;
 
 #[test]
@@ -127,6 +131,21 @@ fn what_is_written_reads_the_same() {
         first.extras.scales["macro"].dt
     );
     assert_eq!(second.programs["macro_prog"].env["OMP"], "4");
+    let beyond = |description: &Description| {
+        let extras = &description.extras;
+        let patience = extras.patience.map(|time| time.in_unit("min").unwrap());
+        let (host, site) = (&extras.hosts["far"], &extras.sites["south"]);
+        (
+            patience,
+            extras.encrypt,
+            host.site.clone(),
+            site.relay.clone(),
+        )
+    };
+    let (patience, encrypt, _, relay) = beyond(&first);
+    assert_eq!((patience, encrypt), (Some(30.0), Some(false)));
+    assert_eq!(relay, "login1:4710");
+    assert_eq!(beyond(&second), beyond(&first));
 }
 
 #[test]

@@ -123,3 +123,26 @@ fn rates_are_told_only_where_all_files_of_a_model_could_be_read() {
     assert!(!told(&[&faulty, UNEQUAL]));
     assert!(!told(&[&faulty, FAULTY]));
 }
+
+#[test]
+fn a_later_file_says_how_sites_are_reached() {
+    let first = "ymmsl_version: v0.2
+models: {m: {components: {a: {description: x, ports: {}, implementation: p}}}}
+programs: {p: {executable: p}}
+titin: {sites: {south: {relay: \"old:1\"}, north: {relay: \"n:1\"}}, patience: 1 min, encrypt: true}
+";
+    let second = "ymmsl_version: v0.2
+titin: {sites: {south: {relay: \"new:2\"}}, patience: 2 min, encrypt: false}
+";
+    let extras = |texts: &[&str]| {
+        let read = read(texts, &LoadOptions::default());
+        read.unwrap_or_else(|report| panic!("{report}")).extras
+    };
+    let merged = extras(&[first, second]);
+    let minutes = merged.patience.map(|time| time.in_unit("min").unwrap());
+    assert_eq!((minutes, merged.encrypt), (Some(2.0), Some(false)));
+    assert_eq!(merged.sites["south"].relay, "new:2");
+    assert_eq!(merged.sites["north"].relay, "n:1");
+    let unchanged = extras(&[first, "ymmsl_version: v0.2\n"]);
+    assert_eq!(unchanged.encrypt, Some(true));
+}

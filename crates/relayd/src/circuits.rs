@@ -376,6 +376,7 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
     first_bytes: &[u8],
     half: &HalfClosed,
 ) -> io::Result<()> {
+    let mut is_open = true;
     let mut buffer = vec![0; BUFFER.max(first_bytes.len())];
     let mut length = first_bytes.len();
     buffer[..length].copy_from_slice(first_bytes);
@@ -384,14 +385,19 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
             writer.write_all(&buffer[..length]).await?;
             writer.flush().await
         };
-        match written.await {
-            Ok(()) => {}
-            // Reading from the process shows the end, once its last bytes have been read.
-            Err(_) if to.is_process() => return Ok(()),
-            Err(error) => return Err(error),
+        if is_open {
+            match written.await {
+                Ok(()) => to.sent(length as u64),
+                // The other direction passes the last bytes of the process on, and the end. Until
+                // the other side has heard of the end, and closes, its bytes have nowhere to go.
+                Err(_) if to.is_process() => {
+                    half.note();
+                    is_open = false;
+                }
+                Err(error) => return Err(error),
+            }
         }
         from.received(length as u64);
-        to.sent(length as u64);
         length = match reader.read(&mut buffer).await {
             Ok(length) => length,
             // A process that was killed may not have read all, and its host may be gone.

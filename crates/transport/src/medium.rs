@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
 use titin_os::Descriptor;
 use titin_wire::connection::SiteAccess;
+use titin_wire::seal::SealKeys;
 use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::{Carrier, Medium};
@@ -19,6 +20,15 @@ use crate::link::{Link, Receivers, SideCarrier};
 
 /// How many connections the system may keep for a listener until the reactor accepts them.
 pub(crate) const BACKLOG: i32 = 4096;
+
+/// A connection whose ends have proved themselves.
+pub(crate) struct ProvedConnection {
+    pub(crate) socket: Descriptor,
+    /// The bytes that came behind the proofs.
+    pub(crate) first_bytes: Vec<u8>,
+    /// The keys that only the two ends know.
+    pub(crate) keys: SealKeys,
+}
 
 /// A medium with links that begin with a socket. The reactor listens, dials and shakes hands; the
 /// medium chooses the sockets, and says how messages travel afterwards.
@@ -37,10 +47,9 @@ pub(crate) trait SocketMedium: Send + Sync {
         let _ = (access, secret);
     }
 
-    /// Takes over a connection for a session, after the proofs, with the bytes behind the proofs.
-    /// Gives the connection back if the medium has no sessions.
-    fn adopt(&self, connection: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
-        let _ = first_bytes;
+    /// Takes over a connection for a session. Gives the connection back if the medium has no
+    /// sessions.
+    fn adopt(&self, connection: ProvedConnection) -> Option<ProvedConnection> {
         Some(connection)
     }
 

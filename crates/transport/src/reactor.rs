@@ -495,9 +495,11 @@ impl Worker {
             return;
         };
         self.unregister(&pending.socket);
-        let (mut connection, first_bytes) = pending.into_socket();
+        let Some(mut connection) = pending.into_proved() else {
+            return;
+        };
         for medium in &self.reactor.media {
-            match medium.adopt(connection, first_bytes.clone()) {
+            match medium.adopt(connection) {
                 None => return,
                 Some(again) => connection = again,
             }

@@ -13,6 +13,7 @@
 mod circuit;
 mod pump;
 mod session_end;
+mod stream;
 
 use std::fmt;
 use std::io;
@@ -29,7 +30,7 @@ use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::error::LinkError;
-use crate::medium::{DialTarget, LinkSetup, SocketMedium};
+use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
 use circuit::CircuitRoute;
 use pump::RelayPump;
@@ -73,9 +74,9 @@ impl SocketMedium for RelayMedium {
         true
     }
 
-    fn adopt(&self, circuit: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
+    fn adopt(&self, circuit: ProvedConnection) -> Option<ProvedConnection> {
         match self.access.get() {
-            Some(_) => self.pump.adopt(circuit, first_bytes),
+            Some((access, _)) => self.pump.adopt(circuit, access.encrypt),
             None => Some(circuit),
         }
     }

@@ -66,6 +66,13 @@ pub struct SiteAccess {
     pub permit: Secret,
     /// How many seconds a session waits for a connection that was lost.
     pub patience: f64,
+    /// Whether the bytes between sites are sealed from end to end.
+    #[serde(default = "usually_sealed")]
+    pub encrypt: bool,
+}
+
+fn usually_sealed() -> bool {
+    true
 }
 
 impl SiteAccess {
@@ -192,6 +199,7 @@ mod tests {
                 run: 7,
                 permit: Secret::random(),
                 patience: 600.0,
+                encrypt: true,
             }),
         };
         let text = connection.to_json();

@@ -25,6 +25,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::ids::random_bytes;
+use crate::seal::SealKeys;
 use crate::{EndpointId, Malformed, Secret};
 
 /// The first bytes of either end.
@@ -140,6 +141,8 @@ pub struct Handshake {
     meant: Option<EndpointId>,
     received: Vec<u8>,
     stage: HandshakeStage,
+    /// The hellos of the dialler and of the listener, once both are known.
+    hellos: Option<[[u8; HELLO]; 2]>,
 }
 
 /// The actions of the caller after some bytes have come in.
@@ -195,6 +198,7 @@ impl Handshake {
             meant: None,
             received: Vec::new(),
             stage: HandshakeStage::Hello,
+            hellos: None,
         }
     }
 
@@ -299,7 +303,7 @@ impl Handshake {
             Err(refusal) => return Err(refusal),
         };
         self.check_process(&message[PROCESS])?;
-        let (dialler, listener) = self.proofs(message);
+        let (dialler, listener) = self.proofs(message.try_into().expect("a whole hello"));
         let (expected, answer) = if self.dialler {
             progress.reply.extend_from_slice(&dialler);
             (listener, Vec::new())
@@ -316,15 +320,28 @@ impl Handshake {
     }
 
     /// The proofs of the dialler and of the listener, after the hello of the other end.
-    fn proofs(&self, hello: &[u8]) -> ([u8; PROOF], [u8; PROOF]) {
-        let (first, second) = match self.dialler {
-            true => (&self.hello[..], hello),
-            false => (hello, &self.hello[..]),
+    fn proofs(&mut self, hello: [u8; HELLO]) -> ([u8; PROOF], [u8; PROOF]) {
+        let hellos = match self.dialler {
+            true => [self.hello, hello],
+            false => [hello, self.hello],
         };
+        self.hellos = Some(hellos);
         (
-            proof(&self.secret, b"titin dialler", first, second),
-            proof(&self.secret, b"titin listener", first, second),
+            proof(&self.secret, b"titin dialler", &hellos),
+            proof(&self.secret, b"titin listener", &hellos),
         )
+    }
+
+    /// The keys that only the two ends know; `None` before both have greeted.
+    pub fn seal_keys(&self) -> Option<SealKeys> {
+        let hellos = self.hellos.as_ref()?;
+        let dialler = proof(&self.secret, b"titin seal dialler", hellos);
+        let listener = proof(&self.secret, b"titin seal listener", hellos);
+        let (outgoing, incoming) = match self.dialler {
+            true => (dialler, listener),
+            false => (listener, dialler),
+        };
+        Some(SealKeys { outgoing, incoming })
     }
 
     /// Refuses a process whose id differs from the meant id.
@@ -393,12 +410,11 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
     })
 }
 
-fn proof(secret: &Secret, role: &[u8], first: &[u8], second: &[u8]) -> [u8; PROOF] {
+fn proof(secret: &Secret, role: &[u8], hellos: &[[u8; HELLO]; 2]) -> [u8; PROOF] {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.key()).expect("HMAC takes keys of any length");
     mac.update(role);
-    mac.update(first);
-    mac.update(second);
+    mac.update(hellos.as_flattened());
     mac.finalize().into_bytes().into()
 }
 

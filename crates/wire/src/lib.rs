@@ -28,6 +28,7 @@ pub mod ids;
 mod link;
 pub mod meta;
 pub mod ranks;
+pub mod seal;
 pub mod session;
 pub mod settings;
 pub mod structure;

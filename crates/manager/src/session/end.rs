@@ -54,6 +54,8 @@ impl Session {
     /// Ends the programs of a dead guard.
     pub(super) fn end_orphans(&mut self, view: &mut dyn RunView) {
         self.guard_lives = false;
+        // The commands that have started agents were programs of the guard.
+        self.launchers.clear();
         self.skip_starts(HostId::MANAGER);
         let (left, stuck) = process_tree::end_orphans();
         self.log_leftovers(HostId::MANAGER, &left, &stuck, view);

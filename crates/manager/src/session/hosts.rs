@@ -430,8 +430,6 @@ impl Session {
                     let event = self.take_in(event, view);
                     if let Some(RunEvent::HostLost(HostId::MANAGER, _)) = event {
                         self.end_orphans(view);
-                        // The launchers were programs of the guard.
-                        self.launchers.clear();
                     }
                 }
             }

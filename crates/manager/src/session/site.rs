@@ -67,6 +67,7 @@ impl HomeSite {
             run,
             permit: permit.permit.clone(),
             patience: plan.options.line_patience.as_secs_f64(),
+            encrypt: plan.options.encrypt,
         };
         let admission = Admission::begin(stream, address.clone(), relay.key, permit);
         Ok(HomeSite {

@@ -5,7 +5,9 @@ use indexmap::IndexMap;
 use super::fields::{dotted, entries, identifier};
 use super::implementations::{python_function, symbol};
 use super::pattern::pattern;
-use super::{Fields, any_text, choice, count, number, text, text_list, word_list, wrong_type};
+use super::{
+    Fields, any_text, choice, count, number, text, text_list, truth, word_list, wrong_type,
+};
 use crate::byte_size::bytes_of;
 use crate::filter::{FILTER_NAMES, FilterSide};
 use crate::names::{Name, is_dotted};
@@ -35,6 +37,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         hosts: hosts(&mut fields, problems),
         sites: sites(&mut fields, problems),
         patience: read(&mut fields, "patience", problems, timeout),
+        encrypt: read(&mut fields, "encrypt", problems, truth),
         buffer: read(&mut fields, "buffer", problems, buffers).unwrap_or_default(),
         grace: read(&mut fields, "grace", problems, duration),
         heartbeat: read(&mut fields, "heartbeat", problems, timeout),

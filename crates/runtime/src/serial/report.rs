@@ -21,7 +21,11 @@ impl Serial {
         questions: impl Fn(ConduitId) -> u64,
     ) -> (Option<u64>, Vec<(ConduitId, u64)>) {
         let count = |conduit: &ConduitId| {
-            let sent = self.outlet_of(*conduit).map(|outlet| outlet.window.sent());
+            let sent = self.outlet_of(*conduit).map(|outlet| {
+                // The end of the stream counts as a message on the way: it ends the receiver's wait.
+                let end = u64::from(outlet.window.finished()) << 63;
+                outlet.window.sent() | end
+            });
             let taken = || {
                 let found = self
                     .inlets()

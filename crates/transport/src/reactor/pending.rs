@@ -15,7 +15,7 @@ use titin_wire::{LinkSettings, Malformed, Secret};
 use super::dial::{Connecting, Dialling};
 use crate::error::LinkError;
 use crate::link::{Link, LinkCarrier, LinkId, LinkInput, Receivers, read, read_with_files};
-use crate::medium::{LinkSetup, SocketMedium, send_whole};
+use crate::medium::{LinkSetup, ProvedConnection, SocketMedium, send_whole};
 use titin_os::Descriptor;
 
 /// A socket whose ends have not proved themselves yet.
@@ -333,10 +333,14 @@ impl Pending {
         Ok(HandshakeStep::Wait)
     }
 
-    /// The socket, and the bytes that came after the handshake.
-    pub(super) fn into_socket(mut self) -> (Descriptor, Vec<u8>) {
-        let first_bytes = self.first_bytes();
-        (self.socket, first_bytes)
+    /// The connection after the handshake; `None` before.
+    pub(super) fn into_proved(self) -> Option<ProvedConnection> {
+        let (shake, first_bytes) = self.shake?;
+        Some(ProvedConnection {
+            socket: self.socket,
+            first_bytes,
+            keys: shake.seal_keys()?,
+        })
     }
 
     /// The bytes that came after the handshake.

@@ -15,7 +15,7 @@ use titin_wire::connection::SiteAccess;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
 
 use crate::error::LinkError;
-use crate::medium::send_whole;
+use crate::medium::{ProvedConnection, send_whole};
 
 /// How long a circuit may take to open: many round trips of the longest line, and the pauses of a
 /// system that sends lost packets again.
@@ -86,12 +86,8 @@ impl OpeningCircuit {
         }
     }
 
-    /// Goes on after an event of the socket. Returns the bytes behind the proofs once the circuit
-    /// is open.
-    pub(super) fn advance(
-        &mut self,
-        route: &CircuitRoute,
-    ) -> Result<Option<Vec<u8>>, CircuitRefusal> {
+    /// Goes on after an event of the socket. Whether the circuit is open.
+    pub(super) fn advance(&mut self, route: &CircuitRoute) -> Result<bool, CircuitRefusal> {
         if Instant::now() >= self.deadline {
             return Err(CircuitRefusal::passing(self.late(route)));
         }
@@ -101,11 +97,11 @@ impl OpeningCircuit {
         self.read()?;
         loop {
             match &mut self.stage {
-                OpeningStage::Connecting => return Ok(None),
+                OpeningStage::Connecting => return Ok(false),
                 OpeningStage::RelayProof(shake) => {
                     let proved = prove(shake, &mut self.input, &self.socket);
                     if !proved.map_err(|why| refused_by_relay(route, &why))? {
-                        return Ok(None);
+                        return Ok(false);
                     }
                     let request = RelayRequest::Circuit(route.destination.clone());
                     send_whole(&self.socket, &circuit::encode(&request))?;
@@ -114,7 +110,7 @@ impl OpeningCircuit {
                 OpeningStage::Answer => {
                     let answer = circuit::decode(&mut self.input).map_err(LinkError::from)?;
                     let Some(answer) = answer else {
-                        return Ok(None);
+                        return Ok(false);
                     };
                     check_answer(answer)?;
                     let (shake, hello) = Handshake::dial(route.secret.clone(), Purpose::Session);
@@ -123,13 +119,22 @@ impl OpeningCircuit {
                 }
                 OpeningStage::EndProof(shake) => {
                     let proved = prove(shake, &mut self.input, &self.socket);
-                    return match proved.map_err(refused_by_end)? {
-                        true => Ok(Some(std::mem::take(&mut self.input))),
-                        false => Ok(None),
-                    };
+                    return proved.map_err(refused_by_end);
                 }
             }
         }
+    }
+
+    /// The circuit once it is open; `None` before.
+    pub(super) fn into_proved(self) -> Option<ProvedConnection> {
+        let OpeningStage::EndProof(shake) = self.stage else {
+            return None;
+        };
+        Some(ProvedConnection {
+            socket: self.socket,
+            first_bytes: self.input,
+            keys: shake.seal_keys()?,
+        })
     }
 
     fn connect(&mut self, route: &CircuitRoute) -> Result<(), CircuitRefusal> {

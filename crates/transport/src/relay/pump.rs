@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use titin_os::Descriptor;
 use titin_os::time::timespec;
 use titin_wire::session::{RESUME, SessionGreeting, SessionId};
 
 use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd};
+use super::stream::CircuitStream;
 use crate::error::LinkError;
+use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
-/// How long the end of the process waits for the last bytes to be acknowledged.
-const FINISH: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for the last bytes to be acknowledged. A program that has
+/// ended well has waited before for all that matters; a failed one has a few seconds to end.
+const FINISH: Duration = Duration::from_secs(3);
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
@@ -32,7 +34,7 @@ pub(super) enum RelayOrder {
     /// A session that this process dials.
     Dial(Box<SessionEnd>),
     /// A circuit that another process has dialled.
-    Adopt(NewCircuit),
+    Adopt(Box<NewCircuit>),
     Finish,
 }
 
@@ -70,22 +72,30 @@ impl RelayPump {
 
     /// Takes a circuit over, after the proofs of both ends. Gives the circuit back if the process
     /// has left the run.
-    pub(super) fn adopt(&self, socket: Descriptor, first_bytes: Vec<u8>) -> Option<Descriptor> {
+    pub(super) fn adopt(
+        &self,
+        circuit: ProvedConnection,
+        is_sealed: bool,
+    ) -> Option<ProvedConnection> {
         let Ok(shared) = self.shared() else {
-            return Some(socket);
+            return Some(circuit);
         };
-        shared.command(RelayOrder::Adopt(NewCircuit {
-            socket,
-            input: first_bytes,
-            deadline: Instant::now() + GREETING_TIME,
-        }));
+        // The other end dials again, if its first bytes have no sense.
+        if let Ok((stream, input)) = CircuitStream::begin(circuit, is_sealed) {
+            shared.command(RelayOrder::Adopt(Box::new(NewCircuit {
+                stream,
+                input,
+                deadline: Instant::now() + GREETING_TIME,
+            })));
+        }
         None
     }
 }
 
 /// A circuit that has not named its session.
 pub(super) struct NewCircuit {
-    socket: Descriptor,
+    stream: CircuitStream,
+    /// Records that have come.
     input: Vec<u8>,
     deadline: Instant,
 }
@@ -97,13 +107,9 @@ impl NewCircuit {
     /// If the circuit comes to nothing.
     fn greeting(&mut self) -> Result<Option<SessionGreeting>, LinkError> {
         if self.input.len() < RESUME {
-            let mut bytes = [0; RESUME];
-            let missing = RESUME - self.input.len();
-            match rustix::io::read(&self.socket, &mut bytes[..missing]) {
-                Ok(0) => return Err(LinkError::Closed),
-                Ok(count) => self.input.extend_from_slice(&bytes[..count]),
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+            match self.stream.read(&mut self.input)? {
+                Some(0) => return Err(LinkError::Closed),
+                Some(_) | None => {}
             }
         }
         if self.input.len() >= RESUME {
@@ -195,7 +201,8 @@ impl SessionPump {
     fn poll(&self) -> Vec<(SessionId, SocketState)> {
         let mut descriptors = vec![PollFd::new(self.shared.wake(), PollFlags::IN)];
         let circuits = self.new_circuits.iter();
-        descriptors.extend(circuits.map(|circuit| PollFd::new(&circuit.socket, PollFlags::IN)));
+        descriptors
+            .extend(circuits.map(|circuit| PollFd::new(&circuit.stream.socket, PollFlags::IN)));
         // The session of each further descriptor, and whether the descriptor is the link's socket.
         let first = descriptors.len();
         let mut owners = Vec::new();
@@ -233,7 +240,7 @@ impl SessionPump {
                     self.sessions.insert(id, *end);
                     self.advance(id, |end| end.advance());
                 }
-                RelayOrder::Adopt(circuit) => self.new_circuits.push(circuit),
+                RelayOrder::Adopt(circuit) => self.new_circuits.push(*circuit),
                 RelayOrder::Finish => {
                     self.until = Some(Instant::now() + FINISH);
                     self.shared.drop_accepted();
@@ -272,11 +279,10 @@ impl SessionPump {
     fn join(&mut self, circuit: NewCircuit, SessionGreeting { id, may_be_new }: SessionGreeting) {
         let is_known = self.sessions.contains_key(&id) || may_be_new && self.begin(id);
         if !is_known {
-            let _ = rustix::io::write(&circuit.socket, &SessionGreeting::gone());
-            return;
+            return circuit.stream.refuse();
         }
-        let NewCircuit { socket, input, .. } = circuit;
-        self.advance(id, |end| end.take_circuit(socket, &input));
+        let NewCircuit { stream, input, .. } = circuit;
+        self.advance(id, |end| end.take_circuit(stream, &input));
     }
 
     /// Begins a session that another process has dialled. False if this process takes none.

@@ -12,6 +12,7 @@ use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
+use super::stream::CircuitStream;
 use crate::error::LinkError;
 
 /// The most bytes moved in one direction before other sessions have their turn.
@@ -61,11 +62,7 @@ enum CircuitState {
 }
 
 struct OpenCircuit {
-    socket: Descriptor,
-    /// Records on their way into the socket.
-    out: Vec<u8>,
-    /// How many bytes of `out` are in the socket.
-    sent: usize,
+    stream: CircuitStream,
     heard: Instant,
     /// Whether the other end was asked for a byte since the last one.
     is_probed: bool,
@@ -159,9 +156,9 @@ impl SessionEnd {
     }
 
     /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
-    pub(super) fn take_circuit(&mut self, circuit: Descriptor, first_bytes: &[u8]) -> EndProgress {
-        self.open(circuit);
-        match self.take_bytes(first_bytes) {
+    pub(super) fn take_circuit(&mut self, stream: CircuitStream, records: &[u8]) -> EndProgress {
+        self.open(stream);
+        match self.take_records(records) {
             Ok(()) => self.advance(),
             Err(CircuitRefusal { why, .. }) => self.lose_circuit(why),
         }
@@ -185,8 +182,8 @@ impl SessionEnd {
                 let may_read = self.takes_bytes() && circuit.closed_since.is_none();
                 events.set(PollFlags::IN, may_read);
                 let has_more = self.session.is_up() && !self.session.is_written();
-                events.set(PollFlags::OUT, circuit.sent < circuit.out.len() || has_more);
-                wanted.push((&circuit.socket, events));
+                events.set(PollFlags::OUT, !circuit.stream.is_flushed() || has_more);
+                wanted.push((&circuit.stream.socket, events));
             }
         }
         wanted
@@ -251,9 +248,7 @@ impl SessionEnd {
             };
         }
         let is_told = match &self.circuit {
-            CircuitState::Open(circuit) => {
-                self.session.is_told() && circuit.sent == circuit.out.len()
-            }
+            CircuitState::Open(circuit) => self.session.is_told() && circuit.stream.is_flushed(),
             // The other end has closed the circuit, and asks again if it misses something.
             _ => self.session.is_over(),
         };
@@ -373,24 +368,28 @@ impl SessionEnd {
         let (CircuitState::Opening(opening), Some(route)) = (&mut self.circuit, &self.route) else {
             return Ok(());
         };
-        let Some(first_bytes) = opening.advance(route)? else {
+        if !opening.advance(route)? {
             return Ok(());
-        };
+        }
+        let is_sealed = route.access.encrypt;
         let now = Instant::now();
         let opened = std::mem::replace(&mut self.circuit, CircuitState::None(now));
-        if let CircuitState::Opening(opening) = opened {
-            self.open(opening.socket);
-        }
-        self.take_bytes(&first_bytes)
+        let CircuitState::Opening(opening) = opened else {
+            return Ok(());
+        };
+        let Some(proved) = opening.into_proved() else {
+            return Ok(());
+        };
+        let (stream, records) = CircuitStream::begin(proved, is_sealed)?;
+        self.open(stream);
+        self.take_records(&records)
     }
 
-    fn open(&mut self, socket: Descriptor) {
+    fn open(&mut self, stream: CircuitStream) {
         self.session.cut();
         self.session.connect();
         self.circuit = CircuitState::Open(OpenCircuit {
-            socket,
-            out: Vec::new(),
-            sent: 0,
+            stream,
             heard: Instant::now(),
             is_probed: false,
             closed_since: None,
@@ -409,7 +408,7 @@ impl SessionEnd {
         let next = CircuitState::None(now + pause.min(LONGEST_PAUSE));
         let lost = std::mem::replace(&mut self.circuit, next);
         if let (CircuitState::Open(lost), true) = (lost, was_up) {
-            self.previous = Some(lost.socket);
+            self.previous = Some(lost.stream.socket);
         }
         self.progress()
     }
@@ -424,27 +423,7 @@ impl SessionEnd {
         let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
         };
-        let mut moved = 0;
-        while moved < AT_ONCE {
-            if circuit.sent == circuit.out.len() {
-                circuit.out.clear();
-                circuit.sent = 0;
-                self.session.write(&mut circuit.out, PIECE);
-            }
-            if circuit.out.is_empty() {
-                break;
-            }
-            let rest = &circuit.out[circuit.sent..];
-            match net::send(&circuit.socket, rest, SendFlags::NOSIGNAL) {
-                Ok(count) => {
-                    circuit.sent += count;
-                    moved += count;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => return Err(LinkError::from(error).into()),
-            }
-        }
+        circuit.stream.write(&mut self.session, AT_ONCE)?;
         if !self.has_room() && self.session.is_written() && self.session.is_up() {
             self.room = (2 * self.room).min(KEPT_AT_MOST);
         }
@@ -452,7 +431,7 @@ impl SessionEnd {
     }
 
     fn receive(&mut self) -> Result<(), CircuitRefusal> {
-        let mut bytes = Vec::with_capacity(PIECE);
+        let mut records = Vec::new();
         let mut taken = 0;
         while self.takes_bytes() && taken < AT_ONCE {
             let CircuitState::Open(circuit) = &mut self.circuit else {
@@ -461,34 +440,32 @@ impl SessionEnd {
             if circuit.closed_since.is_some() {
                 break;
             }
-            bytes.clear();
-            match rustix::io::read(&circuit.socket, spare_capacity(&mut bytes)) {
+            records.clear();
+            match circuit.stream.read(&mut records)? {
                 // The relays pass on that the other end has closed its circuit, and reset a circuit
                 // that is broken. A living end closes none that both have used. What this end now
                 // writes shows whether its own relay still lives.
-                Ok(0) if self.session.is_confirmed() => {
+                Some(0) if self.session.is_confirmed() => {
                     circuit.closed_since = Some(Instant::now());
                     self.session.probe(0);
                 }
-                Ok(0) => return Err(LinkError::Closed.into()),
-                Ok(count) => {
-                    self.take_bytes(&bytes)?;
+                Some(0) => return Err(LinkError::Closed.into()),
+                Some(count) => {
+                    self.take_records(&records)?;
                     taken += count;
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => return Err(LinkError::from(error).into()),
+                None => break,
             }
         }
         Ok(())
     }
 
-    fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CircuitRefusal> {
+    fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitRefusal> {
         if self.link_is_closed {
             self.to_link.clear();
             self.taken = 0;
         }
-        let outcome = self.session.read(bytes, &mut self.to_link);
+        let outcome = self.session.read(records, &mut self.to_link);
         outcome.map_err(LinkError::from)?;
         if let CircuitState::Open(circuit) = &mut self.circuit {
             circuit.heard = Instant::now();
@@ -559,7 +536,10 @@ mod tests {
             far.connect();
             let mut resume = Vec::new();
             far.write(&mut resume, usize::MAX);
-            assert_eq!(end.take_circuit(near, &resume), EndProgress::Open);
+            assert_eq!(
+                end.take_circuit(CircuitStream::unsealed(near), &resume),
+                EndProgress::Open
+            );
             let mut rig = Rig {
                 end,
                 link,
@@ -725,7 +705,10 @@ mod tests {
         rig.far.connect();
         let mut resume = Vec::new();
         rig.far.write(&mut resume, usize::MAX);
-        assert_eq!(rig.end.take_circuit(near, &resume), EndProgress::Open);
+        assert_eq!(
+            rig.end.take_circuit(CircuitStream::unsealed(near), &resume),
+            EndProgress::Open
+        );
         assert!(!is_open(&rig.circuit));
         assert!(!is_open(&circuit), "the answer has come");
     }
