@@ -107,9 +107,9 @@ impl NewCircuit {
     /// If the circuit comes to nothing.
     fn greeting(&mut self) -> Result<Option<SessionGreeting>, LinkError> {
         if self.input.len() < RESUME {
-            match self.stream.read(&mut self.input)? {
-                Some(0) => return Err(LinkError::Closed),
-                Some(_) | None => {}
+            let count = self.stream.read(&mut self.input)?;
+            if count == Some(0) {
+                return Err(LinkError::Closed);
             }
         }
         if self.input.len() >= RESUME {

@@ -17,7 +17,7 @@ const PIECE: usize = 64 << 10;
 /// A circuit whose ends have proved themselves.
 pub(super) struct CircuitStream {
     pub(super) socket: Descriptor,
-    seal: Option<(Sealer, Opener)>,
+    seal: Option<Box<(Sealer, Opener)>>,
     /// Records before the seal.
     records: Vec<u8>,
     /// Bytes on their way into the socket.
@@ -39,7 +39,7 @@ impl CircuitStream {
     ) -> Result<(Self, Vec<u8>), LinkError> {
         let mut stream = CircuitStream {
             socket: proved.socket,
-            seal: is_sealed.then(|| proved.keys.ends()),
+            seal: is_sealed.then(|| Box::new(proved.keys.ends())),
             records: Vec::new(),
             out: Vec::new(),
             sent: 0,
@@ -94,7 +94,7 @@ impl CircuitStream {
     fn seal_records(&mut self) {
         self.sent = 0;
         self.out.clear();
-        match &mut self.seal {
+        match self.seal.as_deref_mut() {
             Some((sealer, _)) => sealer.seal(&self.records, &mut self.out),
             None => std::mem::swap(&mut self.records, &mut self.out),
         }
@@ -122,7 +122,7 @@ impl CircuitStream {
     }
 
     fn open_input(&mut self, records: &mut Vec<u8>) -> Result<(), LinkError> {
-        match &mut self.seal {
+        match self.seal.as_deref_mut() {
             Some((_, opener)) => opener.open(&self.input, records)?,
             None => records.extend_from_slice(&self.input),
         }
