@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -185,6 +187,12 @@ class Tap(Line):
                 self.passed += data
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
+
+    def abort(self) -> None:
+        """Resets the connections that there are, as a network may."""
+        nowhere = struct.pack("@H14x", socket.AF_UNSPEC)
+        for one in set(self.sockets):
+            ctypes.CDLL(None).connect(one.fileno(), nowhere, len(nowhere))
 
     def close(self) -> None:
         """Ends the threads."""

@@ -46,6 +46,24 @@ def test_no_cut_of_the_line_changes_a_bit(sites: Sites, streams: int) -> None:
     assert sites.line.connections > 10
 
 
+def test_a_reset_between_a_program_and_its_relay_loses_nothing(sites: Sites) -> None:
+    sites.write(steps=100, most=300_000, pause=0.03)
+    taps = sites.tap()
+    process = sites.begin()
+    wait_until(lambda: all(tap.passed for tap in taps), "there are no circuits")
+    aborted = 0
+    while process.poll() is None:
+        time.sleep(0.7)
+        taps[aborted % 2].abort()
+        aborted += 1
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(100, 300_000)
+    assert aborted >= 3
+    for tap in taps:
+        tap.close()
+
+
 @pytest.mark.parametrize("names", [["north"], ["south"], ["north", "south"]], ids="-".join)
 def test_a_relay_may_be_killed_and_started_again(sites: Sites, names: list[str]) -> None:
     sites.write(steps=100, most=300_000, pause=0.03)
@@ -77,8 +95,9 @@ import titin
 folder, name = Path(sys.argv[0]).parent, sys.argv[1]
 with titin.Instance(o_i=["out"], s=["in"]) as instance:
     while instance.reuse():
-        instance.send("out", 1, timestamp=0.0)
-        instance.receive("in")
+        # The first one to send is the one that dials.
+        for call in sorted(["send", "receive"], reverse=name == "a"):
+            instance.send("out", 1, timestamp=0.0) if call == "send" else instance.receive("in")
         (folder / f"{name} waits").touch()
         while not (folder / "close").exists():
             time.sleep(0.01)

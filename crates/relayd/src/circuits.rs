@@ -32,6 +32,10 @@ const _: () = assert!(2 * BUFFER + (64 << 10) == CIRCUIT_MEMORY);
 /// How long a listener of the site may take to accept.
 const LISTENER_TIME: Duration = Duration::from_secs(10);
 
+/// How long the process that has dialled may take to dial again after its connection was reset.
+/// A killed process may leave a reset behind, and so may a network.
+const REDIAL_TIME: Duration = Duration::from_secs(4);
+
 /// How long the two ends of a session may take to greet each other.
 const GREETING_TIME: Duration = Duration::from_secs(20);
 
@@ -72,16 +76,44 @@ pub(crate) enum CircuitEnd {
 }
 
 impl CircuitEnd {
-    /// A process of this site, at the other end of a connection.
+    /// A process of this site that has dialled the circuit.
     ///
     /// # Errors
     /// If the system has no descriptors left.
-    pub(crate) fn process(stream: &TcpStream) -> io::Result<Self> {
+    pub(crate) fn dialler(stream: &TcpStream) -> io::Result<Self> {
+        CircuitEnd::process(stream, REDIAL_TIME)
+    }
+
+    /// A process of this site that listens. The end that dials finds out whether it is gone.
+    fn listener(stream: &TcpStream) -> io::Result<Self> {
+        CircuitEnd::process(stream, Duration::ZERO)
+    }
+
+    fn process(stream: &TcpStream, redial_time: Duration) -> io::Result<Self> {
         sockets::watch_host(stream, HOST_GONE_AFTER);
         Ok(CircuitEnd::Process(ProcessLine {
             socket: stream.as_fd().try_clone_to_owned()?,
             progress: Mutex::new((0, Instant::now())),
+            redial_time,
         }))
+    }
+
+    /// Returns once a process whose connection has failed is gone.
+    ///
+    /// # Errors
+    /// The given one, if there is a relay at this end.
+    async fn gone_after(&self, error: io::Error) -> io::Result<()> {
+        let CircuitEnd::Process(line) = self else {
+            return Err(error);
+        };
+        let kinds = [
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::ConnectionAborted,
+        ];
+        if kinds.contains(&error.kind()) {
+            tokio::time::sleep(line.redial_time).await;
+        }
+        Ok(())
     }
 
     fn is_process(&self) -> bool {
@@ -122,6 +154,8 @@ pub(crate) struct ProcessLine {
     socket: OwnedFd,
     /// The bytes that the process's host has acknowledged, and since when they are no more.
     progress: Mutex<(u64, Instant)>,
+    /// How long the process may take to dial again after its connection was reset.
+    redial_time: Duration,
 }
 
 impl ProcessLine {
@@ -203,10 +237,13 @@ pub(crate) async fn open(
         return open_to_listener(destination).await;
     }
     let peer = relay.peer_towards(site).ok_or_else(|| {
-        CircuitRefusal::lasting(format!(
-            "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
-            relay.site
-        ))
+        CircuitRefusal {
+            why: format!(
+                "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
+                relay.site
+            ),
+            may_pass: relay.is_former(site),
+        }
     })?;
     if from == Some(peer.site()) {
         return Err(CircuitRefusal::lasting(format!(
@@ -253,7 +290,7 @@ async fn open_to_listener(
     };
     sockets::prepare_tcp(&stream);
     Ok(FarSide {
-        end: CircuitEnd::process(&stream).map_err(no_descriptor)?,
+        end: CircuitEnd::listener(&stream).map_err(no_descriptor)?,
         stream: Box::new(stream),
         first_bytes: Vec::new(),
         _place: None,
@@ -400,9 +437,11 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
         from.received(length as u64);
         length = match reader.read(&mut buffer).await {
             Ok(length) => length,
-            // A process that was killed may not have read all, and its host may be gone.
-            Err(_) if from.is_process() => 0,
-            Err(error) => return Err(error),
+            Err(error) => {
+                half.note();
+                from.gone_after(error).await?;
+                0
+            }
         };
         if length == 0 {
             half.note();

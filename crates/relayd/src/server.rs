@@ -1,6 +1,6 @@
 //! The daemon: its listeners, and what connections ask for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,6 +58,8 @@ pub(crate) struct Relay {
     pub(crate) begun: Instant,
     access: Secret,
     congestion: Mutex<Option<String>>,
+    /// Sites that were trusted once, and may be again.
+    former: Mutex<HashSet<String>>,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     next: AtomicU64,
     /// Circuits that are open.
@@ -96,6 +98,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         begun: Instant::now(),
         access: folder.access()?,
         congestion: Mutex::default(),
+        former: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
@@ -164,6 +167,11 @@ impl Relay {
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
+    /// Whether a site was trusted once, and is no more.
+    pub(crate) fn is_former(&self, site: &str) -> bool {
+        self.former.lock().expect("never poisoned").contains(site)
+    }
+
     /// Whether a peer is trusted as it was.
     pub(crate) fn has_peer(&self, peer: &Arc<Peer>) -> bool {
         let peers = self.lock();
@@ -225,6 +233,9 @@ impl Relay {
             if !stays {
                 self.revoke(peer);
                 info!(site, "no longer trusted as before");
+                let mut former = self.former.lock().expect("never poisoned");
+                former.insert(site.clone());
+                former.extend(peer.behind.iter().cloned());
             }
             stays
         });
@@ -400,7 +411,7 @@ impl Relay {
     ) -> io::Result<()> {
         match far {
             Ok(far) => {
-                let end = CircuitEnd::process(&stream)?;
+                let end = CircuitEnd::dialler(&stream)?;
                 messages::write(&mut stream, &RelayAnswer::Opened).await?;
                 let _open = CircuitCount::of(self);
                 circuits::pass(stream, first_bytes, end, far).await

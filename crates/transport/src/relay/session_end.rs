@@ -442,10 +442,10 @@ impl SessionEnd {
             }
             records.clear();
             match circuit.stream.read(&mut records)? {
-                // The relays pass on that the other end has closed its circuit, and reset a circuit
-                // that is broken. A living end closes none that both have used. What this end now
-                // writes shows whether its own relay still lives.
-                Some(0) if self.session.is_confirmed() => {
+                // The relays pass on that the other end has closed its circuit, and drop a circuit that
+                // is broken. A living end closes none that both have used. What this end now writes
+                // shows whether its own relay still lives. (The end that dials asks by dialling.)
+                Some(0) if self.route.is_none() && self.session.is_confirmed() => {
                     circuit.closed_since = Some(Instant::now());
                     self.session.probe(0);
                 }
