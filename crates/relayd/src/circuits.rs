@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -95,25 +95,38 @@ impl CircuitEnd {
             socket: stream.as_fd().try_clone_to_owned()?,
             progress: Mutex::new((0, Instant::now())),
             redial_time,
+            was_reset: AtomicBool::new(false),
         }))
     }
 
-    /// Returns once a process whose connection has failed is gone.
+    /// Notes why bytes do not reach a process. The system tells of a reset only once.
     ///
     /// # Errors
     /// The given one, if there is a relay at this end.
-    async fn gone_after(&self, error: io::Error) -> io::Result<()> {
+    fn note_write_error(&self, error: io::Error) -> io::Result<()> {
         let CircuitEnd::Process(line) = self else {
             return Err(error);
         };
-        let kinds = [
-            io::ErrorKind::ConnectionReset,
-            io::ErrorKind::ConnectionAborted,
-        ];
-        if kinds.contains(&error.kind()) {
-            tokio::time::sleep(line.redial_time).await;
-        }
+        line.was_reset.fetch_or(is_reset(&error), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Returns once nothing more is to come from this end, after the given error if there was one.
+    ///
+    /// # Errors
+    /// The given one, if there is a relay at this end.
+    async fn is_gone(&self, error: Option<io::Error>) -> io::Result<()> {
+        match (self, error) {
+            (CircuitEnd::Relay(_), Some(error)) => Err(error),
+            (CircuitEnd::Relay(_), None) => Ok(()),
+            (CircuitEnd::Process(line), error) => {
+                let was_reset = error.as_ref().is_some_and(is_reset);
+                if was_reset || line.was_reset.load(Ordering::Relaxed) {
+                    tokio::time::sleep(line.redial_time).await;
+                }
+                Ok(())
+            }
+        }
     }
 
     fn is_process(&self) -> bool {
@@ -156,6 +169,16 @@ pub(crate) struct ProcessLine {
     progress: Mutex<(u64, Instant)>,
     /// How long the process may take to dial again after its connection was reset.
     redial_time: Duration,
+    /// Whether writing has shown that the connection was reset.
+    was_reset: AtomicBool,
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::ConnectionAborted,
+    ];
+    kinds.contains(&error.kind())
 }
 
 impl ProcessLine {
@@ -427,24 +450,19 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
                 Ok(()) => to.sent(length as u64),
                 // The other direction passes the last bytes of the process on, and the end. Until
                 // the other side has heard of the end, and closes, its bytes have nowhere to go.
-                Err(_) if to.is_process() => {
+                Err(error) => {
+                    to.note_write_error(error)?;
                     half.note();
                     is_open = false;
                 }
-                Err(error) => return Err(error),
             }
         }
         from.received(length as u64);
-        length = match reader.read(&mut buffer).await {
-            Ok(length) => length,
-            Err(error) => {
-                half.note();
-                from.gone_after(error).await?;
-                0
-            }
-        };
+        let outcome = reader.read(&mut buffer).await;
+        length = *outcome.as_ref().unwrap_or(&0);
         if length == 0 {
             half.note();
+            from.is_gone(outcome.err()).await?;
             let closed = writer.shutdown().await;
             return if to.is_process() { Ok(()) } else { closed };
         }

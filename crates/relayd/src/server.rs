@@ -1,6 +1,7 @@
 //! The daemon: its listeners, and what connections ask for.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +32,9 @@ use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
 /// How long no connections are accepted when the system has no descriptors for them.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The most reasons that are kept so that the log does not repeat them.
+const MOST_REFUSALS: usize = 1024;
+
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
@@ -58,6 +62,8 @@ pub(crate) struct Relay {
     pub(crate) begun: Instant,
     access: Secret,
     congestion: Mutex<Option<String>>,
+    /// Why there was no circuit last, by run and site: hashes, since others choose the texts.
+    refusals: Mutex<HashMap<(u64, u64), u64>>,
     /// Sites that were trusted once, and may be again.
     former: Mutex<HashSet<String>>,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
@@ -98,6 +104,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         begun: Instant::now(),
         access: folder.access()?,
         congestion: Mutex::default(),
+        refusals: Mutex::default(),
         former: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
@@ -165,6 +172,22 @@ impl Relay {
     pub(crate) fn revoke(&self, peer: &Peer) {
         peer.end_connections();
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
+    }
+
+    /// Notes the outcome of a request for a circuit. Whether the log is to tell of it: sessions ask
+    /// again and again, and one line is enough as long as the reason stays.
+    fn is_news(&self, run: u64, site: &str, refusal: Option<&CircuitRefusal>) -> bool {
+        let mut refusals = self.refusals.lock().expect("never poisoned");
+        let key = (run, hash(site));
+        let Some(refusal) = refusal else {
+            refusals.remove(&key);
+            return false;
+        };
+        if refusals.len() >= MOST_REFUSALS {
+            refusals.clear();
+        }
+        let why = hash(&refusal.why);
+        refusals.insert(key, why) != Some(why)
     }
 
     /// Whether a site was trusted once, and is no more.
@@ -306,7 +329,10 @@ impl Relay {
         let outcome = match (request, run) {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
                 let far = circuits::open(self, run, &destination, None).await;
-                if let Err(refusal) = &far {
+                let refusal = far.as_ref().err();
+                if self.is_news(run, &destination.site, refusal)
+                    && let Some(refusal) = refusal
+                {
                     let to = destination.to_string();
                     warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
                 }
@@ -526,12 +552,16 @@ impl Relay {
             let far = circuits::open(self, run, destination, Some(peer.site())).await?;
             Result::<_, CircuitRefusal>::Ok((far, place))
         };
-        let (far, _place) = match opening.await {
+        let opened = opening.await;
+        let is_news = self.is_news(run, &destination.site, opened.as_ref().err());
+        let (far, _place) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {
-                let to = destination.to_string();
-                let (site, run, why) = (peer.site(), hex(run), &refusal.why);
-                warn!(site, to, run, why, "no circuit: refused");
+                if is_news {
+                    let to = destination.to_string();
+                    let (site, run, why) = (peer.site(), hex(run), &refusal.why);
+                    warn!(site, to, run, why, "no circuit: refused");
+                }
                 return refuse_peer(&mut stream, refusal).await;
             }
         };
@@ -626,6 +656,12 @@ async fn accept(
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The number of a run, for people.

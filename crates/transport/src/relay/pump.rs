@@ -19,8 +19,8 @@ use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
 /// How long the end of the process waits for the last bytes to be acknowledged. A program that has
-/// ended well has waited before for all that matters; a failed one has a few seconds to end.
-const FINISH: Duration = Duration::from_secs(3);
+/// ended well has waited before for all that matters, and a failed one is to end soon.
+const FINISH: Duration = Duration::from_secs(1);
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
