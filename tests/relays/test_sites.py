@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import shutil
+import subprocess
 import time
 
 import pytest
 
+from ..conftest import TITIN
 from .conftest import Relay, Sites, expected_digests, wait_until
 
 
@@ -120,6 +123,27 @@ def test_two_programs_that_close_wait_for_a_line_that_stands_still(sites: Sites)
     assert process.returncode == 0, out
     for tap in (north, south):
         tap.close()
+
+
+def test_an_agent_at_another_site_may_be_started_by_hand(sites: Sites) -> None:
+    sites.write(steps=10, most=1000, start="by hand")
+    process = sites.begin()
+    file = sites.folder / "run/connection-south.json"
+    wait_until(file.exists, "there is no connection file for the other site")
+    assert file.stat().st_mode & 0o777 == 0o600
+    elsewhere = sites.folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(file, elsewhere)
+    # As the line that the run prints.
+    command = [TITIN, "agent", "--host", "far", "connection-south.json"]
+    agent = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False, timeout=60)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert agent.returncode == 0, agent.stderr
+    assert "on far at the site south" in out
+    assert f"{' '.join(command[1:])}" in " ".join(out.split())
+    assert sites.printed() == expected_digests(10, 1000)
+    assert not file.exists()
 
 
 def test_past_patience_the_run_ends_at_both_sites_with_the_reason(sites: Sites) -> None:

@@ -28,7 +28,7 @@ use crate::plan::PlannedProgram;
 pub(crate) use client::{Agents, tell};
 use files::FilePiece;
 pub use input::{AgentInput, InputError};
-pub(crate) use launcher::{AgentGroup, by_hand, groups};
+pub(crate) use launcher::{AgentGroup, by_hand, groups, hosts_by_hand};
 pub use serve::{AgentError, AgentSetup, serve};
 
 /// An order from the manager to an agent.

@@ -251,7 +251,9 @@ pub fn beside(path: &str, folders: &[PathBuf]) -> Option<PathBuf> {
 fn options(network: &Network, choices: &Choices) -> Result<RunOptions, CompileError> {
     let extras = &network.extras;
     let default = RunOptions::default();
-    let patience = match choices.serve_only || !choices.by_hand.is_empty() {
+    let mut hosts = extras.hosts.values();
+    let are_agents_by_hand = hosts.any(|host| host.start == model::AgentStart::ByHand);
+    let patience = match choices.serve_only || !choices.by_hand.is_empty() || are_agents_by_hand {
         true => PATIENCE_WITH_USERS,
         false => default.patience,
     };

@@ -223,6 +223,10 @@ impl RunDirectory {
     }
 }
 
+/// The names of the connection files for other sites: this, the name of the site, and the extension.
+const FOR_SITES: &str = "connection-";
+const CONNECTION_EXTENSION: &str = ".json";
+
 /// The connection file, with the run's secret, and the meeting place of the processes of this host.
 /// The drop of this value removes both.
 #[derive(Debug)]
@@ -243,6 +247,25 @@ impl ConnectionFile {
     /// [`DirectoryError`] if the file cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
         write_connection_file(&self.file, connection)
+    }
+
+    /// Writes the connection file for the hosts of another site, which is to be copied there. Returns
+    /// the path.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if the file cannot be written.
+    pub fn write_for_site(
+        &self,
+        site: &str,
+        connection: &Connection,
+    ) -> Result<PathBuf, DirectoryError> {
+        let file = self
+            .file
+            .with_file_name(format!("{FOR_SITES}{site}{CONNECTION_EXTENSION}"));
+        if !file.exists() {
+            write_connection_file(&file, connection)?;
+        }
+        Ok(file)
     }
 
     /// Makes the folders in which programs meet by the given media: in `chosen`, or else in the run
@@ -312,7 +335,8 @@ pub(crate) fn write_connection_file(
     at(path, fs::rename(&draft, path))
 }
 
-/// Removes a connection file, also an incomplete file, and the folders that the file names.
+/// Removes a connection file, also an incomplete file, those for other sites beside it, and the
+/// folders that the file names.
 pub fn remove_connection(file: &Path) {
     let text = fs::read_to_string(file).ok();
     if let Some(connection) = text.and_then(|text| Connection::from_json(&text).ok()) {
@@ -320,6 +344,14 @@ pub fn remove_connection(file: &Path) {
     }
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
+    let beside = file.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for other in beside.into_iter().flatten().flatten() {
+        let name = other.file_name();
+        let name = name.to_str().unwrap_or_default();
+        if name.starts_with(FOR_SITES) && name.contains(CONNECTION_EXTENSION) {
+            let _ = fs::remove_file(other.path());
+        }
+    }
 }
 
 /// Removes folders for messages. Anyone may have changed the connection file, so folders of other

@@ -1,6 +1,6 @@
 //! The commands that start the agents of a run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::guard::Launch;
 use crate::host::HostId;
@@ -142,32 +142,50 @@ fn agent_script(host: &PlannedHost, titin: &Path) -> String {
     }
 }
 
-/// What the user is told of the agents to start by hand; `None` without such agents.
-pub(crate) fn by_hand(plan: &Plan, connection: &Path) -> Option<String> {
-    let hosts = plan.hosts.iter();
-    let hosts: Vec<&PlannedHost> = hosts
-        .filter(|host| host.start == AgentStart::ByHand)
-        .collect();
-    if hosts.is_empty() {
+/// The hosts whose agents the user starts.
+pub(crate) fn hosts_by_hand(plan: &Plan) -> impl Iterator<Item = (HostId, &PlannedHost)> {
+    let hosts = plan.hosts.iter().enumerate();
+    let hosts = hosts.map(|(at, host)| (HostId::further(at), host));
+    hosts.filter(|(_, host)| host.start == AgentStart::ByHand)
+}
+
+/// What the user is told of the agents to start by hand, each with its connection file; `None`
+/// without such agents.
+pub(crate) fn by_hand(plan: &Plan, connections: &[(HostId, PathBuf)]) -> Option<String> {
+    if connections.is_empty() {
         return None;
     }
-    let lines = hosts.into_iter().map(|host| {
+    let line = |(host, connection): &(HostId, PathBuf)| {
+        let host = plan.further_host(*host)?;
         let titin = host.titin.as_deref().unwrap_or("titin");
-        format!(
-            "  on {}:  {} agent --host {} {}\n",
+        let copy = match host.site.and_then(|site| plan.sites.get(site)) {
+            Some(site) => format!(
+                " at the site {}, with a copy of {} for its owner alone",
+                site.name,
+                connection.display()
+            ),
+            None => String::new(),
+        };
+        let file = match copy.is_empty() {
+            true => connection.as_os_str(),
+            false => connection.file_name()?,
+        };
+        Some(format!(
+            "  on {}{copy}:  {} agent --host {} {}\n",
             host.name,
             quote(titin),
             quote(&host.name),
-            quote(&connection.to_string_lossy())
-        )
-    });
-    let lines: String = lines.collect();
+            quote(&file.to_string_lossy())
+        ))
+    };
+    let lines: String = connections.iter().filter_map(line).collect();
     Some(format!("start an agent on each of these hosts:\n{lines}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::PlannedSite;
 
     fn plan(hosts: &[(&str, AgentStart)]) -> Plan {
         let host = |(name, start): &(&str, AgentStart)| PlannedHost {
@@ -235,7 +253,20 @@ mod tests {
                 .command()
                 .contains("--het-group=1 /bin/titin agent")
         );
-        let text = by_hand(&plan, Path::new("/run/connection.json")).unwrap();
-        assert!(text.contains("on box:  titin agent --host box /run/connection.json"));
+        let by_hand_hosts: Vec<HostId> = hosts_by_hand(&plan).map(|(id, _)| id).collect();
+        assert_eq!(by_hand_hosts, [HostId(2)]);
+        let text = |plan: &Plan, file: &str| by_hand(plan, &[(HostId(2), file.into())]).unwrap();
+        let here = text(&plan, "/run/connection.json");
+        assert!(here.contains("on box:  titin agent --host box /run/connection.json"));
+        plan.hosts[1].site = Some(0);
+        plan.sites.push(PlannedSite {
+            name: "south".to_owned(),
+            relay: "login:4710".to_owned(),
+        });
+        let there = text(&plan, "/run/connection-south.json");
+        let expected = "on box at the site south, with a copy of /run/connection-south.json for its owner alone:  \
+                        titin agent --host box connection-south.json";
+        assert!(there.contains(expected), "{there}");
+        assert_eq!(by_hand(&plan, &[]), None);
     }
 }

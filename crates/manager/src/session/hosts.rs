@@ -1,18 +1,21 @@
 //! The hosts of a run in the session: agents, placement, and the guard or agent of each program.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId};
+use titin_wire::connection::Connection;
 
 use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason};
 use crate::cores::at_most;
+use crate::directory::DirectoryError;
 use crate::event::{Level, RunEvent, Signal};
 use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
-use crate::plan::{AgentStart, InstanceId, PerInstance};
+use crate::plan::{AgentStart, InstanceId, PerInstance, PlannedHost};
 use crate::state::REPEATED_INTERRUPT;
 use crate::{process_tree, process_watcher};
 
@@ -28,8 +31,15 @@ const MOST_OUTPUT: usize = 600;
 impl Session {
     /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
-        if let Some(text) = agent::by_hand(&self.plan, &self.directory.connection()) {
-            view.manual_starts(&text);
+        match self.connections_by_hand() {
+            Ok(connections) => {
+                let text = agent::by_hand(&self.plan, &connections);
+                text.inspect(|text| view.manual_starts(text));
+            }
+            Err(error) => {
+                let event = RunEvent::ManagerFailed(error.to_string());
+                let _ = self.sender.send(SessionEvent::Run(event));
+            }
         }
         if self.groups.is_empty() {
             return;
@@ -53,13 +63,32 @@ impl Session {
         self.say(Level::Debug, text, view);
     }
 
-    fn agent_input(&self, host: HostId) -> AgentInput {
-        let connection = match &self.site {
+    /// The connection file of each host whose agent the user starts.
+    fn connections_by_hand(&self) -> Result<Vec<(HostId, PathBuf)>, DirectoryError> {
+        let file = |(id, host): (HostId, &PlannedHost)| {
+            let site = host.site.and_then(|site| self.plan.sites.get(site));
+            let file = match site {
+                Some(site) => self
+                    .connection
+                    .write_for_site(&site.name, &self.connection_for(id))?,
+                None => self.directory.connection(),
+            };
+            Ok((id, file))
+        };
+        agent::hosts_by_hand(&self.plan).map(file).collect()
+    }
+
+    /// How the agent and the programs of a host find the manager.
+    fn connection_for(&self, host: HostId) -> Connection {
+        match &self.site {
             Some(site) => site.connection_for(&self.plan, host, &self.way_to_manager),
             None => self.way_to_manager.clone(),
-        };
+        }
+    }
+
+    fn agent_input(&self, host: HostId) -> AgentInput {
         AgentInput {
-            connection,
+            connection: self.connection_for(host),
             run_directory: self.directory.path().to_owned(),
         }
     }
