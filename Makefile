@@ -86,6 +86,10 @@ fuzz: setup  ## the decoders against random bytes, 60 seconds each
 mutants: build  ## small changes of the code that no test notices, in build/mutants; `make mutants MUTANTS=0/16` for a sample
 	tools/mutants.sh
 
+# One test at a time: they measure times and memory. A line that loses packets is emulated by the program that TITIN_WANEM names.
+soak: build test-packages  ## an hour of outages, full lines and killed processes, for runs over sites
+	$(PYTHON) -m pytest tests/soak -s -rs
+
 clean:  ## removes what was built
 	rm -rf $(CARGO_TARGET_DIR) $(VENV) build dist
 	find examples miniapps -depth -name build -type d -exec rm -rf {} +
@@ -98,4 +102,4 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz mutants clean clean-stage
+.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz mutants soak clean clean-stage
