@@ -12,6 +12,7 @@
 
 mod circuit;
 mod pump;
+mod send_room;
 mod session_end;
 mod stream;
 

@@ -132,6 +132,12 @@ impl Session {
         self.replay.len()
     }
 
+    /// How far the bytes have been written to the present connection, and how far the other end has
+    /// acknowledged them.
+    pub fn sent_and_acknowledged(&self) -> (u64, u64) {
+        (self.written, self.acknowledged)
+    }
+
     /// Whether bytes travel: the other end has answered on the present connection.
     pub fn is_up(&self) -> bool {
         self.line == LineState::Up

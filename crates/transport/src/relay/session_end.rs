@@ -12,6 +12,7 @@ use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
+use super::send_room::SendRoom;
 use super::stream::CircuitStream;
 use crate::error::LinkError;
 
@@ -20,11 +21,6 @@ const AT_ONCE: usize = 256 << 10;
 
 /// The most bytes moved by a call of the system.
 const PIECE: usize = 64 << 10;
-
-/// The bytes that an end keeps for the other end: at first, and at most. A line that is longer than
-/// the kept bytes doubles the number.
-const KEPT_AT_FIRST: usize = 1 << 20;
-const KEPT_AT_MOST: usize = 64 << 20;
 
 /// Received bytes that the link has not taken, at most. The circuit then waits.
 const WAITING: usize = 1 << 20;
@@ -94,7 +90,7 @@ pub(super) struct SessionEnd {
     /// Why the last attempt came to nothing.
     last_error: String,
     /// How many bytes the end may keep for the other end.
-    room: usize,
+    room: SendRoom,
     /// Received bytes for the link, and how many of them the link has.
     to_link: Vec<u8>,
     taken: usize,
@@ -128,7 +124,7 @@ impl SessionEnd {
             was_up: false,
             attempts: 0,
             last_error: String::new(),
-            room: KEPT_AT_FIRST,
+            room: SendRoom::new(),
             to_link: Vec::new(),
             taken: 0,
             link_has_ended: false,
@@ -290,7 +286,7 @@ impl SessionEnd {
 
     /// Whether the end may keep more bytes for the other end.
     fn has_room(&self) -> bool {
-        self.session.kept() < self.room
+        self.session.kept() < self.room.bytes()
     }
 
     /// Whether the link has taken enough of the received bytes for more to come. The records that
@@ -388,6 +384,7 @@ impl SessionEnd {
     fn open(&mut self, stream: CircuitStream) {
         self.session.cut();
         self.session.connect();
+        self.room = SendRoom::new();
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
             heard: Instant::now(),
@@ -424,8 +421,12 @@ impl SessionEnd {
             return Ok(());
         };
         circuit.stream.write(&mut self.session, AT_ONCE)?;
-        if !self.has_room() && self.session.is_written() && self.session.is_up() {
-            self.room = (2 * self.room).min(KEPT_AT_MOST);
+        if self.session.is_up() {
+            let (sent, acknowledged) = self.session.sent_and_acknowledged();
+            self.room.note(sent, acknowledged, Instant::now());
+            if !self.has_room() && self.session.is_written() {
+                self.room.note_full();
+            }
         }
         Ok(())
     }
@@ -580,7 +581,7 @@ mod tests {
     #[test]
     fn an_end_with_more_to_say_than_fits_a_turn_wants_the_next_turn() {
         let mut rig = Rig::new();
-        let message = vec![7; KEPT_AT_FIRST];
+        let message = vec![7; 1 << 20];
         let (mut given, mut got) = (0, Vec::new());
         while got.len() < message.len() {
             if let Ok(count) = rustix::io::write(&rig.link, &message[given..]) {
