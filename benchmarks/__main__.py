@@ -14,6 +14,7 @@ from benchmarks import (
     files,
     harness,
     instructions,
+    lines,
     many,
     message,
     multicast,
@@ -57,10 +58,11 @@ QUESTIONS = {
     "canal_sizes": canal.sizes,
     "blocks": blocks.main,
     "pull": pull.main,
+    "lines": lines.main,
 }
 
 #: Benchmarks that run only if named on the command line, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull"}
+APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines"}
 
 
 def measure(name: str, *, quick: bool) -> float:

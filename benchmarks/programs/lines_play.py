@@ -1,0 +1,63 @@
+"""What both ping-pongs of ``lines`` share: the trips, their times, and the processor time of other processes
+meanwhile."""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+#: Bytes of an answer, and of the message that shows the round trip.
+ANSWER = 8
+
+#: The most trips of a size, and the seconds after which no further trip of a size begins.
+TRIPS, SECONDS = 10, 3.0
+
+#: Larger messages have no trip before the timed ones.
+WARM = 64 * 10**6
+
+#: Sends a message and waits for the answer.
+Exchange = Callable[[np.ndarray], None]
+
+
+def processor_time(processes: Sequence[str]) -> float:
+    """The seconds of processor time that processes have had, all together. A process may be ``self``."""
+    ticks = 0
+    for process in processes:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def play(exchange: Exchange, sizes: Sequence[int], patience: float, watched: Sequence[Sequence[str]]) -> list[str]:
+    """Times an exchange of each size, after one of 8 B.
+
+    A line has the size, the median of the seconds from sending to the answer, and the processor time per second of each
+    group of processes that is watched. The first 8 B of a message are its size. No larger size follows one with a trip
+    of more seconds than ``patience``.
+    """
+    data = np.ones(max(sizes), np.uint8)
+    lines = []
+    for size in [ANSWER, *sizes]:
+        message = data[:size]
+        message[:ANSWER].view(np.int64)[0] = size
+        if size <= WARM:
+            exchange(message)
+        times: list[float] = []
+        before = [processor_time(group) for group in watched]
+        while len(times) < TRIPS and sum(times) < SECONDS:
+            begin = time.perf_counter()
+            exchange(message)
+            times.append(time.perf_counter() - begin)
+        used = [(processor_time(group) - earlier) / sum(times) for group, earlier in zip(watched, before)]
+        lines.append(" ".join([str(size), repr(statistics.median(times)), *(f"{cores:.4f}" for cores in used)]) + "\n")
+        if max(times) > patience:
+            break
+    return lines
+
+
+def groups(text: str) -> list[list[str]]:
+    """Groups of processes, written ``12,13:self``."""
+    return [group.split(",") for group in text.split(":")] if text else []
