@@ -21,9 +21,10 @@ pub fn prepare_tcp(socket: impl AsFd) {
     let _ = sockopt::set_socket_keepalive(&socket, true);
 }
 
-/// Has the system find out within `time` that the host at the other end of an idle connection is
-/// gone. Where bytes are on their way, [`acknowledgements`] tell.
-pub fn watch_host(socket: impl AsFd, time: Duration) {
+/// Sets TCP keepalive, so that the system closes an idle connection within `time` if the host at
+/// the other end is gone. While bytes are in flight keepalive does not run: see
+/// [`acknowledgements`].
+pub fn set_keepalive(socket: impl AsFd, time: Duration) {
     const PROBES: u32 = 4;
     // The system counts in whole seconds.
     let interval = Duration::from_secs((time.as_secs() / 8).max(1));
@@ -38,8 +39,8 @@ pub fn watch_host(socket: impl AsFd, time: Duration) {
 pub struct Acknowledgements {
     /// Bytes, since the connection began.
     pub bytes: u64,
-    /// Whether bytes are on their way.
-    pub are_due: bool,
+    /// Whether bytes are sent and not acknowledged.
+    pub in_flight: bool,
     /// How long ago the last acknowledgement came.
     pub age: Duration,
 }
@@ -49,7 +50,7 @@ pub fn acknowledgements(socket: impl AsFd) -> Option<Acknowledgements> {
     let info = TcpInfo.get(&socket).ok()?;
     Some(Acknowledgements {
         bytes: info.tcpi_bytes_acked,
-        are_due: info.tcpi_unacked > 0,
+        in_flight: info.tcpi_unacked > 0,
         age: Duration::from_millis(info.tcpi_last_ack_recv.into()),
     })
 }

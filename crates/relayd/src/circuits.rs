@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::net::{Shutdown, shutdown};
-use titin_os::sockets;
+use titin_os::sockets::{self, Acknowledgements};
 use titin_relay::CIRCUIT_MEMORY;
 use titin_wire::circuit::{CircuitRefusal, Destination};
 use titin_wire::handshake::{HELLO, MAGIC, is_for_session};
@@ -33,7 +33,8 @@ const _: () = assert!(2 * BUFFER + (64 << 10) == CIRCUIT_MEMORY);
 const LISTENER_TIME: Duration = Duration::from_secs(10);
 
 /// How long the process that has dialled may take to dial again after its connection was reset.
-/// A killed process may leave a reset behind, and so may a network.
+/// A killed process may leave a reset behind, and so may a network. `SITES_EXPLANATION_TIME` of the
+/// manager is longer.
 const REDIAL_TIME: Duration = Duration::from_secs(4);
 
 /// How long the two ends of a session may take to greet each other.
@@ -42,8 +43,8 @@ const GREETING_TIME: Duration = Duration::from_secs(20);
 /// How long one direction of a circuit may go on alone.
 const HALF_TIME: Duration = Duration::from_secs(30);
 
-/// How often the state of the two connections of a circuit is read.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the state of the two connections of a circuit is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// After this time without an acknowledgement the host of a process is gone, if bytes have been on
 /// their way for half of the time.
@@ -70,7 +71,7 @@ pub(crate) struct FarSide {
 /// What is at one end of the circuit, as far as this relay sees it.
 pub(crate) enum CircuitEnd {
     /// A process of this site.
-    Process(ProcessLine),
+    Process(ProcessConnection),
     /// Another relay.
     Relay(PeerLine),
 }
@@ -90,10 +91,13 @@ impl CircuitEnd {
     }
 
     fn process(stream: &TcpStream, redial_time: Duration) -> io::Result<Self> {
-        sockets::watch_host(stream, HOST_GONE_AFTER);
-        Ok(CircuitEnd::Process(ProcessLine {
+        sockets::set_keepalive(stream, HOST_GONE_AFTER);
+        Ok(CircuitEnd::Process(ProcessConnection {
             socket: stream.as_fd().try_clone_to_owned()?,
-            progress: Mutex::new((0, Instant::now())),
+            progress: Mutex::new(AckProgress {
+                bytes: 0,
+                since: Instant::now(),
+            }),
             redial_time,
             was_reset: AtomicBool::new(false),
         }))
@@ -111,22 +115,21 @@ impl CircuitEnd {
         Ok(())
     }
 
-    /// Returns once nothing more is to come from this end, after the given error if there was one.
+    /// Decides what the end of reading means, which came with `error` if there was one. A process is
+    /// gone once this returns: after a reset by a network the process first gets `redial_time` to
+    /// dial again.
     ///
     /// # Errors
-    /// The given one, if there is a relay at this end.
-    async fn is_gone(&self, error: Option<io::Error>) -> io::Result<()> {
-        match (self, error) {
-            (CircuitEnd::Relay(_), Some(error)) => Err(error),
-            (CircuitEnd::Relay(_), None) => Ok(()),
-            (CircuitEnd::Process(line), error) => {
-                let was_reset = error.as_ref().is_some_and(is_reset);
-                if was_reset || line.was_reset.load(Ordering::Relaxed) {
-                    tokio::time::sleep(line.redial_time).await;
-                }
-                Ok(())
-            }
+    /// `error`, if a relay is at this end: the whole circuit is then lost.
+    async fn after_last_byte(&self, error: Option<io::Error>) -> io::Result<()> {
+        let CircuitEnd::Process(process) = self else {
+            return error.map_or(Ok(()), Err);
+        };
+        let was_reset = process.was_reset.load(Ordering::Relaxed);
+        if was_reset || error.as_ref().is_some_and(is_reset) {
+            tokio::time::sleep(process.redial_time).await;
         }
+        Ok(())
     }
 
     fn is_process(&self) -> bool {
@@ -145,8 +148,8 @@ impl CircuitEnd {
         }
     }
 
-    /// Looks at the state of the connection, which the system does not tell by itself.
-    fn look(&self) {
+    /// Checks the state of the connection, which the system does not tell by itself.
+    fn check(&self) {
         match self {
             CircuitEnd::Process(line) => line.end_if_host_is_gone(),
             CircuitEnd::Relay(line) => line.count_retransmissions(),
@@ -163,10 +166,9 @@ impl CircuitEnd {
 }
 
 /// A connection to a process of this site, for its state.
-pub(crate) struct ProcessLine {
+pub(crate) struct ProcessConnection {
     socket: OwnedFd,
-    /// The bytes that the process's host has acknowledged, and since when they are no more.
-    progress: Mutex<(u64, Instant)>,
+    progress: Mutex<AckProgress>,
     /// How long the process may take to dial again after its connection was reset.
     redial_time: Duration,
     /// Whether writing has shown that the connection was reset.
@@ -181,21 +183,38 @@ fn is_reset(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-impl ProcessLine {
-    /// Ends the connection if the host of the process takes no bytes. A living host acknowledges
-    /// something even while the process reads nothing.
+impl ProcessConnection {
+    /// Ends the connection if the host of the process is gone.
     fn end_if_host_is_gone(&self) {
-        let Some(acknowledged) = sockets::acknowledgements(&self.socket) else {
+        let Some(seen) = sockets::acknowledgements(&self.socket) else {
             return;
         };
         let mut progress = self.progress.lock().expect("never poisoned");
-        if !acknowledged.are_due || acknowledged.bytes != progress.0 {
-            *progress = (acknowledged.bytes, Instant::now());
-        }
-        if progress.1.elapsed() >= HOST_GONE_AFTER / 2 && acknowledged.age >= HOST_GONE_AFTER {
+        if progress.note(seen, Instant::now()) {
             // Both directions then end as if the process had closed the connection.
             let _ = shutdown(&self.socket, Shutdown::Both);
         }
+    }
+}
+
+/// What the host of a process has acknowledged, and since when it is no more although bytes are in
+/// flight.
+struct AckProgress {
+    bytes: u64,
+    since: Instant,
+}
+
+impl AckProgress {
+    /// Notes what the system says. Returns whether the host is gone: a living host acknowledges the
+    /// system's probes even while its process reads nothing.
+    fn note(&mut self, seen: Acknowledgements, now: Instant) -> bool {
+        if !seen.in_flight || seen.bytes != self.bytes {
+            *self = AckProgress {
+                bytes: seen.bytes,
+                since: now,
+            };
+        }
+        now - self.since >= HOST_GONE_AFTER / 2 && seen.age >= HOST_GONE_AFTER
     }
 }
 
@@ -265,7 +284,7 @@ pub(crate) async fn open(
                 "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
                 relay.site
             ),
-            may_pass: relay.is_former(site),
+            may_pass: relay.was_trusted(site),
         }
     })?;
     if from == Some(peer.site()) {
@@ -327,8 +346,9 @@ fn no_descriptor(error: io::Error) -> CircuitRefusal {
 /// Passes bytes both ways until both directions have ended, or a relay is lost. `first_bytes` came
 /// from the near side already.
 ///
-/// The end of a process, however it came, closes its direction and leaves the other one open for a
-/// while. The loss of a relay closes both. So the other end of a session knows one from the other.
+/// When a process is gone, whether it closed, was killed or lost its host, the relay half-closes the
+/// circuit: the other direction stays open for [`HALF_TIME`]. When a relay or a line is lost, both
+/// directions close. By that the other end of the session tells a dead process from a broken line.
 ///
 /// # Errors
 /// If a relay is lost. The caller closes both sides.
@@ -366,14 +386,14 @@ pub(crate) async fn pass(
             () = half.lasts() => break Err(io::ErrorKind::TimedOut.into()),
             () = near_end.revoked() => break Err(io::ErrorKind::ConnectionAborted.into()),
             () = far_end.revoked() => break Err(io::ErrorKind::ConnectionAborted.into()),
-            () = tokio::time::sleep(LOOK_INTERVAL) => {
-                near_end.look();
-                far_end.look();
+            () = tokio::time::sleep(CHECK_INTERVAL) => {
+                near_end.check();
+                far_end.check();
             }
         }
     };
-    near_end.look();
-    far_end.look();
+    near_end.check();
+    far_end.check();
     outcome
 }
 
@@ -448,8 +468,8 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
         if is_open {
             match written.await {
                 Ok(()) => to.sent(length as u64),
-                // The other direction passes the last bytes of the process on, and the end. Until
-                // the other side has heard of the end, and closes, its bytes have nowhere to go.
+                // The process reads no more. The other direction still passes on the last bytes of
+                // the process, and its end; what comes for the process until then is dropped.
                 Err(error) => {
                     to.note_write_error(error)?;
                     half.note();
@@ -462,9 +482,39 @@ async fn pass_one_way<R: ByteStream, W: ByteStream>(
         length = *outcome.as_ref().unwrap_or(&0);
         if length == 0 {
             half.note();
-            from.is_gone(outcome.err()).await?;
+            from.after_last_byte(outcome.err()).await?;
             let closed = writer.shutdown().await;
             return if to.is_process() { Ok(()) } else { closed };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_gone_that_acknowledges_nothing_although_bytes_are_in_flight() {
+        let begin = Instant::now();
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        let seen = |bytes, in_flight, age| Acknowledgements {
+            bytes,
+            in_flight,
+            age: Duration::from_secs(age),
+        };
+        let mut progress = AckProgress {
+            bytes: 0,
+            since: begin,
+        };
+        // An idle connection, or one to a process that reads nothing.
+        assert!(!progress.note(seen(10, false, 100), after(100)));
+        // The first bytes after a long silence.
+        assert!(!progress.note(seen(10, true, 101), after(101)));
+        assert!(!progress.note(seen(10, true, 103), after(103)));
+        assert!(progress.note(seen(10, true, 104), after(104)));
+        // Something was acknowledged, or at least an acknowledgement has come.
+        assert!(!progress.note(seen(11, true, 0), after(105)));
+        assert!(!progress.note(seen(11, true, 7), after(112)));
+        assert!(progress.note(seen(11, true, 8), after(113)));
     }
 }

@@ -319,7 +319,7 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
 /// system has it, a lost packet does not halve the rate of a long line.
 pub(crate) fn prepare_line(stream: &TcpStream, congestion: Option<&str>) {
     sockets::prepare_tcp(stream);
-    sockets::watch_host(stream, DEAD_LINE);
+    sockets::set_keepalive(stream, DEAD_LINE);
     let _ = sockopt::set_tcp_congestion(stream, congestion.unwrap_or("bbr"));
 }
 

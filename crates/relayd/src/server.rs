@@ -62,10 +62,12 @@ pub(crate) struct Relay {
     pub(crate) begun: Instant,
     access: Secret,
     congestion: Mutex<Option<String>>,
-    /// Why there was no circuit last, by run and site: hashes, since others choose the texts.
-    refusals: Mutex<HashMap<(u64, u64), u64>>,
-    /// Sites that were trusted once, and may be again.
-    former: Mutex<HashSet<String>>,
+    /// The last refusal that the log tells, by run and site. Only hashes are kept: peers choose the
+    /// texts, and may choose long ones.
+    logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
+    /// Sites that an earlier configuration trusted. Circuits to them are refused for now and not for
+    /// good, so runs survive a correction of relay.toml.
+    formerly_trusted: Mutex<HashSet<String>>,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     next: AtomicU64,
     /// Circuits that are open.
@@ -87,7 +89,7 @@ pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
         .with_target(false)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .try_init();
-    // Each circuit takes three descriptors.
+    // Each circuit takes four descriptors.
     descriptors::allow_many();
     let outcome = runtime.block_on(serve_until_told(folder));
     // Circuits that have not ended by now are cut.
@@ -104,8 +106,8 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         begun: Instant::now(),
         access: folder.access()?,
         congestion: Mutex::default(),
-        refusals: Mutex::default(),
-        former: Mutex::default(),
+        logged_refusals: Mutex::default(),
+        formerly_trusted: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
@@ -174,10 +176,10 @@ impl Relay {
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
-    /// Notes the outcome of a request for a circuit. Whether the log is to tell of it: sessions ask
-    /// again and again, and one line is enough as long as the reason stays.
-    fn is_news(&self, run: u64, site: &str, refusal: Option<&CircuitRefusal>) -> bool {
-        let mut refusals = self.refusals.lock().expect("never poisoned");
+    /// Notes the outcome of a request for a circuit. Returns whether the outcome is to be logged:
+    /// sessions ask again and again, and one line is enough as long as the reason stays.
+    fn note_outcome(&self, run: u64, site: &str, refusal: Option<&CircuitRefusal>) -> bool {
+        let mut refusals = self.logged_refusals.lock().expect("never poisoned");
         let key = (run, hash(site));
         let Some(refusal) = refusal else {
             refusals.remove(&key);
@@ -190,9 +192,10 @@ impl Relay {
         refusals.insert(key, why) != Some(why)
     }
 
-    /// Whether a site was trusted once, and is no more.
-    pub(crate) fn is_former(&self, site: &str) -> bool {
-        self.former.lock().expect("never poisoned").contains(site)
+    /// Whether an earlier configuration trusted the site.
+    pub(crate) fn was_trusted(&self, site: &str) -> bool {
+        let sites = self.formerly_trusted.lock().expect("never poisoned");
+        sites.contains(site)
     }
 
     /// Whether a peer is trusted as it was.
@@ -230,7 +233,9 @@ impl Relay {
         {
             warn!(
                 congestion = name,
-                why, "the system's usual congestion control is used"
+                why,
+                "the system does not let this user choose the congestion control, so its usual one is used: \
+                 /proc/sys/net/ipv4/tcp_allowed_congestion_control lists those allowed"
             );
         }
         self.congestion
@@ -256,9 +261,9 @@ impl Relay {
             if !stays {
                 self.revoke(peer);
                 info!(site, "no longer trusted as before");
-                let mut former = self.former.lock().expect("never poisoned");
-                former.insert(site.clone());
-                former.extend(peer.behind.iter().cloned());
+                let mut sites = self.formerly_trusted.lock().expect("never poisoned");
+                sites.insert(site.clone());
+                sites.extend(peer.behind.iter().cloned());
             }
             stays
         });
@@ -330,7 +335,7 @@ impl Relay {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
                 let far = circuits::open(self, run, &destination, None).await;
                 let refusal = far.as_ref().err();
-                if self.is_news(run, &destination.site, refusal)
+                if self.note_outcome(run, &destination.site, refusal)
                     && let Some(refusal) = refusal
                 {
                     let to = destination.to_string();
@@ -553,7 +558,7 @@ impl Relay {
             Result::<_, CircuitRefusal>::Ok((far, place))
         };
         let opened = opening.await;
-        let is_news = self.is_news(run, &destination.site, opened.as_ref().err());
+        let is_news = self.note_outcome(run, &destination.site, opened.as_ref().err());
         let (far, _place) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {

@@ -205,6 +205,8 @@ pub(crate) struct Inlet {
     pub(crate) end: PortEnd,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) limits: (u64, u64),
+    /// Whether a call has learnt that the sender sends no more.
+    pub(crate) end_is_known: AtomicBool,
 }
 
 /// The state that a receiving end keeps from one message to the next.
@@ -455,7 +457,13 @@ impl Port {
             self.push_outlet(place, end, window);
         } else {
             let inbox = exchange.inbox(conduit);
-            self.put_inlet(place, Inlet { end, inbox, limits });
+            let inlet = Inlet {
+                end,
+                inbox,
+                limits,
+                end_is_known: AtomicBool::new(false),
+            };
+            self.put_inlet(place, inlet);
         }
     }
 

@@ -29,6 +29,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use titin_os::Descriptor;
@@ -87,7 +88,7 @@ impl SocketMedium for FileMedium {
         self.0.fault(socket)
     }
 
-    fn finish(&self, waits: bool) {
+    fn finish(&self, waits: Option<Duration>) {
         self.0.finish(waits);
     }
 }

@@ -84,9 +84,9 @@ pub(crate) trait SocketMedium: Send + Sync {
         None
     }
 
-    /// The reactor has closed all links. Waits, if `waits`, until the medium has passed on the last
-    /// bytes.
-    fn finish(&self, waits: bool) {
+    /// The reactor ends. With a time, all links are closed, and the call waits until the medium has
+    /// passed on the last bytes: about so long for the other ends.
+    fn finish(&self, waits: Option<Duration>) {
         let _ = waits;
     }
 

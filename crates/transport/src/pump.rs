@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -27,8 +28,9 @@ pub(crate) trait PumpOrder: Send + Sized + 'static {
     /// The name of the pump's thread.
     const THREAD: &'static str;
 
-    /// The order to end once the last bytes of all links are passed on.
-    fn finish(links_are_closed: bool) -> Self;
+    /// The order to end once the last bytes of all links are passed on. With a time, all links are
+    /// closed, and the caller waits about so long for the other ends.
+    fn finish(waits: Option<Duration>) -> Self;
 
     /// The work of the thread.
     fn run(shared: Arc<PumpShared<Self>>);
@@ -126,9 +128,9 @@ impl<O: PumpOrder> PumpHandle<O> {
         state.faults.remove(place).map(|(_, why)| why)
     }
 
-    /// Ends the pump once the last bytes of all links are passed on. If `waits`, the links are
+    /// Ends the pump once the last bytes of all links are passed on. With a time, the links are
     /// closed, and the call waits for the end.
-    pub(crate) fn finish(&self, waits: bool) {
+    pub(crate) fn finish(&self, waits: Option<Duration>) {
         let mut state = self.lock();
         state.has_ended = true;
         let (Some(shared), Some(thread)) = (state.shared.clone(), state.thread.take()) else {
@@ -136,7 +138,7 @@ impl<O: PumpOrder> PumpHandle<O> {
         };
         drop(state);
         shared.command(O::finish(waits));
-        if waits {
+        if waits.is_some() {
             let _ = thread.join();
         }
     }
@@ -175,7 +177,7 @@ impl<O: PumpOrder> PumpHandle<O> {
 
 impl<O: PumpOrder> Drop for PumpHandle<O> {
     fn drop(&mut self) {
-        self.finish(false);
+        self.finish(None);
     }
 }
 

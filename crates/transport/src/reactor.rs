@@ -37,6 +37,9 @@ use titin_os::{Descriptor, threads};
 /// cores.
 const STRANGER_TIME: Duration = Duration::from_secs(30);
 
+/// How long a process that ends waits for other sites to acknowledge its last bytes.
+const FINISH: Duration = Duration::from_secs(1);
+
 /// The most strangers at a time: as many as dial together in a large run, or as the streams of a
 /// link.
 const STRANGER_PLACES: usize = 1024;
@@ -234,17 +237,24 @@ impl Reactor {
     }
 
     /// Ends the background thread and all links. Waits for the end of the thread, unless called
-    /// from the thread itself.
+    /// from the thread itself. A process that ends well has waited before for what matters, so the
+    /// last bytes to other sites have only [`FINISH`].
     pub fn stop(&self) {
+        self.stop_within(FINISH);
+    }
+
+    /// As [`Reactor::stop`], with a time in which other sites are to acknowledge the last bytes.
+    pub fn stop_within(&self, time: Duration) {
         self.command(ReactorCommand::Stop);
         let thread = self.thread.lock().expect("never poisoned").take();
         if let Some(thread) =
             thread.filter(|thread| thread.thread().id() != std::thread::current().id())
         {
             let _ = thread.join();
-            self.media.iter().for_each(|medium| medium.finish(true));
+            let media = self.media.iter();
+            media.for_each(|medium| medium.finish(Some(time)));
         } else {
-            self.media.iter().for_each(|medium| medium.finish(false));
+            self.media.iter().for_each(|medium| medium.finish(None));
         }
     }
 

@@ -11,8 +11,8 @@
 //! and hands them over once both ends have proved themselves.
 
 mod circuit;
+mod congestion_window;
 mod pump;
-mod send_room;
 mod session_end;
 mod stream;
 
@@ -124,7 +124,7 @@ impl SocketMedium for RelayMedium {
         self.pump.fault(socket)
     }
 
-    fn finish(&self, waits: bool) {
+    fn finish(&self, waits: Option<Duration>) {
         self.pump.finish(waits);
     }
 }

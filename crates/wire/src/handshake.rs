@@ -433,6 +433,37 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn each_direction_of_each_connection_has_a_seal_key_of_its_own() {
+        let secret = Secret::random();
+        let connect = || {
+            let (mut dialler, hello) = Handshake::dial(secret.clone(), Purpose::Session);
+            let mut listener = Handshake::listen(secret.clone());
+            assert!(listener.seal_keys().is_none());
+            let answer = listener.advance(&hello).unwrap().reply;
+            dialler.advance(&answer).unwrap();
+            [dialler, listener].map(|end| end.seal_keys().unwrap())
+        };
+        let [dialler, listener] = connect();
+        assert_eq!(dialler.outgoing, listener.incoming);
+        assert_eq!(dialler.incoming, listener.outgoing);
+        assert_ne!(dialler.outgoing, dialler.incoming);
+        assert_ne!(connect()[0].outgoing, dialler.outgoing);
+    }
+
+    /// The bytes of this release, for later releases, as Python's `hmac` computes them.
+    #[test]
+    fn the_seal_keys_stay() {
+        let secret = "0123456789abcdef".repeat(4).parse().unwrap();
+        let shake = Handshake {
+            hellos: Some([[1; HELLO], [2; HELLO]]),
+            ..Handshake::new(secret, true, [1; HELLO])
+        };
+        let keys = shake.seal_keys().unwrap();
+        assert_eq!(keys.outgoing[..8], [44, 225, 251, 173, 41, 107, 168, 31]);
+        assert_eq!(keys.incoming[..8], [49, 7, 40, 214, 49, 159, 215, 230]);
+    }
+
     /// Plays a handshake, handing over at most `step` bytes at a time.
     fn play(ours: Secret, theirs: Secret, step: usize) -> Result<(Agreement, Agreement), Refusal> {
         let (mut dialler, mut to_listener) = Handshake::dial(ours, Purpose::Data);

@@ -1,13 +1,21 @@
-//! Seals: bytes that only the two ends of a connection can read, whoever passes them on.
+//! Authenticated encryption from end to end: relays pass the bytes on, and can neither read nor
+//! change them unnoticed.
 //!
 //! After the [handshake](crate::handshake) each end derives a key for each direction:
 //! HMAC-SHA256(secret, "titin seal dialler" or "titin seal listener" ‖ 1 ‖ 2), with the first two
-//! messages of the handshake. So no two connections have the same key. A sealed stream consists of
-//! boxes: a u32 length, little-endian, and as many bytes of AES-256-GCM: the ciphertext and a tag
-//! of 16 bytes. The nonce is the number of the box in its direction, from 0. So a box that is
-//! changed, left out, doubled or moved does not open.
+//! messages of the handshake. These have random bytes, so no two connections have the same key.
+//! A sealed stream consists of boxes: a u32 length, little-endian, and as many bytes of
+//! AES-256-GCM: the ciphertext and a tag of 16 bytes. The length is the additional data. The nonce
+//! is the number of the box in its direction, from 0. So a box that is changed, left out, doubled or
+//! moved does not open.
+//!
+//! All keys follow from the run's secret: whoever learns the secret can decrypt what was recorded of
+//! the run.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{
+    AES_256_GCM, Aad, BoundKey, Nonce, NonceSequence, OpeningKey, SealingKey, UnboundKey,
+};
+use ring::error::Unspecified;
 
 use crate::Malformed;
 
@@ -23,11 +31,12 @@ pub struct SealKeys {
 }
 
 impl SealKeys {
-    /// Both ends of the seal.
+    /// The sealer of outgoing bytes, and the opener of incoming bytes.
     pub fn ends(&self) -> (Sealer, Opener) {
-        let sealer = Sealer(NumberedKey::new(&self.outgoing));
+        let key = |bytes| UnboundKey::new(&AES_256_GCM, bytes).expect("a key of 32 bytes");
+        let sealer = Sealer(SealingKey::new(key(&self.outgoing), BoxNumber(0)));
         let opener = Opener {
-            key: NumberedKey::new(&self.incoming),
+            key: OpeningKey::new(key(&self.incoming), BoxNumber(0)),
             input: Vec::new(),
         };
         (sealer, opener)
@@ -40,31 +49,20 @@ impl std::fmt::Debug for SealKeys {
     }
 }
 
-/// A key that counts the boxes.
-struct NumberedKey {
-    key: LessSafeKey,
-    number: u64,
-}
+/// The number of the next box.
+struct BoxNumber(u64);
 
-impl NumberedKey {
-    fn new(key: &[u8; 32]) -> Self {
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes");
-        NumberedKey {
-            key: LessSafeKey::new(key),
-            number: 0,
-        }
-    }
-
-    fn next_nonce(&mut self) -> Nonce {
+impl NonceSequence for BoxNumber {
+    fn advance(&mut self) -> Result<Nonce, Unspecified> {
         let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&self.number.to_le_bytes());
-        self.number += 1;
-        Nonce::assume_unique_for_key(nonce)
+        nonce[..8].copy_from_slice(&self.0.to_le_bytes());
+        self.0 += 1;
+        Ok(Nonce::assume_unique_for_key(nonce))
     }
 }
 
 /// Seals the bytes of this end.
-pub struct Sealer(NumberedKey);
+pub struct Sealer(SealingKey<BoxNumber>);
 
 impl Sealer {
     /// Adds the boxes of `bytes` to `sealed`.
@@ -74,9 +72,10 @@ impl Sealer {
             sealed.extend_from_slice(&length);
             let from = sealed.len();
             sealed.extend_from_slice(piece);
-            let nonce = self.0.next_nonce();
-            let key = &self.0.key;
-            let tag = key.seal_in_place_separate_tag(nonce, Aad::from(length), &mut sealed[from..]);
+            let box_content = &mut sealed[from..];
+            let tag = self
+                .0
+                .seal_in_place_separate_tag(Aad::from(length), box_content);
             sealed.extend_from_slice(tag.expect("the box is short").as_ref());
         }
     }
@@ -84,7 +83,7 @@ impl Sealer {
 
 /// Opens the bytes of the other end.
 pub struct Opener {
-    key: NumberedKey,
+    key: OpeningKey<BoxNumber>,
     /// The beginning of a box.
     input: Vec<u8>,
 }
@@ -140,17 +139,14 @@ fn box_length(head: [u8; LENGTH]) -> Result<usize, Malformed> {
 
 /// Adds the content of a box to `opened`.
 fn open_box(
-    key: &mut NumberedKey,
+    key: &mut OpeningKey<BoxNumber>,
     head: [u8; LENGTH],
     body: &[u8],
     opened: &mut Vec<u8>,
 ) -> Result<(), Malformed> {
     let from = opened.len();
     opened.extend_from_slice(body);
-    let nonce = key.next_nonce();
-    let content = key
-        .key
-        .open_in_place(nonce, Aad::from(head), &mut opened[from..]);
+    let content = key.open_in_place(Aad::from(head), &mut opened[from..]);
     match content.map(|content| content.len()) {
         Ok(length) => {
             opened.truncate(from + length);

@@ -19,11 +19,12 @@
 //!
 //! In both counts with a star the end of the stream counts as one more byte.
 //!
-//! **Resume** is the first record on a connection, of both ends; **acknowledge** is the second. Its body is the id of the session
+//! **Resume** is the first record on a connection, of both ends. Its body is the id of the session
 //! (16 bytes) and the number of bytes that the end has heard the other end acknowledge (u64): an
-//! end that knows nothing of the session cannot go on from there, and answers **gone**. **Probe**
-//! asks for an **echo** with the same number: so an end measures the round trip, and notices a line
-//! that is dead.
+//! end that knows nothing of the session cannot go on from there, and answers **gone**. The answer
+//! to the other end's **resume** is an **acknowledge**: from its arrival an end knows that the other
+//! end has its **resume**, and uses the connection. **Probe** asks for an **echo** with the same
+//! number: so an end measures the round trip, and notices a line that is dead.
 
 mod record;
 #[cfg(test)]

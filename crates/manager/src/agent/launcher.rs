@@ -158,20 +158,17 @@ pub(crate) fn by_hand(plan: &Plan, connections: &[(HostId, PathBuf)]) -> Option<
     let line = |(host, connection): &(HostId, PathBuf)| {
         let host = plan.further_host(*host)?;
         let titin = host.titin.as_deref().unwrap_or("titin");
-        let copy = match host.site.and_then(|site| plan.sites.get(site)) {
-            Some(site) => format!(
-                " at the site {}, with a copy of {} for its owner alone",
-                site.name,
-                connection.display()
-            ),
-            None => String::new(),
-        };
-        let file = match copy.is_empty() {
-            true => connection.as_os_str(),
-            false => connection.file_name()?,
+        let (place, file) = match host.site.and_then(|site| plan.sites.get(site)) {
+            Some(site) => {
+                let (site, file) = (&site.name, connection.display());
+                let place =
+                    format!(" at the site {site}, with a copy of {file} for its owner alone");
+                (place, connection.file_name()?)
+            }
+            None => (String::new(), connection.as_os_str()),
         };
         Some(format!(
-            "  on {}{copy}:  {} agent --host {} {}\n",
+            "  on {}{place}:  {} agent --host {} {}\n",
             host.name,
             quote(titin),
             quote(&host.name),

@@ -132,6 +132,8 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
     let watcher = ProcessWatcher::start(gone).map_err(system("watch processes"))?;
     dial(&reactor, &setup.input)?;
     let patience = setup.input.connection.patience() + SWEEP_TIME;
+    let site = setup.input.connection.site.as_ref();
+    let session_patience = site.map_or(Duration::ZERO, SiteAccess::patience);
     let agent = Agent {
         shares_files: setup.input.shares_files(),
         setup,
@@ -147,7 +149,11 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         own_files: None,
     };
     let result = agent.run(&events);
-    reactor.stop();
+    match &result {
+        // The manager has not acknowledged the last reports.
+        Ok(()) => reactor.stop_within(session_patience),
+        Err(_) => reactor.stop(),
+    }
     result
 }
 

@@ -33,8 +33,9 @@ impl Session {
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
         match self.connections_by_hand() {
             Ok(connections) => {
-                let text = agent::by_hand(&self.plan, &connections);
-                text.inspect(|text| view.manual_starts(text));
+                if let Some(text) = agent::by_hand(&self.plan, &connections) {
+                    view.manual_starts(&text);
+                }
             }
             Err(error) => {
                 let event = RunEvent::ManagerFailed(error.to_string());

@@ -127,7 +127,7 @@ fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, 
         let unknown = || io::Error::other("the host is not known here");
         let relay = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let mut stream = TcpStream::connect_timeout(&relay, ANSWER_TIME)?;
-        sockets::watch_host(&stream, DEAD_RELAY);
+        sockets::set_keepalive(&stream, DEAD_RELAY);
         stream.set_read_timeout(Some(ANSWER_TIME))?;
         let request = RelayRequest::Admit(permit.clone());
         let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;

@@ -29,8 +29,9 @@ const DONE_MESSAGE_TIME: Duration = Duration::from_secs(3);
 /// an error that follows from the failure.
 const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
-/// The same where the run has other sites: the relays notice within this time of each other that the
-/// processes of a host are gone.
+/// The same for a run with other sites. When a host goes down, relays notice its connections one by
+/// one, over 4 s. Where a connection was reset, they wait 4 s (`REDIAL_TIME` of the relay), and the
+/// session 1 s more (`GONE_AFTER` of the transport).
 const SITES_EXPLANATION_TIME: Duration = Duration::from_secs(6);
 
 /// The time for a failure of a parallel peer to explain an error that follows from the peer's end.

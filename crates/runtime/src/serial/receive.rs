@@ -802,6 +802,7 @@ impl Serial {
             state.stash(for_slot, message);
         }
         if inlet.inbox.exhausted() {
+            inlet.end_is_known.store(true, Ordering::Relaxed);
             return Err(self.no_more_from(&inlet.end));
         }
         if !inlet.inbox.ready() {

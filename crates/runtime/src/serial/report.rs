@@ -11,6 +11,13 @@ use super::Serial;
 use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
+/// A count of messages, and whether the end of the stream was sent or is known to the receiving
+/// call. The end wakes a waiting receiver as a message does, so until then the counts of both ends
+/// differ. Counts of messages never reach bit 63.
+fn with_end(count: u64, has_ended: bool) -> u64 {
+    count | u64::from(has_ended) << 63
+}
+
 impl Serial {
     /// The answer to a probe: the number of the lasting wait, and counts of messages sent or taken.
     /// By them the manager is sure of a deadlock. `questions` counts the requests for versions of a
@@ -21,16 +28,17 @@ impl Serial {
         questions: impl Fn(ConduitId) -> u64,
     ) -> (Option<u64>, Vec<(ConduitId, u64)>) {
         let count = |conduit: &ConduitId| {
-            let sent = self.outlet_of(*conduit).map(|outlet| {
-                // The end of the stream counts as a message on the way: it ends the receiver's wait.
-                let end = u64::from(outlet.window.finished()) << 63;
-                outlet.window.sent() | end
-            });
+            let sent = self
+                .outlet_of(*conduit)
+                .map(|outlet| with_end(outlet.window.sent(), outlet.window.finished()));
             let taken = || {
                 let found = self
                     .inlets()
                     .find(|(_, inlet)| inlet.end.conduit == *conduit);
-                found.map(|(_, inlet)| inlet.seen())
+                found.map(|(_, inlet)| {
+                    let end_is_known = inlet.end_is_known.load(Ordering::Relaxed);
+                    with_end(inlet.seen(), end_is_known)
+                })
             };
             sent.or_else(taken)
                 .map(|count| (*conduit, count.wrapping_add(questions(*conduit) << 32)))

@@ -43,8 +43,10 @@ pub(super) enum PumpCommand {
 impl PumpOrder for PumpCommand {
     const THREAD: &'static str = "titin-file";
 
-    fn finish(links_are_closed: bool) -> Self {
-        PumpCommand::Finish { links_are_closed }
+    fn finish(waits: Option<Duration>) -> Self {
+        PumpCommand::Finish {
+            links_are_closed: waits.is_some(),
+        }
     }
 
     fn run(shared: Arc<PumpShared<Self>>) {
@@ -546,7 +548,7 @@ mod tests {
         let _open = pump.dial(&path).unwrap();
         wait_for(&listener, PollFlags::IN);
         let begun = Instant::now();
-        pump.finish(true);
+        pump.finish(Some(Duration::ZERO));
         assert!(begun.elapsed() < FINISH);
         assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
 
@@ -555,7 +557,7 @@ mod tests {
         for refused in [pump.dial(&path), pump.listen(again)] {
             assert!(refused.unwrap_err().to_string().contains("has left"));
         }
-        pump.finish(true);
+        pump.finish(Some(Duration::ZERO));
     }
 
     #[test]
@@ -575,7 +577,7 @@ mod tests {
         // The reasons of links that this process has closed are never asked for.
         let shared = pump.shared().unwrap();
         (0..FAULTS - 1).for_each(|_| shared.note_fault(u64::MAX, LinkError::Closed));
-        pump.finish(true);
+        pump.finish(Some(Duration::ZERO));
         let why = pump.fault(&socket);
         assert!(matches!(why, Some(LinkError::Malformed(_))), "{why:?}");
         shared.note_fault(socket.id(), LinkError::Closed);

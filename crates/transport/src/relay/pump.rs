@@ -18,10 +18,6 @@ use crate::error::LinkError;
 use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
-/// How long the end of the process waits for the last bytes to be acknowledged. A program that has
-/// ended well has waited before for all that matters, and a failed one is to end soon.
-const FINISH: Duration = Duration::from_secs(1);
-
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
 
@@ -35,14 +31,15 @@ pub(super) enum RelayOrder {
     Dial(Box<SessionEnd>),
     /// A circuit that another process has dialled.
     Adopt(Box<NewCircuit>),
-    Finish,
+    /// End once the last bytes are acknowledged, after this time at the latest.
+    Finish(Duration),
 }
 
 impl PumpOrder for RelayOrder {
     const THREAD: &'static str = "titin-relay";
 
-    fn finish(_: bool) -> Self {
-        RelayOrder::Finish
+    fn finish(waits: Option<Duration>) -> Self {
+        RelayOrder::Finish(waits.unwrap_or_default())
     }
 
     fn run(shared: Arc<PumpShared<Self>>) {
@@ -80,7 +77,8 @@ impl RelayPump {
         let Ok(shared) = self.shared() else {
             return Some(circuit);
         };
-        // The other end dials again, if its first bytes have no sense.
+        // If the first bytes are not sealed by the other end, the circuit is closed, and the other
+        // end dials again.
         if let Ok((stream, input)) = CircuitStream::begin(circuit, is_sealed) {
             shared.command(RelayOrder::Adopt(Box::new(NewCircuit {
                 stream,
@@ -241,8 +239,8 @@ impl SessionPump {
                     self.advance(id, |end| end.advance());
                 }
                 RelayOrder::Adopt(circuit) => self.new_circuits.push(*circuit),
-                RelayOrder::Finish => {
-                    self.until = Some(Instant::now() + FINISH);
+                RelayOrder::Finish(time) => {
+                    self.until = Some(Instant::now() + time);
                     self.shared.drop_accepted();
                 }
             }

@@ -7,12 +7,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags, Shutdown};
-use titin_os::Descriptor;
+use titin_os::{Descriptor, sockets};
 use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
-use super::send_room::SendRoom;
+use super::congestion_window::CongestionWindow;
 use super::stream::CircuitStream;
 use crate::error::LinkError;
 
@@ -31,9 +31,12 @@ const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// After this time without a byte of the other end, the circuit is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(15);
 
-/// After this time on a circuit that only this end can write to, the other end is gone. A relay that
-/// has died sends a reset within the time.
+/// How long a circuit may stay half-closed before the other process counts as gone. If this site's
+/// relay has died, the system resets the connection within this time.
 const GONE_AFTER: Duration = Duration::from_secs(1);
+
+/// How soon a half-closed circuit is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The first and the longest pause before a circuit is dialled again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -62,8 +65,8 @@ struct OpenCircuit {
     heard: Instant,
     /// Whether the other end was asked for a byte since the last one.
     is_probed: bool,
-    /// Since when nothing more can come.
-    closed_since: Option<Instant>,
+    /// Since when the other direction has been closed.
+    half_closed_since: Option<Instant>,
 }
 
 /// One end of a session.
@@ -90,7 +93,7 @@ pub(super) struct SessionEnd {
     /// Why the last attempt came to nothing.
     last_error: String,
     /// How many bytes the end may keep for the other end.
-    room: SendRoom,
+    window: CongestionWindow,
     /// Received bytes for the link, and how many of them the link has.
     to_link: Vec<u8>,
     taken: usize,
@@ -124,7 +127,7 @@ impl SessionEnd {
             was_up: false,
             attempts: 0,
             last_error: String::new(),
-            room: SendRoom::new(),
+            window: CongestionWindow::new(),
             to_link: Vec::new(),
             taken: 0,
             link_has_ended: false,
@@ -141,7 +144,7 @@ impl SessionEnd {
 
     /// A circuit whose other end has gone, while the end does not read.
     pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
-        match self.takes_bytes() && self.closed_since().is_none() {
+        match self.takes_bytes() && self.half_closed_since().is_none() {
             true => self.advance(),
             false => self.lose_circuit("the circuit has broken".to_owned()),
         }
@@ -175,7 +178,7 @@ impl SessionEnd {
             CircuitState::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
             CircuitState::Open(circuit) => {
                 let mut events = PollFlags::empty();
-                let may_read = self.takes_bytes() && circuit.closed_since.is_none();
+                let may_read = self.takes_bytes() && circuit.half_closed_since.is_none();
                 events.set(PollFlags::IN, may_read);
                 let has_more = self.session.is_up() && !self.session.is_written();
                 events.set(PollFlags::OUT, !circuit.stream.is_flushed() || has_more);
@@ -191,10 +194,16 @@ impl SessionEnd {
             CircuitState::None(again) if self.route.is_some() => Some(*again),
             CircuitState::None(_) => None,
             CircuitState::Opening(opening) => Some(opening.deadline),
+            // The link's socket tells when the link has taken the last bytes.
             CircuitState::Open(OpenCircuit {
-                closed_since: Some(since),
+                half_closed_since: Some(_),
                 ..
-            }) => Some(*since + GONE_AFTER),
+            }) if self.session.has_peer_ended() => None,
+            // Later again, if the relay of this site does not answer.
+            CircuitState::Open(OpenCircuit {
+                half_closed_since: Some(since),
+                ..
+            }) => Some((*since + GONE_AFTER).max(Instant::now() + LOOK_AGAIN)),
             CircuitState::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
                 Some(circuit.heard + DEAD_AFTER)
             }
@@ -236,11 +245,12 @@ impl SessionEnd {
     }
 
     fn progress(&mut self) -> EndProgress {
-        let closed = self.closed_since();
-        if self.session.is_gone() || closed.is_some_and(|since| since.elapsed() >= GONE_AFTER) {
+        if self.session.is_gone() || self.is_other_process_gone() {
             return match self.session.has_peer_ended() {
-                true => EndProgress::Over,
                 false => EndProgress::Lost(LinkError::Closed),
+                true if self.link_is_told || self.link_is_closed => EndProgress::Over,
+                // The link has not taken the last bytes yet.
+                true => EndProgress::Open,
             };
         }
         let is_told = match &self.circuit {
@@ -276,17 +286,29 @@ impl SessionEnd {
         format!("no circuit{to} has come{from} for {time} s{why}")
     }
 
+    /// Whether the circuit has been half-closed for long, and the relay of this site lives: its host
+    /// has acknowledged the probe, and has not reset the connection.
+    fn is_other_process_gone(&self) -> bool {
+        let CircuitState::Open(circuit) = &self.circuit else {
+            return false;
+        };
+        let lasts = |since: Instant| since.elapsed() >= GONE_AFTER;
+        let is_unanswered =
+            || sockets::acknowledgements(&circuit.stream.socket).is_some_and(|seen| seen.in_flight);
+        circuit.half_closed_since.is_some_and(lasts) && !is_unanswered()
+    }
+
     /// Since when nothing more can come by the circuit.
-    fn closed_since(&self) -> Option<Instant> {
+    fn half_closed_since(&self) -> Option<Instant> {
         match &self.circuit {
-            CircuitState::Open(circuit) => circuit.closed_since,
+            CircuitState::Open(circuit) => circuit.half_closed_since,
             _ => None,
         }
     }
 
     /// Whether the end may keep more bytes for the other end.
     fn has_room(&self) -> bool {
-        self.session.kept() < self.room.bytes()
+        self.session.kept() < self.window.bytes()
     }
 
     /// Whether the link has taken enough of the received bytes for more to come. The records that
@@ -384,12 +406,12 @@ impl SessionEnd {
     fn open(&mut self, stream: CircuitStream) {
         self.session.cut();
         self.session.connect();
-        self.room = SendRoom::new();
+        self.window = CongestionWindow::new();
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
             heard: Instant::now(),
             is_probed: false,
-            closed_since: None,
+            half_closed_since: None,
         });
     }
 
@@ -423,9 +445,10 @@ impl SessionEnd {
         circuit.stream.write(&mut self.session, AT_ONCE)?;
         if self.session.is_up() {
             let (sent, acknowledged) = self.session.sent_and_acknowledged();
-            self.room.note(sent, acknowledged, Instant::now());
+            self.window
+                .note_progress(sent, acknowledged, Instant::now());
             if !self.has_room() && self.session.is_written() {
-                self.room.note_full();
+                self.window.note_full();
             }
         }
         Ok(())
@@ -438,16 +461,18 @@ impl SessionEnd {
             let CircuitState::Open(circuit) = &mut self.circuit else {
                 break;
             };
-            if circuit.closed_since.is_some() {
+            if circuit.half_closed_since.is_some() {
                 break;
             }
             records.clear();
             match circuit.stream.read(&mut records)? {
-                // The relays pass on that the other end has closed its circuit, and drop a circuit that
-                // is broken. A living end closes none that both have used. What this end now writes
-                // shows whether its own relay still lives. (The end that dials asks by dialling.)
+                // The relays have passed on that the other process closed this circuit. A relay that
+                // loses a line drops the circuit instead, and the dialling end keeps a lost circuit open
+                // until its next one is up. So the other process is gone, unless this site's own relay
+                // has died: the probe is then answered by a reset. (The end that dials finds out by
+                // dialling again.)
                 Some(0) if self.route.is_none() && self.session.is_confirmed() => {
-                    circuit.closed_since = Some(Instant::now());
+                    circuit.half_closed_since = Some(Instant::now());
                     self.session.probe(0);
                 }
                 Some(0) => return Err(LinkError::Closed.into()),
@@ -487,8 +512,12 @@ impl SessionEnd {
         let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
         };
-        if circuit.closed_since.is_some() {
-            return Ok(());
+        if let Some(since) = circuit.half_closed_since {
+            let is_dead = since.elapsed() >= DEAD_AFTER && !self.session.has_peer_ended();
+            return match is_dead {
+                true => Err(CircuitRefusal::passing("the relay of this site is silent")),
+                false => Ok(()),
+            };
         }
         let silent = circuit.heard.elapsed();
         if !takes_bytes {
@@ -581,7 +610,7 @@ mod tests {
     #[test]
     fn an_end_with_more_to_say_than_fits_a_turn_wants_the_next_turn() {
         let mut rig = Rig::new();
-        let message = vec![7; 1 << 20];
+        let message = vec![7; rig.end.window.bytes()];
         let (mut given, mut got) = (0, Vec::new());
         while got.len() < message.len() {
             if let Ok(count) = rustix::io::write(&rig.link, &message[given..]) {
@@ -661,12 +690,12 @@ mod tests {
         far_takes_bytes(&mut rig);
         net::shutdown(&rig.circuit, Shutdown::Write).unwrap();
         assert_eq!(rig.end.advance(), EndProgress::Open);
-        let since = rig.end.closed_since().unwrap();
+        let since = rig.end.half_closed_since().unwrap();
         assert_eq!(rig.end.next_turn(), since + GONE_AFTER);
         let CircuitState::Open(circuit) = &mut rig.end.circuit else {
             panic!("the circuit is open");
         };
-        circuit.closed_since = Some(since - GONE_AFTER);
+        circuit.half_closed_since = Some(since - GONE_AFTER);
         assert_eq!(rig.end.advance(), EndProgress::Lost(LinkError::Closed));
 
         // The relay of this site dies.
