@@ -97,3 +97,36 @@ def test_a_message_behind_last_that_nobody_has_looked_at_is_of_no_cycle(stage):
 
     functions = {"driver": driver, "sender": sender, "receiver": receiver, "other": other}
     titin.run(model, functions, run_dir=stage.folder / "run")
+
+
+@pytest.mark.parametrize("ended", ["before the wait", "during the wait"])
+def test_a_port_that_has_ended_hides_no_deadlock(stage, ended):
+    """A call that waits for several ports goes on for none of those whose sender has ended."""
+    model = Model("ended")
+    model.component("brief", "brief", o_i="out")
+    model.component("one", "one", s="in", o_i="out")
+    model.component("other", "other", s=["brief", "in"], o_i="out")
+    model.conduit("brief.out", "other.brief")
+    model.conduit("one.out", "other.in")
+    model.conduit("other.out", "one.in")
+
+    def brief(instance):
+        instance.reuse()
+        instance.send("out", 1, timestamp=0)
+        if ended == "during the wait":
+            time.sleep(0.8)
+
+    def one(instance):
+        instance.reuse()
+        instance.receive("in")
+
+    def other(instance):
+        instance.reuse()
+        assert instance.receive_any("brief", "in")[0] == "brief"
+        if ended == "before the wait":
+            time.sleep(0.3)
+        instance.receive_any("brief", "in")
+
+    functions = {"brief": brief, "one": one, "other": other}
+    with pytest.raises(titin.Deadlock, match="cycle"):
+        titin.run(model, functions, run_dir=stage.folder / "run")

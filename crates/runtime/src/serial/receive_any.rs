@@ -240,7 +240,7 @@ impl<'a> LockedSelection<'a> {
                 return true;
             }
             Arrival::Nothing => {}
-            Arrival::End => self.selection.open.update(|open| open - 1),
+            Arrival::End => self.selection.note_end(inlet),
         }
         false
     }
@@ -301,6 +301,13 @@ pub(super) fn take_from_carrier(inlet: &Inlet, message: &mut IncomingMessage) ->
 }
 
 impl Selection {
+    /// Notes that an end brings no more messages.
+    #[cold]
+    fn note_end(&self, inlet: &Inlet) {
+        inlet.end_is_known.store(true, Ordering::Relaxed);
+        self.open.update(|open| open - 1);
+    }
+
     /// Has the inboxes put themselves on a new list. Fails if another call waits for one of the
     /// inboxes. A later call with the same ports reuses the list without this check: such a call
     /// finds the other call only once a message comes by the port. The caller holds the ports until
@@ -454,7 +461,7 @@ impl Serial {
                     return Ok(Some((source, message)));
                 }
                 Arrival::Nothing => {}
-                Arrival::End => open.update(|open| open - 1),
+                Arrival::End => selection.note_end(source.inlet),
             }
         }
         if open.get() == 0 {

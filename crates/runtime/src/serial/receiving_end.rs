@@ -1,5 +1,7 @@
 //! A receiving end, as the calls of a serial instance look at the end.
 
+use std::sync::atomic::Ordering;
+
 use smallvec::SmallVec;
 use titin_transport::{Inbox, SpinLockGuard};
 use titin_wire::control::WaitOn;
@@ -42,8 +44,12 @@ impl ReceivingEnd<'_> {
         &mut held[self.held].inlets[self.place]
     }
 
-    /// A wait for the end, as the manager sees the wait.
+    /// A wait for the end, as the manager sees the wait. None once the sender is known to send no
+    /// more: a call that waits for several ends then waits for the others.
     pub(super) fn wait_on(&self, serial: &Serial) -> Option<WaitOn> {
+        if self.inlet.end_is_known.load(Ordering::Relaxed) {
+            return None;
+        }
         serial.wait_on(&self.inlet.end, None, Some(self.inlet))
     }
 }

@@ -66,6 +66,8 @@ struct WaitProgress {
     silent: bool,
     /// The number by which the manager knows the wait.
     reported: Option<u64>,
+    /// How many ends the report lists.
+    listed: usize,
     /// When the host program was last asked about signals.
     asked: Instant,
 }
@@ -82,6 +84,7 @@ impl WaitProgress {
             acknowledged: is_bounded,
             silent: is_bounded,
             reported: None,
+            listed: 0,
             asked: start,
         }
     }
@@ -120,6 +123,10 @@ impl Serial {
             let rings = self.core.bell.rings();
             if let Some(outcome) = self.found(progress.reported, &mut || look(None)) {
                 break outcome;
+            }
+            // One of several senders has ended, and the report no longer holds.
+            if progress.reported.is_some() && (1..progress.listed).contains(&on().len()) {
+                self.report_wait(&mut progress, &on);
             }
             let limit = match self.sleep_limit(&progress) {
                 Ok(limit) => limit,
@@ -230,9 +237,15 @@ impl Serial {
         }
         let patience = self.patience(progress);
         if patience.is_some_and(|patience| progress.start.elapsed() >= patience) {
-            progress.silent = true;
-            progress.reported = self.report(on());
+            self.report_wait(progress, on);
         }
+    }
+
+    fn report_wait(&self, progress: &mut WaitProgress, on: impl Fn() -> Vec<WaitOn>) {
+        progress.silent = true;
+        let on = on();
+        progress.listed = on.len();
+        progress.reported = self.report(on);
     }
 
     /// The result of `look`, or the error that ends the wait.
