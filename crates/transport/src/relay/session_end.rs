@@ -67,6 +67,8 @@ struct OpenCircuit {
     is_probed: bool,
     /// Since when the other direction has been closed.
     half_closed_since: Option<Instant>,
+    /// When a half-closed circuit is looked at again.
+    next_look: Instant,
 }
 
 /// One end of a session.
@@ -198,12 +200,12 @@ impl SessionEnd {
             CircuitState::Open(OpenCircuit {
                 half_closed_since: Some(_),
                 ..
-            }) if self.session.has_peer_ended() => None,
-            // Later again, if the relay of this site does not answer.
+            }) if self.is_link_behind() => None,
             CircuitState::Open(OpenCircuit {
-                half_closed_since: Some(since),
+                half_closed_since: Some(_),
+                next_look,
                 ..
-            }) => Some((*since + GONE_AFTER).max(Instant::now() + LOOK_AGAIN)),
+            }) => Some(*next_look),
             CircuitState::Open(circuit) if circuit.is_probed && self.takes_bytes() => {
                 Some(circuit.heard + DEAD_AFTER)
             }
@@ -248,9 +250,8 @@ impl SessionEnd {
         if self.session.is_gone() || self.is_other_process_gone() {
             return match self.session.has_peer_ended() {
                 false => EndProgress::Lost(LinkError::Closed),
-                true if self.link_is_told || self.link_is_closed => EndProgress::Over,
-                // The link has not taken the last bytes yet.
-                true => EndProgress::Open,
+                true if self.is_link_behind() => EndProgress::Open,
+                true => EndProgress::Over,
             };
         }
         let is_told = match &self.circuit {
@@ -288,14 +289,22 @@ impl SessionEnd {
 
     /// Whether the circuit has been half-closed for long, and the relay of this site lives: its host
     /// has acknowledged the probe, and has not reset the connection.
-    fn is_other_process_gone(&self) -> bool {
-        let CircuitState::Open(circuit) = &self.circuit else {
+    fn is_other_process_gone(&mut self) -> bool {
+        let CircuitState::Open(circuit) = &mut self.circuit else {
             return false;
         };
-        let lasts = |since: Instant| since.elapsed() >= GONE_AFTER;
-        let is_unanswered =
-            || sockets::acknowledgements(&circuit.stream.socket).is_some_and(|seen| seen.in_flight);
-        circuit.half_closed_since.is_some_and(lasts) && !is_unanswered()
+        let now = Instant::now();
+        if circuit.half_closed_since.is_none() || now < circuit.next_look {
+            return false;
+        }
+        circuit.next_look = now + LOOK_AGAIN;
+        let seen = sockets::acknowledgements(&circuit.stream.socket);
+        seen.is_none_or(|seen| !seen.in_flight)
+    }
+
+    /// Whether the other end has sent all, and the link has not taken it all yet.
+    fn is_link_behind(&self) -> bool {
+        self.session.has_peer_ended() && !self.link_is_told && !self.link_is_closed
     }
 
     /// Since when nothing more can come by the circuit.
@@ -412,6 +421,7 @@ impl SessionEnd {
             heard: Instant::now(),
             is_probed: false,
             half_closed_since: None,
+            next_look: Instant::now(),
         });
     }
 
@@ -472,7 +482,9 @@ impl SessionEnd {
                 // has died: the probe is then answered by a reset. (The end that dials finds out by
                 // dialling again.)
                 Some(0) if self.route.is_none() && self.session.is_confirmed() => {
-                    circuit.half_closed_since = Some(Instant::now());
+                    let now = Instant::now();
+                    circuit.half_closed_since = Some(now);
+                    circuit.next_look = now + GONE_AFTER;
                     self.session.probe(0);
                 }
                 Some(0) => return Err(LinkError::Closed.into()),
@@ -695,7 +707,7 @@ mod tests {
         let CircuitState::Open(circuit) = &mut rig.end.circuit else {
             panic!("the circuit is open");
         };
-        circuit.half_closed_since = Some(since - GONE_AFTER);
+        circuit.next_look = since;
         assert_eq!(rig.end.advance(), EndProgress::Lost(LinkError::Closed));
 
         // The relay of this site dies.
