@@ -1,6 +1,6 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -151,14 +151,12 @@ struct AdmissionState {
 }
 
 impl AdmissionState {
-    /// Waits for a while. False once the connection has ended. The relay sends nothing; a byte now
-    /// and then has the system notice a relay whose host is gone.
+    /// Waits for a while. False once the connection has ended. Neither side sends anything, so
+    /// keepalive ends the connection when the relay's host is gone.
     fn stands(&self, stream: &mut TcpStream) -> bool {
         match stream.read(&mut [0; 64]) {
             Ok(count) => count > 0,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                !self.is_over() && stream.write_all(&[0]).is_ok()
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => !self.is_over(),
             Err(_) => false,
         }
     }
