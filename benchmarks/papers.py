@@ -37,7 +37,7 @@ given for a system of the paper, it was built from its sources and run on a mach
   simulation codes, Concurrency Computat.: Pract. Exper. 26 (2014) 644–661,
   [doi:10.1002/cpe.3025](https://doi.org/10.1002/cpe.3025)
 
-Not repeated yet: the coupled applications that run between sites; the other coupled applications.
+Not repeated yet: what runs between sites; the other coupled applications.
 """
 
 
