@@ -176,20 +176,25 @@ impl Relay {
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
-    /// Notes the outcome of a request for a circuit. Returns whether the outcome is to be logged:
+    /// Notes the outcome of a request for a circuit. Returns the refusal if it is to be logged:
     /// sessions ask again and again, and one line is enough as long as the reason stays.
-    fn note_outcome(&self, run: u64, site: &str, refusal: Option<&CircuitRefusal>) -> bool {
+    fn refusal_to_log<'a, T>(
+        &self,
+        run: u64,
+        site: &str,
+        outcome: &'a Result<T, CircuitRefusal>,
+    ) -> Option<&'a CircuitRefusal> {
         let mut refusals = self.logged_refusals.lock().expect("never poisoned");
         let key = (run, hash(site));
-        let Some(refusal) = refusal else {
+        let Err(refusal) = outcome else {
             refusals.remove(&key);
-            return false;
+            return None;
         };
         if refusals.len() >= MOST_REFUSALS {
             refusals.clear();
         }
         let why = hash(&refusal.why);
-        refusals.insert(key, why) != Some(why)
+        (refusals.insert(key, why) != Some(why)).then_some(refusal)
     }
 
     /// Whether an earlier configuration trusted the site.
@@ -334,10 +339,7 @@ impl Relay {
         let outcome = match (request, run) {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
                 let far = circuits::open(self, run, &destination, None).await;
-                let refusal = far.as_ref().err();
-                if self.note_outcome(run, &destination.site, refusal)
-                    && let Some(refusal) = refusal
-                {
+                if let Some(refusal) = self.refusal_to_log(run, &destination.site, &far) {
                     let to = destination.to_string();
                     warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
                 }
@@ -558,17 +560,14 @@ impl Relay {
             Result::<_, CircuitRefusal>::Ok((far, place))
         };
         let opened = opening.await;
-        let is_news = self.note_outcome(run, &destination.site, opened.as_ref().err());
+        if let Some(refusal) = self.refusal_to_log(run, &destination.site, &opened) {
+            let to = destination.to_string();
+            let (site, run, why) = (peer.site(), hex(run), &refusal.why);
+            warn!(site, to, run, why, "no circuit: refused");
+        }
         let (far, _place) = match opened {
             Ok(opened) => opened,
-            Err(refusal) => {
-                if is_news {
-                    let to = destination.to_string();
-                    let (site, run, why) = (peer.site(), hex(run), &refusal.why);
-                    warn!(site, to, run, why, "no circuit: refused");
-                }
-                return refuse_peer(&mut stream, refusal).await;
-            }
+            Err(refusal) => return refuse_peer(&mut stream, refusal).await,
         };
         let Ok(line) = PeerLine::of(peer, &stream) else {
             return;

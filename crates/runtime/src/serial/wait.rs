@@ -88,6 +88,11 @@ impl WaitProgress {
             asked: start,
         }
     }
+
+    /// Whether the manager knows the wait as one for several ends.
+    fn lists_several(&self) -> bool {
+        self.reported.is_some() && self.listed > 1
+    }
 }
 
 impl Serial {
@@ -125,7 +130,7 @@ impl Serial {
                 break outcome;
             }
             // One of several senders has ended, and the report no longer holds.
-            if progress.reported.is_some() && (1..progress.listed).contains(&on().len()) {
+            if progress.lists_several() && (1..progress.listed).contains(&on().len()) {
                 self.report_wait(&mut progress, &on);
             }
             let limit = match self.sleep_limit(&progress) {

@@ -13,14 +13,11 @@ use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
 use super::congestion_window::CongestionWindow;
-use super::stream::CircuitStream;
+use super::stream::{CircuitStream, PIECE};
 use crate::error::LinkError;
 
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
-
-/// The most bytes moved by a call of the system.
-const PIECE: usize = 64 << 10;
 
 /// Received bytes that the link has not taken, at most. The circuit then waits.
 const WAITING: usize = 1 << 20;

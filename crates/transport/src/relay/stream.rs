@@ -12,7 +12,7 @@ use crate::error::LinkError;
 use crate::medium::ProvedConnection;
 
 /// The most bytes moved by a call of the system.
-const PIECE: usize = 64 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
 /// A circuit whose ends have proved themselves.
 pub(super) struct CircuitStream {
