@@ -23,7 +23,7 @@ import pytest
 
 from ..conftest import TITIN, WATCHDOG
 
-#: Two programs that send each other arrays of growing sizes, each derived from the last one received, so that a byte
+#: Two programs that send each other arrays of many sizes, each derived from the last one received, so that a byte
 #: lost, doubled or changed shows in the digests that they print.
 EXCHANGE = """\
 import hashlib, sys, time
@@ -36,7 +36,7 @@ rng = np.random.default_rng(7)
 with titin.Instance(o_i=["out"], s=["in"]) as instance:
     while instance.reuse():
         for step in range(steps):
-            size = 1 + (step * 7919) % most
+            size = 1 + (step * 1_670_909) % most
             mine = rng.integers(0, 2**63, size=size, dtype=np.int64) + leads
             instance.send("out", mine, timestamp=float(step))
             got = np.asarray(instance.receive("in").data)
@@ -74,7 +74,7 @@ def expected_digests(steps: int, most: int) -> list[str]:
     def of(leads: bool) -> str:
         rng, digest = np.random.default_rng(7), hashlib.sha256()
         for step in range(steps):
-            size = 1 + (step * 7919) % most
+            size = 1 + (step * 1_670_909) % most
             digest.update((rng.integers(0, 2**63, size=size, dtype=np.int64) + leads).tobytes())
         return digest.hexdigest()
 
@@ -101,6 +101,7 @@ class Line:
         """Begins to take connections."""
         self.to = to
         self.is_up = True
+        self.pause = 0.0
         self.connections = 0
         self.sockets: set[socket.socket] = set()
         self.threads: list[threading.Thread] = []
@@ -134,12 +135,12 @@ class Line:
             self.begin(self.copy, near, far)
             self.begin(self.copy, far, near)
 
-    @staticmethod
-    def copy(source: socket.socket, sink: socket.socket) -> None:
-        """Passes bytes on in one direction, and the end."""
+    def copy(self, source: socket.socket, sink: socket.socket) -> None:
+        """Passes bytes on in one direction, and the end. Pauses after each 64 KiB, if so told."""
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 sink.sendall(data)
+                time.sleep(self.pause)
             sink.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
@@ -179,7 +180,7 @@ class Tap(Line):
         self.is_open.set()
         super().__init__(to)
 
-    def copy(self, source: socket.socket, sink: socket.socket) -> None:  # type: ignore[override]
+    def copy(self, source: socket.socket, sink: socket.socket) -> None:
         """Passes bytes on in one direction, and keeps them."""
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):

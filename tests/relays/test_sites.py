@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -47,6 +48,25 @@ def test_no_cut_of_the_line_changes_a_bit(sites: Sites, streams: int) -> None:
     assert process.returncode == 0, out
     assert sites.printed() == expected_digests(100, 300_000)
     assert sites.line.connections > 10
+
+
+def test_streams_that_join_while_large_messages_flow_change_no_bit(sites: Sites) -> None:
+    """Each stream carries 6 MB/s, so more of them carry more; the line breaks meanwhile."""
+    sites.write(steps=25, most=4_000_000)
+    sites.line.pause = 0.01
+    process = sites.begin()
+    wait_until(lambda: sites.north.status["runs"], "the run is not admitted")
+    while process.poll() is None:
+        time.sleep(2)
+        sites.line.reset()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(25, 4_000_000)
+    told = subprocess.run(
+        [TITIN, "profile", "run", "--json"], cwd=sites.folder, stdout=subprocess.PIPE, check=True
+    ).stdout
+    streams = {conduit["streams"] for conduit in json.loads(told)["conduits"]}
+    assert min(streams) >= 16, streams
 
 
 def test_a_reset_between_a_program_and_its_relay_loses_nothing(sites: Sites) -> None:

@@ -269,10 +269,8 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
 }
 
 fn read_streams(mut bytes: &[u8], step: usize) -> (Vec<String>, Outcome) {
-    let (mut reader, mut out) = (
-        FrameReader::with_streams(&[], &[vec![], vec![]]),
-        Vec::new(),
-    );
+    let (mut reader, mut out) = (FrameReader::new(&[]), Vec::new());
+    (0..2).for_each(|_| reader.add_stream(&[]));
     let mut outcome = Ok(());
     while let ([number, length, rest @ ..], Ok(())) = (bytes, &outcome) {
         let (piece, rest) = rest.split_at(rest.len().min(16 * usize::from(*length)));

@@ -2,11 +2,12 @@
 
 use std::io::Read;
 use std::net::Shutdown;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use titin_testkit::{Host, Pair, PairEnd, RawPeer, conformance, header, message, pattern, striped};
 use titin_transport::{InboxOptions, LinkError, Medium};
-use titin_wire::frame::Frame;
+use titin_wire::frame::{Frame, HEADER, Header};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 mod one {
@@ -116,6 +117,103 @@ fn pieces_may_come_one_byte_at_a_time_and_right_behind_the_handshake() {
             .body[..]
             == body[..]
     );
+}
+
+/// Reads the header of a frame.
+fn read_frame(peer: &mut RawPeer) -> Option<Frame> {
+    let mut bytes = [0; HEADER];
+    peer.0.read_exact(&mut bytes).ok()?;
+    Some(Header::decode(&bytes).unwrap().frame().unwrap())
+}
+
+/// Reads pieces to the end of a stream, about 50 MB a second. Passes on the offsets and the bytes.
+fn read_pieces(mut peer: RawPeer, stream: usize, pieces: &Sender<(usize, usize, Vec<u8>)>) {
+    while let Some(frame) = read_frame(&mut peer) {
+        let Frame::Piece { body, offset, .. } = frame else {
+            panic!("{frame:?} on a further stream");
+        };
+        let mut bytes = vec![0; body as usize];
+        peer.0.read_exact(&mut bytes).unwrap();
+        std::thread::sleep(Duration::from_nanos(20 * body));
+        pieces.send((stream, offset as usize, bytes)).unwrap();
+    }
+}
+
+#[test]
+fn a_listener_whose_streams_are_full_asks_for_more_and_uses_them() {
+    const KEY: u64 = 7;
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen();
+    let mut first = RawPeer::enter_first(&address, &secret, KEY, 1);
+    first.0.read_exact(&mut [0; HEADER]).unwrap();
+    let further =
+        |number, behind: &[u8]| RawPeer::enter_further(&address, &secret, KEY, number, behind);
+    let one = further(1, &[]);
+    let side = PairEnd::from(host);
+    let limits = InboxOptions {
+        messages: u64::MAX,
+        bytes: u64::MAX,
+    };
+    let (outlet, inlet) = (side.outlet(1, limits), side.inlet(2, limits));
+    let (sent, told) = (pattern(0, 64 << 20), pattern(1, 1000));
+    std::thread::scope(|scope| {
+        let (sender, pieces) = channel();
+        let to_read_one = sender.clone();
+        scope.spawn(move || read_pieces(one, 1, &to_read_one));
+        scope.spawn(|| outlet.send(&sent));
+        let asked = read_frame(&mut first).unwrap();
+        assert_eq!(asked, Frame::MoreStreams { count: 2 });
+
+        // Bytes may come right behind the handshake of the new stream.
+        let (head, told_pieces) = striped(2, 0, &told, &[0]);
+        let mut two = further(2, &told_pieces[0]);
+        let joined = read_frame(&mut two).unwrap();
+        assert_eq!(
+            joined,
+            Frame::Join {
+                key: KEY,
+                number: 2
+            }
+        );
+        first.write(&head);
+        assert!(inlet.receive().body[..] == told[..]);
+        scope.spawn(move || read_pieces(two, 2, &sender));
+
+        let (mut got, mut count, mut by_two) = (vec![0; sent.len()], 0, 0);
+        while count < sent.len() {
+            let (stream, offset, bytes) = pieces.recv().unwrap();
+            got[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            count += bytes.len();
+            by_two += if stream == 2 { bytes.len() } else { 0 };
+        }
+        assert!(got == sent);
+        assert!(by_two > sent.len() / 8, "{by_two} bytes");
+        assert_eq!(side.carrier.streams(), 2);
+        side.tcp.as_ref().unwrap().1.close();
+    });
+}
+
+#[test]
+fn no_stream_joins_a_link_whose_rate_is_set() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let address = host.listen();
+    let streams = header(&Frame::Streams {
+        key: 7,
+        count: 1,
+        pacing: 1 << 30,
+        send_buffer: 0,
+        receive_buffer: 0,
+    });
+    let purpose = titin_wire::handshake::Purpose::Streams;
+    let mut first = RawPeer::enter_with(purpose, &address, &secret, &streams);
+    first.0.read_exact(&mut [0; HEADER]).unwrap();
+    let _one = RawPeer::enter_further(&address, &secret, 7, 1, &[]);
+    let link = host.events.opened();
+    let mut two = RawPeer::enter_further(&address, &secret, 7, 2, &[]);
+    assert_eq!(two.drain(), b"");
+    assert_eq!(link.carrier().streams(), 1);
 }
 
 /// Returns the reason for which the link is lost once these bytes have come, `first` on the first

@@ -24,6 +24,7 @@ mod reader;
 mod received;
 mod room;
 mod socket;
+mod stream_growth;
 mod streams;
 mod writer;
 
@@ -53,6 +54,7 @@ pub(crate) use input::{LinkInput, Receivers};
 pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
+pub(crate) use streams::{FurtherStream, StreamRequest};
 
 /// How long a caller waits until the reactor leaves the reading side: as long as a system call for a
 /// large piece of a payload.
@@ -119,6 +121,15 @@ pub(crate) trait SideCarrier: Carrier {
     fn lost(&self) -> Option<LinkError>;
 }
 
+/// The sockets of a new link.
+pub(crate) struct LinkSockets {
+    pub(crate) first: Descriptor,
+    /// The further streams that have joined.
+    pub(crate) further: Vec<FurtherStream>,
+    /// Asks for more further streams; `None` if none may join later.
+    pub(crate) request: Option<StreamRequest>,
+}
+
 /// How a link carries messages.
 pub(crate) enum LinkCarrier {
     /// By the link's sockets. The function makes the carrier.
@@ -155,16 +166,21 @@ impl Link {
     pub(crate) fn new(
         id: LinkId,
         tag: Option<u128>,
-        (socket, further): (Descriptor, Vec<Descriptor>),
+        sockets: LinkSockets,
         epoll: &Arc<Descriptor>,
         input: LinkInput,
         carrier: impl FnOnce(&Descriptor, &Weak<Link>) -> LinkCarrier,
         detour: Option<String>,
     ) -> Result<Arc<Self>, LinkError> {
+        let LinkSockets {
+            first: socket,
+            further,
+            request,
+        } = sockets;
         let streams = if further.is_empty() {
             None
         } else {
-            Some(FurtherStreams::new(further)?)
+            Some(FurtherStreams::new(further, request)?)
         };
         Ok(Arc::new_cyclic(|this| Link {
             id,
@@ -307,6 +323,22 @@ impl Link {
     /// How many streams carry large messages.
     pub(crate) fn streams(&self) -> usize {
         self.streams.as_ref().map_or(1, FurtherStreams::count)
+    }
+
+    /// Adds a further stream that has joined.
+    ///
+    /// # Errors
+    /// If the system does not watch the socket, or the link has one stream alone.
+    pub(crate) fn add_stream(&self, stream: FurtherStream) -> Result<(), LinkError> {
+        let streams = self.streams.as_ref().ok_or(LinkError::Closed)?;
+        Ok(streams.add(stream)?)
+    }
+
+    /// The other end asks for further streams: so many in all.
+    pub(crate) fn request_streams(&self, count: usize) {
+        self.streams
+            .as_ref()
+            .inspect(|streams| streams.request(count));
     }
 
     /// Has the reactor find the end of the link, even if the socket has no more bytes.

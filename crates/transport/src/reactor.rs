@@ -6,6 +6,7 @@
 
 mod dial;
 mod gathering;
+mod growing;
 mod pending;
 
 use std::collections::HashMap;
@@ -19,16 +20,18 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use titin_wire::connection::SiteAccess;
+use titin_wire::frame::Frame;
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
-use crate::link::{Handler, Link, LinkId, Receivers};
+use crate::link::{Handler, Link, LinkId, Receivers, StreamRequest};
 use crate::medium::SocketMedium;
 use dial::{DialStep, Dialling, Target};
 use gathering::{IncompleteLink, IncompleteLinks};
+use growing::{GrowingLink, GrowingLinks};
 use pending::{HandshakeStep, Pending, StrangerRank, StreamsRequest};
 use titin_os::time::timespec;
 use titin_os::{Descriptor, threads};
@@ -73,6 +76,8 @@ enum ReactorCommand {
     /// Watch a listener, by the token.
     Listen(u64, Descriptor, Arc<dyn SocketMedium>),
     Dial(Box<Dialling>),
+    /// Get more further streams for the link with the token, so many in all.
+    Grow(u64, usize),
     Tick,
     Stop,
 }
@@ -117,6 +122,7 @@ impl Reactor {
             stranger_places: STRANGER_PLACES
                 .min(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as usize / 2),
             incomplete: IncompleteLinks::default(),
+            growing: GrowingLinks::default(),
             links: HashMap::new(),
             listeners: HashMap::new(),
             pauses: Vec::new(),
@@ -272,6 +278,7 @@ struct Worker {
     /// The most strangers among the pending connections.
     stranger_places: usize,
     incomplete: IncompleteLinks,
+    growing: GrowingLinks,
     links: HashMap<u64, Arc<Link>>,
     listeners: HashMap<u64, Listener>,
     /// Processes to dial again, and when.
@@ -349,6 +356,7 @@ impl Worker {
                     );
                 }
                 ReactorCommand::Dial(dialling) => self.dial(*dialling),
+                ReactorCommand::Grow(token, count) => self.grow(token, count as u64),
                 ReactorCommand::Tick => self.next_tick = Some(Instant::now()),
                 ReactorCommand::Stop => return true,
             }
@@ -486,14 +494,17 @@ impl Worker {
                 let Some(pending) = self.pending.remove(&token) else {
                     return;
                 };
-                self.open(token, pending, Vec::new(), agreement);
+                self.open(token, pending, Vec::new(), None, agreement);
             }
             Ok(HandshakeStep::Session) => self.hand_over(token),
             Ok(HandshakeStep::Gather(request)) => self.gather(token, request),
-            Ok(HandshakeStep::Join(key, number)) => match self.incomplete.by_key(key) {
-                Some(link) => self.join(token, link, number),
-                None => self.give_up(token, LinkError::Closed),
-            },
+            Ok(HandshakeStep::Join(key, number)) => {
+                let incomplete = self.incomplete.by_key(key);
+                match incomplete.or_else(|| self.growing.by_key(key)) {
+                    Some(link) => self.join(token, link, number),
+                    None => self.give_up(token, LinkError::Closed),
+                }
+            }
             Ok(HandshakeStep::Joined(joining)) => self.join(token, joining.token, joining.number),
             Err(why) => self.give_up(token, why),
         }
@@ -516,8 +527,17 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, token: u64, first: Pending, further: Vec<Pending>, agreement: Agreement) {
-        let link = match first.open(further, LinkId(token), &self.reactor.epoll, &self.receivers) {
+    fn open(
+        &mut self,
+        token: u64,
+        first: Pending,
+        further: Vec<Pending>,
+        growing: Option<GrowingLink>,
+        agreement: Agreement,
+    ) {
+        let request = growing.is_some().then(|| self.stream_request(token));
+        let (epoll, receivers) = (&self.reactor.epoll, &self.receivers);
+        let link = match first.open(further, request, LinkId(token), epoll, receivers) {
             Ok(link) => link,
             // A listening process need not hear of a link that was never opened.
             Err((tag, why)) => {
@@ -536,8 +556,35 @@ impl Worker {
             },
         );
         self.links.insert(token, link);
+        growing.map(|growing| self.growing.insert(token, growing));
         // Frames may have come after the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
+    }
+
+    /// Asks the reactor for more further streams of the link with the token.
+    fn stream_request(&self, token: u64) -> StreamRequest {
+        let reactor = Arc::downgrade(&self.reactor);
+        Box::new(move |count| {
+            let reactor = reactor.upgrade();
+            reactor.inspect(|reactor| reactor.command(ReactorCommand::Grow(token, count)));
+        })
+    }
+
+    /// Gets more further streams for a link, `count` in all: dials them, or asks the other end to.
+    fn grow(&mut self, token: u64, count: u64) {
+        let (Some(is_dialled), Some(link)) =
+            (self.growing.is_dialled(token), self.links.get(&token))
+        else {
+            return;
+        };
+        if !is_dialled {
+            return link.tell_frame(&Frame::MoreStreams { count }, None);
+        }
+        for pending in self.growing.dial(token, count) {
+            let token = self.token();
+            self.register(token, &pending.socket, epoll::EventFlags::OUT);
+            self.pending.insert(token, pending);
+        }
     }
 
     /// Waits for the further streams of a link. The dialling process opens the streams.
@@ -577,6 +624,10 @@ impl Worker {
         };
         // From here on the epoll descriptor of the link's streams watches the socket.
         self.unregister(&stream.socket);
+        if let (true, Some(open)) = (self.growing.contains(link), self.links.get(&link)) {
+            let _ = self.growing.join(link, open, number, stream);
+            return;
+        }
         match self.incomplete.join(link, number, stream) {
             Ok(None) => {}
             Ok(Some(complete)) => self.open_complete(link, complete),
@@ -586,8 +637,9 @@ impl Worker {
 
     fn open_complete(&mut self, token: u64, link: IncompleteLink) {
         let agreement = link.request.agreement;
+        let growing = GrowingLink::new(&link.first, link.request);
         let (first, further) = link.finish();
-        self.open(token, first, further, agreement);
+        self.open(token, first, further, growing, agreement);
     }
 
     /// Gives up a link whose streams do not all come, because of the stream numbered `stream`, or
@@ -596,23 +648,21 @@ impl Worker {
         let Some(link) = self.incomplete.take(token) else {
             return;
         };
-        let joins = |pending: &Pending| pending.joins.is_some_and(|joining| joining.token == token);
-        let tokens: Vec<u64> = self
-            .pending
-            .iter()
-            .filter(|(_, pending)| joins(pending))
-            .map(|(token, _)| *token)
-            .collect();
-        for token in tokens {
-            self.pending
-                .remove(&token)
-                .inspect(|pending| self.unregister(&pending.socket));
-        }
+        self.drop_joining(token);
         let (first, _) = link.finish();
         self.unregister(&first.socket);
         if let Some(dialling) = first.give_up(stream, why) {
             self.dial(dialling);
         }
+    }
+
+    /// Gives up the streams on their way to the link with the token.
+    fn drop_joining(&mut self, token: u64) {
+        let joins = |pending: &Pending| pending.joins.is_some_and(|joining| joining.token == token);
+        let joining = self.pending.extract_if(|_, pending| joins(pending));
+        let dropped: Vec<Pending> = joining.map(|(_, pending)| pending).collect();
+        let sockets = dropped.iter().map(|pending| &pending.socket);
+        sockets.for_each(|socket| self.unregister(socket));
     }
 
     fn give_up(&mut self, token: u64, why: LinkError) {
@@ -658,6 +708,8 @@ impl Worker {
             return;
         };
         self.rereads.remove(&token);
+        self.growing.remove(token);
+        self.drop_joining(token);
         self.unregister(link.socket());
         link.streams_epoll().inspect(|epoll| self.unregister(epoll));
         let carrier = link.side_carrier();

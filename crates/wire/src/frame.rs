@@ -53,20 +53,21 @@
 //!
 //! A link of several streams (see `titin_transport::Link`) has these frames too:
 //!
-//! | offset | streams (13)                         | join (14)           | piece (15)               |
-//! | ------ | ------------------------------------ | ------------------- | ------------------------ |
-//! | 8      | 0                                    | 0                   | conduit                  |
-//! | 24     | key of the link                      | key of the link     | sequence number          |
-//! | 32     | further streams, at most 256         | number of this one  | bytes of payload here    |
-//! | 40     | bytes per second, at most; or 0      | 0                   | offset of these          |
-//! | 48     | u64: bytes of a socket's send buffer | 0                   | u64: bytes in all        |
-//! | 56     | u64: of its receive buffer; or 0     | 0                   | 0                        |
+//! | offset | streams (13)                         | join (14)           | piece (15)               | more streams (17)            |
+//! | ------ | ------------------------------------ | ------------------- | ------------------------ | ---------------------------- |
+//! | 8      | 0                                    | 0                   | conduit                  | 0                            |
+//! | 24     | key of the link                      | key of the link     | sequence number          | 0                            |
+//! | 32     | further streams, at most 256         | number of this one  | bytes of payload here    | further streams, at most 256 |
+//! | 40     | bytes per second, at most; or 0      | 0                   | offset of these          | 0                            |
+//! | 48     | u64: bytes of a socket's send buffer | 0                   | u64: bytes in all        | 0                            |
+//! | 56     | u64: of its receive buffer; or 0     | 0                   | 0                        | 0                            |
 //!
 //! **Streams** is the first frame on the first stream, from the dialler. The listener sends the
 //! frame back, and then the dialler opens the further streams. **Join** is the first frame on each
 //! further stream. The data frame of a message in **pieces** is on the first stream, without
 //! payload. The pieces are on any of the further streams and in any order, also before the data
-//! frame; each byte comes once.
+//! frame; each byte comes once. By **more streams** the listener asks the dialler for so many
+//! further streams in all. The dialler opens them, or leaves the link as it is.
 //!
 //! A **message** is one data frame and as many more frames as the payload needs. The pieces of one
 //! message come in order, pieces of different conduits interleave. Sequence numbers count from 0 on
@@ -271,6 +272,11 @@ pub enum Frame {
         /// Number of the stream, from 1.
         number: u64,
     },
+    /// The listener asks the dialler for more further streams.
+    MoreStreams {
+        /// Number of further streams in all.
+        count: u64,
+    },
     /// A piece of a message by several streams; `body` bytes of payload follow.
     Piece {
         /// The conduit.
@@ -410,7 +416,7 @@ impl Header {
             2..=4 | 6 => self.conduit_frame(),
             5 => self.control_frame(),
             8..=12 | 16 => Ok(self.memory_frame()),
-            13..=15 => self.stream_frame(),
+            13..=15 | 17 => self.stream_frame(),
             kind => Err(malformed(format!("unknown kind {kind}"))),
         }
     }
@@ -511,7 +517,7 @@ impl Header {
     fn stream_frame(&self) -> Result<Frame, Malformed> {
         let (body, offset, total) = (self.body, self.total, self.stamp);
         match self.kind {
-            13 if body > MAX_STREAMS => {
+            13 | 17 if body > MAX_STREAMS => {
                 Err(malformed(format!("{body} streams, at most {MAX_STREAMS}")))
             }
             13 => Ok(Frame::Streams {
@@ -521,6 +527,7 @@ impl Header {
                 send_buffer: self.stamp,
                 receive_buffer: self.next,
             }),
+            17 => Ok(Frame::MoreStreams { count: body }),
             14 if body == 0 || body > MAX_STREAMS => Err(malformed(format!("stream {body}"))),
             14 => Ok(Frame::Join {
                 key: self.sequence,
@@ -749,6 +756,11 @@ impl From<&Frame> for Header {
                 body: number,
                 ..empty
             },
+            Frame::MoreStreams { count } => Header {
+                kind: 17,
+                body: count,
+                ..empty
+            },
             Frame::Piece {
                 conduit,
                 sequence,
@@ -932,6 +944,7 @@ mod tests {
                 key: 1,
                 number: 256,
             },
+            Frame::MoreStreams { count: 256 },
             Frame::Piece {
                 conduit,
                 sequence: 1,
@@ -1014,13 +1027,10 @@ mod tests {
             send_buffer: 0,
             receive_buffer: 0,
         };
-        assert!(
-            Header::from(&crowd)
-                .frame()
-                .unwrap_err()
-                .to_string()
-                .contains("at most 256")
-        );
+        for wrong in [crowd, Frame::MoreStreams { count: 257 }] {
+            let refusal = Header::from(&wrong).frame().unwrap_err().to_string();
+            assert!(refusal.contains("at most 256"), "{refusal}");
+        }
     }
 
     proptest! {

@@ -39,6 +39,12 @@ impl LinkSettings {
         .is_empty()
     }
 
+    /// Whether the link may get more streams while it is open: if the user has set neither their
+    /// number nor the rate that they share.
+    pub fn may_grow(&self) -> bool {
+        self.streams.is_none() && self.pacing.is_none()
+    }
+
     /// The frame that gives the other end the settings of the link `key`, which is to have `count`
     /// further streams.
     pub fn frame(&self, key: u64, count: u64) -> Frame {

@@ -49,8 +49,6 @@ pub(crate) struct LinkInput {
     receivers: Weak<Receivers>,
     /// How long the link goes on after the end of a further stream.
     end_grace: Duration,
-    /// Whether further streams have been read.
-    begun: bool,
     ended: Option<EndedStreams>,
     /// Wakes a caller that sleeps at the sockets; made at the first sleep.
     event: Option<Arc<WakeEvent>>,
@@ -69,22 +67,20 @@ struct EndedStreams {
 }
 
 impl LinkInput {
-    /// The input after a handshake: the bytes that came after the handshake on the first stream and
-    /// on the further streams, and descriptors of the first frames.
+    /// The input after a handshake: the bytes that came after the handshake on the first stream, and
+    /// descriptors of the first frames.
     pub(crate) fn new(
         first_bytes: &[u8],
-        further_first_bytes: &[Vec<u8>],
         files: VecDeque<OwnedFd>,
         receivers: &Arc<Receivers>,
         end_grace: Duration,
     ) -> Self {
         LinkInput {
-            reader: FrameReader::with_streams(first_bytes, further_first_bytes),
+            reader: FrameReader::new(first_bytes),
             received: Vec::new(),
             files,
             receivers: Arc::downgrade(receivers),
             end_grace,
-            begun: false,
             ended: None,
             event: None,
             lost: None,
@@ -155,6 +151,9 @@ impl LinkInput {
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
+        link.streams
+            .as_ref()
+            .map_or(Ok(()), |streams| self.take_in_streams(streams))?;
         let count = self.read_first_stream(link, receivers, is_wanted)?;
         let Some(streams) = &link.streams else {
             return Ok(count);
@@ -163,6 +162,17 @@ impl LinkInput {
             Some(ended) if ended.until <= Instant::now() => Err(ended.why.clone()),
             _ => Ok(count + self.read_further_streams(link, streams, receivers, is_wanted)?),
         }
+    }
+
+    /// Parses what came after the handshakes of streams that have joined since the last turn. No event
+    /// announces these bytes.
+    fn take_in_streams(&mut self, streams: &FurtherStreams) -> Result<(), LinkError> {
+        for number in self.reader.further_streams() + 1..=streams.count() {
+            self.reader.add_stream(&streams.take_first_bytes(number));
+            let received = &mut self.received;
+            self.reader.read_stream(number, received, |_| Ok(0))?;
+        }
+        Ok(())
     }
 
     fn read_first_stream(
@@ -197,15 +207,9 @@ impl LinkInput {
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
-        // Bytes that came after the handshake were never parsed, and no event announces them.
-        if !std::mem::replace(&mut self.begun, true) {
-            for number in 1..=streams.count() {
-                self.reader
-                    .read_stream(number, &mut self.received, |_| Ok(0))?;
-            }
-            self.hand_on(link, receivers)?;
-        }
-        let events = ready_streams(streams)?;
+        let mut events = ready_streams(streams)?;
+        // The next turn takes in streams that have joined meanwhile.
+        events.retain(|(number, _)| *number <= self.reader.further_streams());
         let is_writable =
             |(_, flags): &(usize, epoll::EventFlags)| flags.contains(epoll::EventFlags::OUT);
         if events.iter().any(is_writable)
@@ -303,9 +307,16 @@ impl Receivers {
         if link.closed() {
             return Ok(());
         }
-        if let Received::Control(body) = received {
-            self.handler.control(link, &body);
-            return Ok(());
+        match received {
+            Received::Control(body) => {
+                self.handler.control(link, &body);
+                return Ok(());
+            }
+            Received::MoreStreams(count) => {
+                link.request_streams(count as usize);
+                return Ok(());
+            }
+            _ => {}
         }
         match link.side_carrier() {
             Some(carrier) => {
@@ -348,6 +359,7 @@ impl Receivers {
                     .inspect(|window| window.acknowledged(ack));
             }
             Received::Control(_)
+            | Received::MoreStreams(_)
             | Received::Segment { .. }
             | Received::Withdrawn(_)
             | Received::Look => {

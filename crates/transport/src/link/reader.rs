@@ -90,22 +90,23 @@ struct IncompleteMessage {
 impl FrameReader {
     /// A reader for a stream; `first_bytes` came after the handshake.
     pub fn new(first_bytes: &[u8]) -> Self {
-        FrameReader::with_streams(first_bytes, &[])
-    }
-
-    /// A reader of a link with further streams; `further` has the first bytes of each.
-    pub fn with_streams(first_bytes: &[u8], further: &[Vec<u8>]) -> Self {
-        let further = further
-            .iter()
-            .map(|first_bytes| StreamParser::new(first_bytes, FURTHER_SCRATCH));
         FrameReader {
-            streams: std::iter::once(StreamParser::new(first_bytes, SCRATCH))
-                .chain(further)
-                .collect(),
+            streams: vec![StreamParser::new(first_bytes, SCRATCH)],
             incomplete: HashMap::new(),
             striped: HashMap::new(),
             order: ConduitOrder::default(),
         }
+    }
+
+    /// Adds a further stream; `first_bytes` came after the handshake.
+    pub fn add_stream(&mut self, first_bytes: &[u8]) {
+        let stream = StreamParser::new(first_bytes, FURTHER_SCRATCH);
+        self.streams.push(stream);
+    }
+
+    /// The number of further streams.
+    pub fn further_streams(&self) -> usize {
+        self.streams.len() - 1
     }
 
     /// Reads once by means of `fill`, which puts bytes into the slices in their order and returns
@@ -342,6 +343,7 @@ impl FrameReader {
             }
             Frame::Withdrawn { first } => out.push(Received::Withdrawn(first)),
             Frame::Look => out.push(Received::Look),
+            Frame::MoreStreams { count } => out.push(Received::MoreStreams(count)),
             Frame::Placed { .. }
             | Frame::Elsewhere { .. }
             | Frame::Share { .. }

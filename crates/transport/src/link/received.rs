@@ -18,6 +18,8 @@ pub enum Received {
     Asked(ConduitId, u64),
     /// A control message.
     Control(Vec<u8>),
+    /// The other end asks for so many further streams in all.
+    MoreStreams(u64),
     /// Between processes with shared memory: a segment. The segment's descriptor has come as well.
     Segment {
         /// Number of the first block.

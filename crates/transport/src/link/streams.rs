@@ -7,19 +7,25 @@
 //! its message before the next sender begins. If no stream takes bytes for a while, the rest of the
 //! message is copied to a queue, and the reactor writes the queue. An epoll descriptor watches all
 //! further sockets; the reactor watches the epoll descriptor like a single socket.
+//!
+//! Streams may join while the link is open, at each end on its own: each piece says where it
+//! belongs, so it does not matter by which stream it comes.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
 use titin_wire::ConduitId;
-use titin_wire::frame::{Frame, HEADER, Header, PIECE};
+use titin_wire::frame::{Frame, HEADER, Header, MAX_STREAMS, PIECE};
 
 use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
+use super::stream_growth::StreamGrowth;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
 use crate::ticket_queue::TicketQueue;
@@ -32,13 +38,28 @@ const SMALL: u64 = 128 << 10;
 /// The most bytes of copied messages written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
 
+/// Asks the reactor for so many further streams in all.
+pub(crate) type StreamRequest = Box<dyn Fn(usize) + Send + Sync>;
+
 /// The further streams of one link.
 pub(super) struct FurtherStreams {
-    sockets: Vec<Descriptor>,
+    /// The places of the streams, in the order in which the streams have joined.
+    places: Box<[OnceLock<FurtherStream>]>,
+    /// The number of streams that have joined.
+    count: AtomicUsize,
     epoll: Descriptor,
-    /// The events of each socket, as watched by `epoll`.
-    watched: Vec<Mutex<epoll::EventFlags>>,
     output: TicketQueue<StreamOutputs, ()>,
+    /// Asks for more streams; `None` if their number is set.
+    request: Option<StreamRequest>,
+}
+
+/// A further stream.
+pub(crate) struct FurtherStream {
+    socket: Descriptor,
+    /// The bytes that came after the handshake, until they are parsed.
+    first_bytes: Mutex<Vec<u8>>,
+    /// The events of the socket, as watched by the epoll descriptor of the link's streams.
+    watched: Mutex<epoll::EventFlags>,
 }
 
 /// The bytes under way on each stream, and the queue for all.
@@ -49,6 +70,7 @@ struct StreamOutputs {
     /// No stream has taken anything for a while: the next thread does not wait for the streams
     /// again.
     stalled: bool,
+    growth: StreamGrowth,
 }
 
 /// A frame of the queue, or the rest of a frame, that a stream writes from private memory.
@@ -155,39 +177,69 @@ impl<'a> PayloadInProgress<'a> {
         }
     }
 
+    /// Uses streams that have joined, too; there are `count` now.
+    fn take_in_streams(&mut self, count: usize) {
+        self.under_way.resize_with(count, || None);
+    }
+
     fn is_done(&self) -> bool {
         self.pieces.is_done() && self.under_way.iter().all(Option::is_none)
     }
 }
 
-impl FurtherStreams {
-    /// Takes sockets over. The epoll descriptor watches the sockets under their numbers, from 1.
-    pub(super) fn new(sockets: Vec<Descriptor>) -> Result<Self, Errno> {
-        let epoll = Descriptor::from(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-        for (socket, number) in sockets.iter().zip(1..) {
-            epoll::add(
-                &epoll,
-                socket,
-                epoll::EventData::new_u64(number),
-                epoll::EventFlags::IN,
-            )?;
+impl FurtherStream {
+    /// A connection after the handshake; `first_bytes` came behind.
+    pub(crate) fn new(socket: Descriptor, first_bytes: Vec<u8>) -> Self {
+        FurtherStream {
+            socket,
+            first_bytes: Mutex::new(first_bytes),
+            watched: Mutex::new(epoll::EventFlags::IN),
         }
-        let watched = sockets
-            .iter()
-            .map(|_| Mutex::new(epoll::EventFlags::IN))
-            .collect();
-        let streams = sockets.iter().map(|_| StreamOutput::default()).collect();
-        let output = TicketQueue::new(StreamOutputs {
-            streams,
-            queue: VecDeque::new(),
-            stalled: false,
-        });
-        Ok(FurtherStreams {
-            sockets,
-            epoll,
-            watched,
-            output,
-        })
+    }
+}
+
+impl FurtherStreams {
+    /// Streams that have joined. With a request, more may join.
+    pub(super) fn new(
+        streams: Vec<FurtherStream>,
+        request: Option<StreamRequest>,
+    ) -> Result<Self, Errno> {
+        let most = match request {
+            Some(_) => MAX_STREAMS as usize,
+            None => streams.len(),
+        };
+        let further = FurtherStreams {
+            places: (0..most).map(|_| OnceLock::new()).collect(),
+            count: AtomicUsize::new(0),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?.into(),
+            output: TicketQueue::new(StreamOutputs {
+                streams: Vec::new(),
+                queue: VecDeque::new(),
+                stalled: false,
+                growth: StreamGrowth::new(streams.len()),
+            }),
+            request,
+        };
+        for stream in streams {
+            further.add(stream)?;
+        }
+        Ok(further)
+    }
+
+    /// Adds a stream that has joined; drops the stream if there is no place. Only the reactor adds.
+    ///
+    /// # Errors
+    /// If the system does not watch the socket. The link does without the stream.
+    pub(super) fn add(&self, stream: FurtherStream) -> Result<(), Errno> {
+        let count = self.count();
+        let Some(place) = self.places.get(count) else {
+            return Ok(());
+        };
+        let data = epoll::EventData::new_u64(count as u64 + 1);
+        epoll::add(&self.epoll, &stream.socket, data, epoll::EventFlags::IN)?;
+        let _ = place.set(stream);
+        self.count.store(count + 1, Ordering::Release);
+        Ok(())
     }
 
     /// The descriptor that is ready when a socket is.
@@ -196,12 +248,33 @@ impl FurtherStreams {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.sockets.len()
+        self.count.load(Ordering::Acquire)
     }
 
-    /// The socket numbered `number`.
+    /// The socket numbered `number`, from 1.
     pub(super) fn socket(&self, number: usize) -> &Descriptor {
-        &self.sockets[number - 1]
+        &self.stream(number - 1).socket
+    }
+
+    /// Takes the bytes that came after the handshake of the stream numbered `number`, from 1.
+    pub(super) fn take_first_bytes(&self, number: usize) -> Vec<u8> {
+        let first_bytes = &self.stream(number - 1).first_bytes;
+        std::mem::take(
+            &mut *first_bytes
+                .lock()
+                .expect("nothing panics while it is locked"),
+        )
+    }
+
+    /// The stream at the place `index`, from 0.
+    fn stream(&self, index: usize) -> &FurtherStream {
+        self.places[index]
+            .get()
+            .expect("all up to the count have joined")
+    }
+
+    fn streams(&self) -> impl Iterator<Item = &FurtherStream> {
+        (0..self.count()).map(|index| self.stream(index))
     }
 
     /// Whether the further streams should carry a message: a large message, unless the message
@@ -223,6 +296,7 @@ impl FurtherStreams {
     ) -> Result<u64, StreamFailure> {
         self.output.work_in_turn(
             |outputs, _| {
+                outputs.take_in_streams(self.count());
                 let outcome = self.write_message(outputs, message, room);
                 self.watch(outputs);
                 outcome
@@ -244,10 +318,15 @@ impl FurtherStreams {
         outcome
     }
 
+    /// Asks the reactor for so many streams in all, unless their number is set.
+    pub(super) fn request(&self, count: usize) {
+        self.request.as_ref().inspect(|request| request(count));
+    }
+
     /// Ends the process's own half of each connection, or both halves.
     pub(super) fn shut(&self, how: rustix::net::Shutdown) {
-        for socket in &self.sockets {
-            let _ = rustix::net::shutdown(socket, how);
+        for stream in self.streams() {
+            let _ = rustix::net::shutdown(&stream.socket, how);
         }
     }
 
@@ -257,7 +336,10 @@ impl FurtherStreams {
     }
 
     fn write_queue_and_watch(&self, outputs: &mut StreamOutputs) -> Result<(), StreamFailure> {
+        outputs.take_in_streams(self.count());
         let outcome = self.write_queue(outputs);
+        let has_more = outputs.has_more();
+        self.note_progress(outputs, has_more);
         self.watch(outputs);
         outcome
     }
@@ -266,7 +348,7 @@ impl FurtherStreams {
         let (mut written, mut again) = (0, true);
         while again && written < TURN {
             again = false;
-            for number in 0..self.sockets.len() {
+            for number in 0..outputs.streams.len() {
                 let count = self.write_queued(outputs, number)?;
                 again |= count > 0;
                 written += count;
@@ -288,12 +370,16 @@ impl FurtherStreams {
             .iter_mut()
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
-        let mut payload = PayloadInProgress::new(message, self.sockets.len());
+        let mut payload = PayloadInProgress::new(message, outputs.streams.len());
         loop {
+            outputs.take_in_streams(self.count());
+            payload.take_in_streams(outputs.streams.len());
             let written = self
                 .write_round(outputs, &mut payload)
                 .map_err(|failure| failure.torn_if(payload.torn))?;
             if payload.is_done() {
+                let has_more = outputs.has_more();
+                self.note_progress(outputs, has_more);
                 return Ok(0);
             }
             if written > 0 {
@@ -301,6 +387,7 @@ impl FurtherStreams {
                 room.go_on();
                 continue;
             }
+            self.note_progress(outputs, true);
             if outputs.stalled || !self.writable(outputs, &payload, room)? {
                 outputs.stalled = true;
                 let torn = payload.torn;
@@ -333,7 +420,9 @@ impl FurtherStreams {
             let outcome = self.write_piece(payload.message, number, piece);
             payload.torn |= piece.written > 0;
             outcome?;
-            written += (piece.written - before) as usize;
+            let count = (piece.written - before) as usize;
+            outputs.growth.note_written(count);
+            written += count;
             current.take_if(|piece| piece.is_done());
         }
         Ok(written)
@@ -364,8 +453,9 @@ impl FurtherStreams {
                 }
             }
             let rest = [IoSlice::new(&stream.queued_frame[stream.written..])];
-            let count = write(&self.sockets[number], &rest, None)
+            let count = write(&self.stream(number).socket, &rest, None)
                 .map_err(|why| StreamFailure::of(number, why))?;
+            outputs.growth.note_written(count);
             stream.written += count;
             written += count;
             if stream.written < stream.queued_frame.len() {
@@ -391,7 +481,7 @@ impl FurtherStreams {
             let mut slices = Vec::with_capacity(1 + message.parts.len());
             slices.extend((!header.is_empty()).then(|| IoSlice::new(header)));
             slice_parts(message.parts, offset, length, &mut slices);
-            let written = write(&self.sockets[number], &slices, None);
+            let written = write(&self.stream(number).socket, &slices, None);
             match written.map_err(|why| StreamFailure::of(number, why))? {
                 0 => break,
                 count => piece.written += count as u64,
@@ -410,10 +500,20 @@ impl FurtherStreams {
         let waits = |number: &usize| {
             payload.under_way[*number].is_some() || !outputs.has_no_queued_frame(*number)
         };
-        let sockets = (0..self.sockets.len())
+        let sockets = (0..payload.under_way.len())
             .filter(waits)
-            .map(|number| &*self.sockets[number]);
+            .map(|number| &*self.stream(number).socket);
         room.wait(sockets)
+    }
+
+    /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
+    fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
+        let (now, count) = (Instant::now(), outputs.streams.len());
+        let wanted = match is_full {
+            true => outputs.growth.note_full(count, now),
+            false => outputs.growth.note_empty(count, now),
+        };
+        wanted.inspect(|wanted| self.request(*wanted));
     }
 
     /// Has the epoll descriptor watch for room in each socket with waiting bytes.
@@ -430,17 +530,29 @@ impl FurtherStreams {
             return;
         }
         stream.watched = wanted;
-        let mut flags = self.watched[number]
-            .lock()
-            .expect("nothing panics while it is locked");
+        let FurtherStream {
+            socket, watched, ..
+        } = self.stream(number);
+        let mut flags = watched.lock().expect("nothing panics while it is locked");
         flags.set(epoll::EventFlags::OUT, wanted);
         let data = epoll::EventData::new_u64(number as u64 + 1);
         // Fails for an ended stream, whose socket is no longer watched.
-        let _ = epoll::modify(&self.epoll, &self.sockets[number], data, *flags);
+        let _ = epoll::modify(&self.epoll, socket, data, *flags);
     }
 }
 
 impl StreamOutputs {
+    /// Makes room for streams that have joined; there are `count` now.
+    fn take_in_streams(&mut self, count: usize) {
+        self.streams.resize_with(count, StreamOutput::default);
+    }
+
+    /// Whether bytes wait for the streams.
+    fn has_more(&self) -> bool {
+        let mut streams = self.streams.iter();
+        !self.queue.is_empty() || streams.any(|stream| !stream.queued_frame.is_empty())
+    }
+
     /// Whether a stream has written all of its queued frame, and so may begin a piece.
     fn has_no_queued_frame(&self, number: usize) -> bool {
         self.streams[number].queued_frame.is_empty()

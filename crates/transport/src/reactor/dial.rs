@@ -38,6 +38,18 @@ impl Target {
     pub(super) fn new(medium: Arc<dyn SocketMedium>, place: Arc<dyn DialTarget>) -> Self {
         Target { medium, place }
     }
+
+    pub(super) fn medium(&self) -> &Arc<dyn SocketMedium> {
+        &self.medium
+    }
+
+    /// Begins a connection.
+    ///
+    /// # Errors
+    /// If the system refuses the connection.
+    pub(super) fn connect(&self, settings: &LinkSettings) -> Result<Descriptor, LinkError> {
+        Ok(self.place.connect(settings)?)
+    }
 }
 
 /// A request for a link, and the places that may serve.
@@ -158,13 +170,9 @@ impl Dialling {
         self.settings.frame(self.key, self.further)
     }
 
-    /// Begins one more connection to the current target.
-    ///
-    /// # Errors
-    /// If the system refuses the connection.
-    pub(super) fn connect_further(&self) -> Result<Descriptor, LinkError> {
-        let target = self.current.as_ref().ok_or(LinkError::Closed)?;
-        Ok(target.place.connect(&self.settings)?)
+    /// The current target.
+    pub(super) fn target(&self) -> Option<&Target> {
+        self.current.as_ref()
     }
 
     /// Notes a failure of the current target, because of the further stream `stream` if given.

@@ -12,11 +12,17 @@ use titin_wire::frame::{Frame, HEADER, Header};
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
 use titin_wire::{LinkSettings, Malformed, Secret};
 
-use super::dial::{Connecting, Dialling};
+use super::dial::{Connecting, Dialling, Target};
 use crate::error::LinkError;
-use crate::link::{Link, LinkCarrier, LinkId, LinkInput, Receivers, read, read_with_files};
+use crate::link::{
+    FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, StreamRequest,
+    read, read_with_files,
+};
 use crate::medium::{LinkSetup, ProvedConnection, SocketMedium, send_whole};
 use titin_os::Descriptor;
+
+/// How long the other end at least has to say that a stream has joined an open link.
+const CONFIRMATION_TIME: Duration = Duration::from_secs(600);
 
 /// A socket whose ends have not proved themselves yet.
 pub(super) struct Pending {
@@ -31,6 +37,8 @@ pub(super) struct Pending {
     dialling: Option<Dialling>,
     /// The link to join, if the process dialled for a further stream.
     pub(super) joins: Option<JoiningStream>,
+    /// Whether the link is open. The other end then says once the stream has joined there.
+    joins_open_link: bool,
     /// When the connection began, or when the stranger greeted.
     since: Instant,
     /// The outcome of the proofs, if steps follow the proofs.
@@ -44,7 +52,7 @@ pub(super) struct Pending {
 /// A further stream on the way to its link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JoiningStream {
-    /// The token of the incomplete link.
+    /// The token of the link.
     pub(super) token: u64,
     pub(super) key: u64,
     /// From 1.
@@ -99,6 +107,7 @@ impl Pending {
             may_be_own_user: true,
             dialling: None,
             joins: None,
+            joins_open_link: false,
             since: Instant::now(),
             agreed: None,
             shake: None,
@@ -140,11 +149,35 @@ impl Pending {
     /// [`LinkError`] if there can be no further stream.
     pub(super) fn further(&self, joining: JoiningStream) -> Result<Self, LinkError> {
         let dialling = self.dialling.as_ref().ok_or(LinkError::Closed)?;
-        let socket = dialling.connect_further()?;
+        let target = dialling.target().ok_or(LinkError::Closed)?;
+        let socket = target.connect(&dialling.settings())?;
         Ok(Pending {
             joins: Some(joining),
             ..Pending::new(socket, self.medium.clone(), dialling.until())
         })
+    }
+
+    /// A further stream of an open link to `target`.
+    ///
+    /// # Errors
+    /// If the system refuses the connection.
+    pub(super) fn growing(
+        target: &Target,
+        settings: &LinkSettings,
+        joining: JoiningStream,
+        deadline: Instant,
+    ) -> Result<Self, LinkError> {
+        let socket = target.connect(settings)?;
+        Ok(Pending {
+            joins: Some(joining),
+            joins_open_link: true,
+            ..Pending::new(socket, target.medium().clone(), deadline)
+        })
+    }
+
+    /// The target of the request; `None` for an accepted connection.
+    pub(super) fn target(&self) -> Option<Target> {
+        self.dialling.as_ref().and_then(Dialling::target).cloned()
     }
 
     /// When the dialled request is given up; `None` for an accepted connection.
@@ -232,7 +265,13 @@ impl Pending {
                 number: joins.number,
             };
             send_whole(&self.socket, &Header::from(&frame).encode())?;
-            return Ok(HandshakeStep::Joined(joins));
+            if !self.joins_open_link {
+                return Ok(HandshakeStep::Joined(joins));
+            }
+            // From here on the other end may use the stream, so this end does not give it up.
+            self.deadline = Instant::now() + self.medium.end_grace().max(CONFIRMATION_TIME);
+            self.agreed = Some(agreement);
+            return self.advance_setup(agreement);
         }
         if agreement.purpose == Purpose::Session {
             return Ok(HandshakeStep::Session);
@@ -311,9 +350,10 @@ impl Pending {
                     settings,
                 }))
             }
-            (Frame::Join { key, number }, Purpose::Stream, None) => {
-                Ok(HandshakeStep::Join(key, number))
-            }
+            (Frame::Join { key, number }, Purpose::Stream, None) => match self.joins {
+                None => Ok(HandshakeStep::Join(key, number)),
+                Some(joins) => Ok(HandshakeStep::Joined(joins)),
+            },
             _ => Err(
                 Malformed::new("frame", format!("{frame:?} before all streams are there")).into(),
             ),
@@ -343,6 +383,12 @@ impl Pending {
         })
     }
 
+    /// The further stream after the handshake.
+    pub(super) fn into_stream(mut self) -> FurtherStream {
+        let first_bytes = self.first_bytes();
+        FurtherStream::new(self.socket, first_bytes)
+    }
+
     /// The bytes that came after the handshake.
     fn first_bytes(&mut self) -> Vec<u8> {
         self.shake
@@ -358,23 +404,17 @@ impl Pending {
     pub(super) fn open(
         mut self,
         further: Vec<Pending>,
+        request: Option<StreamRequest>,
         id: LinkId,
         epoll: &Arc<Descriptor>,
         receivers: &Arc<Receivers>,
     ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
         let first_bytes = self.first_bytes();
-        let (further, further_first_bytes): (Vec<_>, Vec<_>) = further
-            .into_iter()
-            .map(|mut pending| {
-                let first_bytes = pending.first_bytes();
-                (pending.socket, first_bytes)
-            })
-            .unzip();
+        let further = further.into_iter().map(Pending::into_stream).collect();
         let tag = self.dialling.as_ref().map(Dialling::tag);
         let detour = self.dialling.and_then(|dialling| dialling.detour());
         let grace = self.medium.end_grace();
-        let further_bytes = &further_first_bytes;
-        let input = LinkInput::new(&first_bytes, further_bytes, self.files, receivers, grace);
+        let input = LinkInput::new(&first_bytes, self.files, receivers, grace);
         let setup = self.setup;
         let carrier = |socket: &Descriptor, link: &Weak<Link>| match setup {
             LinkSetup::Sockets(make) => LinkCarrier::Sockets(make),
@@ -382,7 +422,11 @@ impl Pending {
                 LinkCarrier::Beside(negotiation.finish(socket, link, receivers))
             }
         };
-        let sockets = (self.socket, further);
+        let sockets = LinkSockets {
+            first: self.socket,
+            further,
+            request,
+        };
         Link::new(id, tag, sockets, epoll, input, carrier, detour).map_err(|why| (tag, why))
     }
 }
