@@ -113,6 +113,7 @@ pub fn compile(
         own_cores: hosts::own_cores(network),
         lists_hosts: !network.extras.hosts.is_empty(),
         earlier_bytes: Vec::new(),
+        own_site: None,
     })
 }
 

@@ -188,7 +188,8 @@ impl Placer<'_> {
         self.reach == LauncherReach::AllHosts && instance.mpi().is_some()
     }
 
-    /// The host where an instance that wants a number of cores finds most of them free.
+    /// The host where an instance that wants a number of cores finds most of them free. If no host has
+    /// enough, the hosts fill evenly; else the instance goes near its peers.
     fn best_host(&self, id: InstanceId, wanted: u32) -> HostId {
         if self.hosts.len() == 1 {
             return HostId::MANAGER;
@@ -201,7 +202,8 @@ impl Placer<'_> {
         }
         let cost = |host: &HostId| {
             let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
-            (missing, Reverse(weights[host.index()]), *host)
+            let load = if missing > 0 { self.load(*host) } else { 0 };
+            (missing, load, Reverse(weights[host.index()]), *host)
         };
         let best = self.candidates(id).into_iter().min_by_key(cost);
         best.unwrap_or_default()
@@ -220,6 +222,13 @@ impl Placer<'_> {
             // The calling process and the user start their programs where they are.
             _ => vec![HostId::MANAGER],
         }
+    }
+
+    /// How many instances each core of a host has, in thousandths.
+    fn load(&self, host: HostId) -> usize {
+        let cores = &self.hosts[host.index()].users;
+        let users: usize = cores.iter().map(Vec::len).sum();
+        1000 * users / cores.len().max(1)
     }
 
     /// How many cores of a host are free for an instance: used neither by the instance, nor by another
@@ -494,6 +503,16 @@ mod tests {
         assert_eq!(hosts_of(&text, &[2, 2, 1], one_host), [0, 0, 0, 1, 1, 2]);
         // A host without cores gets nothing.
         assert_eq!(hosts_of(&text, &[0, 5], one_host), [1; 6]);
+    }
+
+    #[test]
+    fn hosts_without_enough_cores_fill_evenly() {
+        let components = MACRO.to_owned() + &micro("micro", "p", ", multiplicity: 13");
+        let text = model(&components, CALL, "");
+        let hosts = hosts_of(&text, &[1, 1, 2], LauncherReach::OneHost);
+        let count = |host: u32| hosts.iter().filter(|found| **found == host).count();
+        // The macro model takes turns with its micro models, but counts as well.
+        assert_eq!([count(0), count(1), count(2)], [4, 3, 7]);
     }
 
     #[test]

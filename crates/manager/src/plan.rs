@@ -42,6 +42,8 @@ pub struct Plan {
     pub hosts: Vec<PlannedHost>,
     /// The sites of further hosts.
     pub sites: Vec<PlannedSite>,
+    /// The name of the manager's site, once known.
+    pub own_site: Option<String>,
     /// The most cores of the manager's own host for the run, if the description says so.
     pub own_cores: Option<u32>,
     /// Whether the description has a list of hosts.
@@ -58,9 +60,18 @@ impl Plan {
 
     /// Notes the manager's site: the hosts there are at no other site.
     pub fn stay_at(&mut self, own: &str) {
+        self.own_site = Some(own.to_owned());
         let own = self.sites.iter().position(|site| site.name == own);
         for host in &mut self.hosts {
             host.site.take_if(|site| Some(*site) == own);
+        }
+    }
+
+    /// The name of a host's site, in a run with other sites.
+    pub fn site_of(&self, host: HostId) -> Option<&str> {
+        match self.further_host(host).and_then(|host| host.site) {
+            Some(site) => Some(&self.sites[site].name),
+            None => self.own_site.as_deref().filter(|_| self.has_other_sites()),
         }
     }
 

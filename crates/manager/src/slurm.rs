@@ -51,18 +51,24 @@ pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
-/// Whether an environment is that of a Slurm job of several nodes.
+/// Whether an environment is that of a Slurm job of several nodes. The parts of a heterogeneous job
+/// share no node.
 pub fn has_several_nodes(env: &BTreeMap<String, String>) -> bool {
-    let nodes = env.get("SLURM_JOB_NUM_NODES");
-    let nodes = nodes.and_then(|nodes| nodes.parse::<u32>().ok());
-    nodes.is_some_and(|nodes| nodes > 1)
+    let counts = ["SLURM_JOB_NUM_NODES", "SLURM_HET_SIZE"];
+    counts
+        .iter()
+        .any(|name| count(env, name).is_some_and(|count| count > 1))
+}
+
+/// A number of the environment.
+fn count(env: &BTreeMap<String, String>, name: &str) -> Option<u32> {
+    env.get(name).and_then(|count| count.parse().ok())
 }
 
 /// The lists of nodes of a job of several nodes, as Slurm writes them: one list, or one for each part of
 /// a heterogeneous job with the number of the part.
 fn lists_of_nodes(env: &BTreeMap<String, String>) -> Vec<(Option<u32>, String)> {
-    let count = |name: &str| env.get(name).and_then(|count| count.parse::<u32>().ok());
-    if let Some(parts) = count("SLURM_HET_SIZE") {
+    if let Some(parts) = count(env, "SLURM_HET_SIZE") {
         let list = |part: u32| {
             let list = env.get(&format!("SLURM_JOB_NODELIST_HET_GROUP_{part}"))?;
             Some((Some(part), list.clone()))
@@ -138,6 +144,7 @@ mod tests {
             ("SLURM_JOB_NODELIST_HET_GROUP_0", "n1"),
             ("SLURM_JOB_NODELIST_HET_GROUP_1", "n[2-3]"),
         ]);
+        assert!(has_several_nodes(&job));
         let lists = lists_of_nodes(&job);
         assert_eq!(lists, [(Some(0), "n1".into()), (Some(1), "n[2-3]".into())]);
         let nodes = ["n2", "n3"].map(str::to_owned);

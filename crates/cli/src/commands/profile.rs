@@ -8,7 +8,7 @@ use clap::Args;
 use titin_draw::units::{bytes, percent, seconds};
 use titin_draw::{DrawError, draw_time_bars, draw_timeline, write_trace_events};
 use titin_manager::profile::{
-    ConduitTotals, Database, InstanceTotals, ReadError, RegionTotals, RunProfile,
+    ConduitTotals, Database, InstanceTotals, ReadError, RegionTotals, RunProfile, SiteTotals,
 };
 
 use crate::table::{Column, table};
@@ -102,6 +102,9 @@ fn text(profile: &RunProfile, most: usize, width: Option<usize>) -> String {
         out += &format!("{BOLD}{model}{BOLD:#} on {host}, {time} from start to end: {outcome}\n\n");
     }
     out += &instances(&profile.instances, most, width);
+    if !profile.sites.is_empty() {
+        out += &format!("\n{}", sites(&profile.sites, width));
+    }
     if !profile.conduits.is_empty() {
         out += &format!("\n{}", conduits(&profile.conduits, most, width));
     }
@@ -163,6 +166,38 @@ fn instance_row(instance: &InstanceTotals, receives: bool) -> Vec<String> {
     ];
     row.extend(receives.then(|| seconds(instance.receiving)));
     row
+}
+
+/// The table of sites.
+fn sites(sites: &[SiteTotals], width: Option<usize>) -> String {
+    let columns = [
+        Column::name("site"),
+        Column::figure("instances"),
+        Column::figure("total"),
+        Column::figure("compute"),
+        Column::spare(""),
+        Column::figure("wait"),
+        Column::spare(""),
+        Column::figure("for other sites"),
+        Column::spare(""),
+    ];
+    let rows: Vec<Vec<String>> = sites.iter().map(site_row).collect();
+    table(&columns, &rows, width)
+}
+
+fn site_row(site: &SiteTotals) -> Vec<String> {
+    let share = |part| percent(part, site.total);
+    vec![
+        site.site.clone(),
+        site.instances.to_string(),
+        seconds(site.total),
+        seconds(site.compute),
+        share(site.compute),
+        seconds(site.waiting),
+        share(site.waiting),
+        seconds(site.for_other_sites),
+        share(site.for_other_sites),
+    ]
 }
 
 /// The table of conduits. If not all are printed, the busiest come first.

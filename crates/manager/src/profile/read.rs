@@ -1,13 +1,14 @@
 //! Reading a profile: titin's own tables if the file has such tables, else MUSCLE3's (format 1.1).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use titin_wire::meta::Dtype;
 
 use super::records::{
-    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, TraceEvent,
-    UnfinishedInstance,
+    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, SiteTotals,
+    TraceEvent, UnfinishedInstance,
 };
 use super::{EVENT_TYPES, EventClass, REGION};
 
@@ -39,6 +40,12 @@ const UNFINISHED: &str = "SELECT i.oid, i.name, (SELECT MAX(e.stop_time) FROM ev
 
 const REGIONS: &str = "SELECT i.name, r.name, r.uses, r.seconds FROM regions r \
      JOIN instances i ON i.oid = r.instance_oid ORDER BY i.oid, r.seconds DESC";
+
+/// How long the instances of each site have waited for instances at other sites.
+const WAITS_FOR_OTHER_SITES: &str = "SELECT here.name, SUM(e.waiting) FROM conduit_ends e JOIN conduits c ON c.oid = e.conduit_oid \
+     JOIN sites here ON here.instance_oid = e.instance_oid \
+     JOIN sites there ON there.instance_oid = CASE WHEN e.sends THEN c.receiver_oid ELSE c.sender_oid END \
+     WHERE here.name <> there.name GROUP BY here.name";
 
 /// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +144,7 @@ impl Database {
             },
             conduits: Vec::new(),
             regions: Vec::new(),
+            sites: Vec::new(),
             traced: self.has_trace()?,
         };
         for instance in &mut profile.instances {
@@ -147,8 +155,42 @@ impl Database {
             profile.run = self.run()?;
             profile.conduits = self.conduits()?;
             profile.regions = self.regions()?;
+            self.add_sites(&mut profile)?;
         }
         Ok(profile)
+    }
+
+    /// Adds the site of each instance, and the times at each site.
+    fn add_sites(&self, profile: &mut RunProfile) -> rusqlite::Result<()> {
+        // Profiles of earlier releases have no sites.
+        if !has_table(&self.connection, "sites")? {
+            return Ok(());
+        }
+        let sql = "SELECT name FROM sites WHERE instance_oid = ?";
+        let mut sites: BTreeMap<String, SiteTotals> = BTreeMap::new();
+        for instance in &mut profile.instances {
+            let mut names = self.list(sql, [instance.oid], |row| row.get::<_, String>(0))?;
+            instance.site = names.pop();
+            if let Some(name) = &instance.site {
+                let site = sites.entry(name.clone()).or_default();
+                site.instances += 1;
+                site.total += instance.total;
+                site.compute += instance.compute;
+                site.waiting += instance.waiting;
+                site.sending += instance.sending;
+            }
+        }
+        let waits = self.list(WAITS_FOR_OTHER_SITES, [], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, f64>(1)?))
+        })?;
+        for (name, waited) in waits {
+            sites.entry(name).or_default().for_other_sites = waited;
+        }
+        let named = sites
+            .into_iter()
+            .map(|(site, totals)| SiteTotals { site, ..totals });
+        profile.sites = named.collect();
+        Ok(())
     }
 
     /// Whether the profile has rows of a trace. Rows about joining and leaving do not count,
@@ -201,6 +243,7 @@ impl Database {
                 oid: row.get(0)?,
                 name: row.get(1)?,
                 cores: Vec::new(),
+                site: None,
                 start,
                 total,
                 compute: (total - waiting - sending).max(0.0),
@@ -225,6 +268,7 @@ impl Database {
                 oid: row.get(0)?,
                 name: row.get(1)?,
                 cores: Vec::new(),
+                site: None,
                 start: seconds(2)?,
                 total,
                 compute: (total - waiting - receiving - sending).max(0.0),

@@ -19,6 +19,8 @@ pub struct RunProfile {
     pub conduits: Vec<ConduitTotals>,
     /// The regions of the programs.
     pub regions: Vec<RegionTotals>,
+    /// The times at each site, if there were several.
+    pub sites: Vec<SiteTotals>,
     /// Whether there is a row for each message.
     pub traced: bool,
 }
@@ -64,6 +66,8 @@ pub struct InstanceTotals {
     pub name: String,
     /// The cores that the instance was given.
     pub cores: Vec<i64>,
+    /// The site, if the run had several.
+    pub site: Option<String>,
     /// The beginning, since the Unix epoch.
     pub start: f64,
     /// From the beginning to the end.
@@ -78,6 +82,25 @@ pub struct InstanceTotals {
     pub sending: f64,
     /// Waiting for room to send.
     pub blocked: f64,
+}
+
+/// The times of all instances at a site, in seconds.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub struct SiteTotals {
+    /// The name.
+    pub site: String,
+    /// The number of instances.
+    pub instances: usize,
+    /// The sum of the instances' totals, and the parts as in [`InstanceTotals`].
+    pub total: f64,
+    /// The instances' own work.
+    pub compute: f64,
+    /// Waiting to receive.
+    pub waiting: f64,
+    /// Sending, with the time blocked.
+    pub sending: f64,
+    /// The part of the waiting, to receive or to send, that was for instances at other sites.
+    pub for_other_sites: f64,
 }
 
 /// An instance that has not reported its totals.

@@ -323,7 +323,9 @@ impl ProfileWriter {
             // MUSCLE3's tools assume that an instance with cores has joined and left.
             if profile.stop > 0.0 {
                 if let Some(placement) = placement.get() {
-                    write_cores(&transaction, id, &names, &placement.cores[id])?;
+                    let cores = &placement.cores[id];
+                    write_cores(&transaction, id, &names, cores)?;
+                    write_site(&transaction, id, &plan, cores)?;
                 }
                 write_totals(&transaction, id, profile)?;
             }
@@ -407,6 +409,21 @@ fn write_cores(
     let mut insert = transaction.prepare_cached("INSERT INTO assigned_cores VALUES (?, ?, ?)")?;
     for core in cores {
         insert.execute(params![oid(id), hosts[core.host.index()], core.number])?;
+    }
+    Ok(())
+}
+
+/// Writes the site of an instance, in a run with several sites. All cores of an instance are at one.
+fn write_site(
+    transaction: &Transaction<'_>,
+    id: InstanceId,
+    plan: &Plan,
+    cores: &[Core],
+) -> rusqlite::Result<()> {
+    let site = cores.first().and_then(|core| plan.site_of(core.host));
+    if let Some(site) = site {
+        let mut insert = transaction.prepare_cached("INSERT INTO sites VALUES (?, ?)")?;
+        insert.execute(params![oid(id), site])?;
     }
     Ok(())
 }
