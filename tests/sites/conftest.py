@@ -33,6 +33,18 @@ with titin.Instance(f_init=["i"] * receives, o_f=["o"] * sends) as instance:
 Hosts = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def clock_off(hours: int, folder: Path) -> dict[str, str]:
+    """The environment in which a process, and all that it starts, finds the clock off by some hours.
+
+    The library that does so is compiled in the folder.
+    """
+    needs("cc")
+    library = folder / "clock.so"
+    if not library.exists():
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Wextra", HERE / "clock.c", "-o", library], check=True)
+    return {"LD_PRELOAD": str(library), "CLOCK_OFF": str(3600 * hours)}
+
+
 @pytest.fixture(scope="session")
 def namespaces() -> None:
     needs("dropbear", "ssh", "ip")
