@@ -11,6 +11,7 @@ from benchmarks import (
     check,
     conduits,
     death,
+    distributed,
     files,
     harness,
     instructions,
@@ -59,10 +60,11 @@ QUESTIONS = {
     "blocks": blocks.main,
     "pull": pull.main,
     "lines": lines.main,
+    "distributed": distributed.main,
 }
 
 #: Benchmarks that run only if named on the command line, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines"}
+APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines", "distributed"}
 
 
 def measure(name: str, *, quick: bool) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import native
 from benchmarks.harness import RESULTS, ROOT, Figures, Record, compare, progress, run, scratch
+from benchmarks.sites import Relays
 
 QUESTION = "A step of a lattice Boltzmann canal, in two coupled sections and in one piece"
 MINIAPP = ROOT / "miniapps" / "canal"
@@ -113,18 +114,23 @@ def program() -> Path:
     return MINIAPP / "build" / "openmpi" / "canal"
 
 
-def canal(resolution: float, way: str) -> Callable[[], dict[str, Any]]:
-    """A run. Gives µs of a step and of its parts, on average, and the last state.
+def canal(
+    resolution: float, way: str, *, overlap: bool = True, running: Relays | None = None
+) -> Callable[[], dict[str, Any]]:
+    """A run on this host, or with the sections at two sites. Gives µs of a step and of its parts, on average, and the
+    last state.
 
     The time outside of `collide` is what a step costs the last rank at an exchange, which waits for no other rank: the
     median over the steps of the least time that any rank spent outside of `collide`.
     """
-    text = model(program(), resolution, way)
+    text = model(program(), resolution, way, overlap=overlap)
+    if running:
+        text += f"titin:\n{running.places(['left', 'left_report', 'right_report'], ['right'])}"
 
     def once() -> dict[str, Any]:
         with scratch() as name:
             folder = Path(name)
-            native.titin_run(text, folder)
+            (running.titin_run if running else native.titin_run)(text, folder)
             files = sorted(folder.glob("run/instances/*_report/workdir/report.jsonl"))
             reports = [json.loads(file.read_text())["data"] for file in files]
         outside = zip(*(report["outside"]["values"] for report in reports))
@@ -150,13 +156,14 @@ def crossing(resolution: float) -> int:
     return 5 * 8 * across * upwards
 
 
-def model(executable: Path, resolution: float, way: str) -> str:
-    """The whole canal on two ranks, or two sections on one rank each; every rank has a core of its own."""
+def model(executable: Path, resolution: float, way: str, *, overlap: bool = True) -> str:
+    """The whole canal on two ranks, or two sections on one rank each; every rank has a core of its own. With `overlap`
+    a section computes first what crosses the seam."""
     cores = [str(core) for core in sorted(os.sched_getaffinity(0)) * 2][:2]
     sections = {"whole": cores} if way == WHOLE else {"left": cores[:1], "right": cores[1:]}
     settings: dict[str, Any] = {"length": 13_000.0, "width": 40.0, "depth": 10.0, "resolution": resolution}
     settings |= {"lid_x": 0.05, "lid_y": 0.01, "reynolds": 4.0, "steps": STEPS + WARMUP, "warmup": WARMUP}
-    settings |= {"x0": 0.0, "x1": 1.0, "across": 1, "exchange": "fields" if way == WHOLE else way}
+    settings |= {"x0": 0.0, "x1": 1.0, "across": 1, "exchange": "fields" if way == WHOLE else way, "overlap": overlap}
     ports = {"whole": "", "left": "o_i: to_right, s: from_right, ", "right": "o_i: to_left, s: from_left, "}
     conduits = [f"{name}.report: {name}_report.report" for name in sections]
     if way != WHOLE:

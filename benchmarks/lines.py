@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import statistics
 import subprocess
@@ -20,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import harness, native
+from benchmarks import harness
 from benchmarks.harness import PROGRAMS, ROOT, Figures, Record, beside_all, compare, run, scratch, sweep
-from benchmarks.sites import NAME, Relays, Site, emulator, line, line_in_halves, process_of, relays
+from benchmarks.sites import NAME, Relays, Site, line, line_in_halves, prepare, process_of, relays
 
 #: The environment variables that choose parts, the number of rounds, and the largest message of a cell.
 VARIABLE, ROUNDS, LARGEST = "TITIN_LINES", "TITIN_LINES_ROUNDS", "TITIN_LINES_LARGEST"
@@ -70,11 +69,7 @@ programs:
   there: {{executable: {python}, args: {there}}}
 titin:
   buffer: {{default: {{bytes: 2 GB}}}}
-  sites: {{south: {{relay: "{relay}"}}}}
-  hosts:
-    localhost: {{components: [here]}}
-    far: {{site: south, start: {start}, components: [there]}}
-{more}
+{places}{more}
 """
 
 
@@ -119,9 +114,7 @@ Figure = dict[int | tuple[str, int], float]
 
 def main(quick: bool) -> list[Record]:
     """Measures the chosen parts. Records of other parts are kept."""
-    emulator()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    subprocess.run([ROOT / "tools" / "packages.sh", "iperf3:iperf3", "ping:iputils-ping", "ip:iproute2"], check=True)
+    prepare("iperf3:iperf3", "ping:iputils-ping")
     known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     parts: dict[str, Callable[[bool], list[Record]]] = {
         str(cell): lambda quick, cell=cell: message(cell, quick)  # type: ignore[misc]
@@ -283,7 +276,6 @@ class Relayed:
 
     def __call__(self) -> Figure:
         """Makes a run."""
-        here, there = self.running.sites[0], self.running.sites[-1]
         program = PROGRAMS / "lines_titin.py"
         with scratch() as name:
             folder = Path(name)
@@ -292,13 +284,10 @@ class Relayed:
                 python=sys.executable,
                 here=json.dumps([str(word) for word in arguments]),
                 there=json.dumps([str(program), "there"]),
-                relay=there.local,
-                start=json.dumps([*there.node, "env"]),
+                places=self.running.places(["here"], ["there"]),
                 more=self.more,
             )
-            (folder / "model.ymmsl").write_text(model)
-            words = ["--run-dir", folder / "run", "--relay", self.running.folder / here.name]
-            run([*here.node, native.TITIN, "run", "model.ymmsl", *words], folder)
+            self.running.titin_run(model, folder)
             self.sizes, figure = one_way(folder / "times", self.sizes, self.watched)
             return figure
 

@@ -1,4 +1,5 @@
-"""Two sites that relays join, for `lines`: an emulated line between network namespaces, and the relays of the sites."""
+"""Two sites that relays join, for `lines` and `distributed`: an emulated line between network namespaces, and the
+relays of the sites."""
 
 from __future__ import annotations
 
@@ -6,22 +7,24 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.harness import run
+from benchmarks.harness import ROOT, run
 from benchmarks.native import TITIN
 
 #: The environment variable that names the emulator.
 VARIABLE = "TITIN_WANEM"
 MISSING = f"""\
-`lines` needs root and an emulator of a wide-area line: {VARIABLE} names a command with `up --rtt MS --rate MBIT \
---loss PERCENT --cc NAME --tcp-buf BYTES --nodes 1` and `down`. It joins the network namespaces NAMEA (10.71.0.1) and \
-NAMEB (10.71.0.2) by a device `wan0`, where NAME is $WANEM_NAME, and puts the namespace NAMEA-n1 behind NAMEA \
-(10.71.11.254) and NAMEB-n1 behind NAMEB (10.71.12.254). Its process id is in /run/wanem/NAME/pid."""
+`lines` and `distributed` need root and an emulator of a wide-area line: {VARIABLE} names a command with `up --rtt MS \
+--rate MBIT --loss PERCENT --cc NAME --tcp-buf BYTES --nodes 1` and `down`. It joins the network namespaces NAMEA \
+(10.71.0.1) and NAMEB (10.71.0.2) by a device `wan0`, where NAME is $WANEM_NAME, and puts the namespace NAMEA-n1 \
+behind NAMEA (10.71.11.254) and NAMEB-n1 behind NAMEB (10.71.12.254). Its process id is in /run/wanem/NAME/pid."""
 
 #: The prefix of all namespaces here. Measurements at the same time need different ones.
 NAME = os.environ.get("WANEM_NAME", "titinlines")
@@ -59,6 +62,13 @@ def emulator() -> str:
     if not command or os.geteuid() != 0:
         raise SystemExit(MISSING)
     return command
+
+
+def prepare(*packages: str) -> None:
+    """Ends the benchmark if there is no emulator; installs what is missing; a signal to end takes lines down first."""
+    emulator()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    subprocess.run([ROOT / "tools" / "packages.sh", "ip:iproute2", *packages], check=True)
 
 
 @contextlib.contextmanager
@@ -152,6 +162,24 @@ class Relays:
                 logs = "\n".join(path.read_text() for path in self.folder.glob("*.log"))
                 raise SystemExit(f"the relays do not connect:\n{logs}")
             time.sleep(0.1)
+
+    def places(self, here: Sequence[str], there: Sequence[str]) -> str:
+        """The lines of a description below ``titin:`` by which components run at the compute nodes of the first and of
+        the last site."""
+        far = self.sites[-1]
+        return (
+            f'  sites: {{{far.name}: {{relay: "{far.local}"}}}}\n'
+            "  hosts:\n"
+            f"    localhost: {{components: {json.dumps(here)}}}\n"
+            f"    far: {{site: {far.name}, start: {json.dumps([*far.node, 'env'])}, components: {json.dumps(there)}}}\n"
+        )
+
+    def titin_run(self, model: str, folder: Path) -> None:
+        """Runs a model with this text from the compute node of the first site. All files go into the folder."""
+        here = self.sites[0]
+        (folder / "model.ymmsl").write_text(model)
+        words = ["--run-dir", folder / "run", "--relay", self.folder / here.name]
+        run([*here.node, TITIN, "run", "model.ymmsl", *words], folder)
 
     def stop(self) -> None:
         """Ends the relays."""

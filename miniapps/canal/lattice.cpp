@@ -26,38 +26,51 @@ Lattice::Lattice(const Block &block)
             for (std::ptrdiff_t k = 0; k < size_; ++k) memory_[std::size_t((19 * half + i) * size_ + k)] = weight(i);
 }
 
-Lattice::Populations Lattice::populations(int way_x, int way_y, std::ptrdiff_t first) {
+Lattice::Populations Lattice::populations(int half, int way_x, int way_y, std::ptrdiff_t first) {
     Populations found{};
     std::size_t count = 0;
     for (int i = 1; i < 19; ++i)
-        if (way_x ? cx[i] == way_x : cy[i] == way_y) found[count++] = now(i) + first;
+        if (way_x ? cx[i] == way_x : cy[i] == way_y) found[count++] = memory_.data() + (half + i) * size_ + first;
     return found;
 }
 
 Lattice::Populations Lattice::leaving(Side side) {
     switch (side) {
-    case west: return populations(-1, 0, at(0, 0, 0));
-    case east: return populations(1, 0, at(nx_ - 1, 0, 0));
-    case south: return populations(0, -1, at(-1, 0, 0));
-    default: return populations(0, 1, at(-1, ny_ - 1, 0));
+    case west: return populations(leaving_, -1, 0, at(0, 0, 0));
+    case east: return populations(leaving_, 1, 0, at(nx_ - 1, 0, 0));
+    case south: return populations(leaving_, 0, -1, at(-1, 0, 0));
+    default: return populations(leaving_, 0, 1, at(-1, ny_ - 1, 0));
     }
 }
 
 Lattice::Populations Lattice::arriving(Side side) {
     switch (side) {
-    case west: return populations(1, 0, at(-1, 0, 0));
-    case east: return populations(-1, 0, at(nx_, 0, 0));
-    case south: return populations(0, 1, at(-1, -1, 0));
-    default: return populations(0, -1, at(-1, ny_, 0));
+    case west: return populations(now_, 1, 0, at(-1, 0, 0));
+    case east: return populations(now_, -1, 0, at(nx_, 0, 0));
+    case south: return populations(now_, 0, 1, at(-1, -1, 0));
+    default: return populations(now_, 0, -1, at(-1, ny_, 0));
     }
 }
 
-void Lattice::step() {
+void Lattice::begin(bool west_side, bool east_side) {
     if (block_.x0 == 0) end_wall(0, -1);
     if (block_.x1 == block_.nx) end_wall(nx_ - 1, 1);
+    first_ = west_side ? 1 : 0;
+    last_ = east_side ? nx_ - 1 : nx_;
+    if (west_side) rows(0, 1);
+    if (east_side) rows(nx_ - 1, nx_);
+    leaving_ = 19 - now_;
+}
+
+void Lattice::finish() {
+    rows(first_, last_);
+    now_ = leaving_;
+}
+
+void Lattice::rows(int first, int last) {
+    if (first >= last) return;
     for (int y = 0; y < ny_; ++y)
-        for (int z = 0; z < nz_; ++z) row(y, z);
-    now_ = 19 - now_;
+        for (int z = 0; z < nz_; ++z) row(y, z, first, last - first);
 }
 
 // Half-way bounce-back at an end of the section, written into the halo: there a point of the last plane finds its own outgoing
@@ -71,24 +84,24 @@ void Lattice::end_wall(int x, int way) {
     }
 }
 
-// Pull and collide in one sweep. At the bottom, the lid and the two banks a whole row bounces back at once: the row pulls its own
-// opposite populations. The lid also pushes; 6 * weight * velocity along the population's way.
-void Lattice::row(int y, int z) {
+// Pull and collide in one sweep, `count` points of a row from `first` on. At the bottom, the lid and the two banks a whole row
+// bounces back at once: the row pulls its own opposite populations. The lid also pushes; 6 * weight * velocity along the population's
+// way.
+void Lattice::row(int y, int z, int first, int count) {
     const double *from[19];
     double *to[19];
     for (int i = 0; i < 19; ++i) {
         const int source_y = y - cy[i], source_z = z - cz[i];
         const int place = block_.y0 + source_y;
         const bool wall = place < 0 || place >= block_.ny || source_z < 0 || source_z >= nz_;
-        from[i] = wall ? now(back(i)) + at(0, y, z) : now(i) + at(-cx[i], source_y, source_z);
-        to[i] = next(i) + at(0, y, z);
+        from[i] = wall ? now(back(i)) + at(first, y, z) : now(i) + at(first - cx[i], source_y, source_z);
+        to[i] = next(i) + at(first, y, z);
     }
     const bool lid = z == nz_ - 1;
     const double push_x = lid ? block_.lid_x / 6.0 : 0.0, push_y = lid ? block_.lid_y / 6.0 : 0.0;
     const double omega = omega_, keep = 1.0 - omega_;
-    const int nx = nx_;
 #pragma omp simd
-    for (int x = 0; x < nx; ++x) {
+    for (int x = 0; x < count; ++x) {
         const double f0 = from[0][x];
         const double f1 = from[1][x], f2 = from[2][x], f3 = from[3][x], f4 = from[4][x], f5 = from[5][x], f6 = from[6][x];
         const double f7 = from[7][x], f8 = from[8][x], f9 = from[9][x], f10 = from[10][x];

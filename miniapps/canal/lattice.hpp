@@ -29,9 +29,11 @@ class Lattice {
 public:
     explicit Lattice(const Block &block);
 
-    // A step: every point pulls populations from its neighbours, and collides them. The halo beyond cuts must hold the points of
-    // the neighbouring blocks; walls need nothing from outside.
-    void step();
+    // A step, in two parts: every point pulls populations from its neighbours, and collides them. The halo beyond cuts must hold
+    // the points of the neighbouring blocks; walls need nothing from outside. `begin` computes the outermost points of these sides,
+    // `finish` all others. What leaves such a side is there after `begin`, so it can be under way while `finish` computes.
+    void begin(bool west_side, bool east_side);
+    void finish();
 
     // The addresses of the five populations that cross a side, at its outermost points and in the halo of the block beyond.
     // West and east each has (ny, nz) numbers with these strides, from the first point on. South and north each is a run of
@@ -57,15 +59,18 @@ private:
     double *now(int i) { return memory_.data() + (now_ + i) * size_; }
     const double *now(int i) const { return memory_.data() + (now_ + i) * size_; }
     double *next(int i) { return memory_.data() + (19 - now_ + i) * size_; }
-    Populations populations(int way_x, int way_y, std::ptrdiff_t first);
+    Populations populations(int half, int way_x, int way_y, std::ptrdiff_t first);
     void end_wall(int x, int way);
-    void row(int y, int z);
+    void rows(int first, int last);
+    void row(int y, int z, int first, int count);
 
     Block block_;
     int nx_, ny_, nz_;
     int pitch_;           // from row to row: nx, and the halo
     std::ptrdiff_t size_; // from population to population
     double omega_;
-    int now_ = 0; // 0 or 19: the half of the memory with the state
+    int now_ = 0;     // 0 or 19: the half of the memory with the state
+    int leaving_ = 0; // the half with the populations that leave: between `begin` and `finish` the other one
+    int first_ = 0, last_ = 0; // between `begin` and `finish`: the points along the canal that are left to compute
     std::vector<double> memory_;
 };

@@ -22,6 +22,8 @@ public:
     int across() const { return across_; }
     int place_along() const { return rank_ / across_; }
     int place_across() const { return rank_ % across_; }
+    // Whether this rank is at the west or the east end of the section.
+    bool is_at(Side end) const { return place_along() == (end == west ? 0 : along_ - 1); }
 
     // Exchanges populations over the cuts along the canal, then over those across it. The second exchange also passes on to the
     // ranks over the corners what the first, and a seam to another section, have brought.

@@ -9,15 +9,12 @@ namespace {
 
 std::string port(const char *way, Side end) { return std::string(way) + (end == west ? "left" : "right"); }
 
-// Whether a rank is at this end of the section, with a part of the seam.
-bool is_at(Side end, const Ranks &ranks) { return ranks.place_along() == (end == west ? 0 : ranks.along() - 1); }
-
 // Fields: each rank at the end sends its part without a copy, and receives into its halo. So nothing is gathered or updated.
 class Fields : public Seam {
 public:
     Fields(titin::Instance &instance, Side end, const Ranks &ranks, const Lattice &lattice, int ny)
         : Fields(instance, end, spread(end, ranks, lattice, ny)) {
-        const std::int64_t planes = is_at(end, ranks);
+        const std::int64_t planes = ranks.is_at(end);
         for (int i = 0; i < 5; ++i)
             for (titin::Field *field : {&out_, &in_})
                 field->layout(i, {planes, lattice.ny(), lattice.nz()},
@@ -53,7 +50,7 @@ class Gathered : public Seam {
 public:
     Gathered(titin::Instance &instance, Side end, const Ranks &ranks, const Lattice &lattice, int ny)
         : instance_(instance), end_(end), ranks_(ranks), out_(instance.port(port("to_", end))),
-          in_(instance.port(port("from_", end))), ny_(ny), at_end_(is_at(end, ranks)) {
+          in_(instance.port(port("from_", end))), ny_(ny), at_end_(ranks.is_at(end)) {
         const int column = 5 * lattice.nz();
         for (int rank = 0; rank < ranks.count(); ++rank) {
             const bool there = rank / ranks.across() == (end == west ? 0 : ranks.along() - 1);

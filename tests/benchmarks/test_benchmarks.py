@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import canal, harness, native, pairs, papers, pull
+from benchmarks import canal, distributed, harness, native, pairs, papers, pull
 from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
@@ -58,6 +58,34 @@ def test_the_models_of_the_canal_are_right(way, tmp_path):
     model.write_text(canal.model(Path("/bin/true"), 0.5, way))
     done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("blocks", [["whole"], ["west", "east"]])
+def test_the_models_of_the_cavity_are_right(blocks, tmp_path):
+    model = tmp_path / "model.ymmsl"
+    model.write_text(distributed.cavity_model(Path("/bin/true"), 256, 20, blocks))
+    done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_efficiencies_and_the_hidden_part_are_those_of_each_round():
+    problem = distributed.Problem("box", dict, {"": dict})
+    # A line of 10 ms; the machine is twice as slow in the second round.
+    times = {"T_mono": [8.0, 16.0, 8.0], "T_local ": [10.0, 20.0, 10.0], "T_distr ": [11.0, 25.0, 12.5]}
+    found = distributed.records(10.0, problem, times)
+    assert distributed.rows(found) == [
+        ["10 ms", "box", "8 ms", "10 ms", "12.5 ms", "0.80", "0.64", "0.50 [0.00, 0.80]"]
+    ]
+    assert {distributed.line_of(record) for record in found} == {"10 ms"}
+
+
+def test_halves_that_end_in_other_bits_are_no_result():
+    problem = distributed.Problem("box", dict, {"": dict})
+    figures = {name: {"step": [1.0, 2.0], "state": [7, 7]} for name in ("T_mono", "T_local ", "T_distr ")}
+    assert distributed.times(problem, figures)["T_distr "] == [1.0, 2.0]
+    figures["T_distr "]["state"] = [7, 8]
+    with pytest.raises(SystemExit, match=r"box: .* T_distr .* do not all end in the same bits"):
+        distributed.times(problem, figures)
 
 
 def test_the_canal_has_the_points_of_the_paper():

@@ -60,11 +60,11 @@ def reference(canal):
     return canal.state("reference")
 
 
-def ranks(left, right):
-    """Settings and resources of the two sections: the number of ranks along and across each."""
+def ranks(left, right, more=""):
+    """Settings and resources of the two sections: the number of ranks along and across each, and more settings."""
     (left_along, left_across), (right_along, right_across) = left, right
     return (
-        f"settings: {{left.across: {left_across}, right.across: {right_across}}}\n"
+        f"settings: {{left.across: {left_across}, right.across: {right_across}{more}}}\n"
         f"resources: {{two.left: {{mpi_processes: {left_along * left_across}}}, "
         f"two.right: {{mpi_processes: {right_along * right_across}}}}}\n"
     )
@@ -101,6 +101,16 @@ def test_a_seam_changes_no_bit(canal, reference, exchange, mpi, left, right):
     files = ["two.ymmsl", f"{mpi}.ymmsl", *(["gathered.ymmsl"] if exchange == "gathered" else [])]
     canal.run(name, *files, more=ranks(left, right))
     assert configuration(canal.folder / "build" / name)["settings"]["exchange"] == exchange
+    same(canal, name, reference)
+
+
+@pytest.mark.parametrize("exchange", ["fields", "gathered"])
+def test_what_is_computed_first_changes_no_bit(canal, reference, exchange):
+    canal.make("openmpi")
+    name = f"late-{exchange}"
+    files = ["two.ymmsl", "openmpi.ymmsl", *(["gathered.ymmsl"] if exchange == "gathered" else [])]
+    canal.run(name, *files, more=ranks((1, 2), (2, 2), ", overlap: false"))
+    assert configuration(canal.folder / "build" / name)["settings"]["overlap"] is False
     same(canal, name, reference)
 
 
