@@ -556,7 +556,9 @@ impl Worker {
             },
         );
         self.links.insert(token, link);
-        growing.map(|growing| self.growing.insert(token, growing));
+        if let Some(growing) = growing {
+            self.growing.insert(token, growing);
+        }
         // Frames may have come after the handshake; no further event announces them.
         self.serve(token, epoll::EventFlags::IN);
     }
