@@ -2,9 +2,9 @@
 //!
 //! On a line that loses packets each stream has a share of the line that the losses set, so several
 //! streams carry more than one. How many are enough depends on the line. Therefore the number
-//! doubles as long as the link carries clearly more after each doubling, as MPWide's autotuner and
-//! users of parallel streams do by hand. Only the time counts in which all streams are full: a link
-//! that waits for its program needs no more streams.
+//! doubles as long as the link carries clearly more after each doubling. Users of MPWide try numbers
+//! by hand in the same way. Only the time counts in which all streams are full: a link that waits for
+//! its program needs no more streams.
 
 use std::time::{Duration, Instant};
 
