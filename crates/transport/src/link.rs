@@ -54,6 +54,7 @@ pub(crate) use input::{LinkInput, Receivers};
 pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
+pub(crate) use stream_growth::MOST_GROWN_STREAMS;
 pub(crate) use streams::{FurtherStream, StreamRequest};
 
 /// How long a caller waits until the reactor leaves the reading side: as long as a system call for a

@@ -151,9 +151,9 @@ impl LinkInput {
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
-        link.streams
-            .as_ref()
-            .map_or(Ok(()), |streams| self.take_in_streams(streams))?;
+        if let Some(streams) = &link.streams {
+            self.take_in_streams(streams)?;
+        }
         let count = self.read_first_stream(link, receivers, is_wanted)?;
         let Some(streams) = &link.streams else {
             return Ok(count);

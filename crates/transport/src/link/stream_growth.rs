@@ -8,8 +8,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The most further streams of a link if the user sets no number.
-const MOST: usize = 128;
+/// The most further streams of a link that grows.
+pub(crate) const MOST_GROWN_STREAMS: usize = 128;
 
 /// How long all streams are full for one measurement of the rate, and the fewest bytes in this time.
 const MEASURE: Duration = Duration::from_secs(1);
@@ -122,12 +122,13 @@ impl StreamGrowth {
             (self.settled, self.before) = (None, None);
         }
         let before = self.before.replace(rate);
-        if streams >= MOST || before.is_some_and(|before| rate < WORTHWHILE * before) {
+        if streams >= MOST_GROWN_STREAMS || before.is_some_and(|before| rate < WORTHWHILE * before)
+        {
             let best = before.map_or(rate, |before| before.max(rate));
             self.settled = Some((best, 0));
             return None;
         }
-        let more = (2 * streams).min(MOST);
+        let more = (2 * streams).min(MOST_GROWN_STREAMS);
         self.asked = Some((more, now + JOINING_TIME));
         Some(more)
     }
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(line.streams, 64);
         let mut line = Line::new();
         line.send(20, |streams| 0.5 * streams as f64);
-        assert_eq!(line.streams, MOST);
+        assert_eq!(line.streams, MOST_GROWN_STREAMS);
     }
 
     #[test]

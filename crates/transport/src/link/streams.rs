@@ -508,12 +508,14 @@ impl FurtherStreams {
 
     /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
     fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
+        // The clock is for links that may grow alone.
+        let Some(request) = &self.request else { return };
         let (now, count) = (Instant::now(), outputs.streams.len());
         let wanted = match is_full {
             true => outputs.growth.note_full(count, now),
             false => outputs.growth.note_empty(count, now),
         };
-        wanted.inspect(|wanted| self.request(*wanted));
+        wanted.inspect(|wanted| request(*wanted));
     }
 
     /// Has the epoll descriptor watch for room in each socket with waiting bytes.

@@ -13,11 +13,8 @@ use titin_wire::frame::{Frame, Header};
 use super::dial::Target;
 use super::pending::{JoiningStream, Pending, StreamsRequest};
 use crate::error::LinkError;
-use crate::link::Link;
+use crate::link::{Link, MOST_GROWN_STREAMS};
 use crate::medium::send_whole;
-
-/// The most further streams of a link that grows.
-const MOST: u64 = 128;
 
 /// The descriptors of a stream of the medium with the most of them, and the share of the process's
 /// descriptors that may serve for streams that join later.
@@ -71,7 +68,8 @@ impl GrowingLink {
             return Vec::new();
         };
         let StreamsRequest { key, settings, .. } = self.request;
-        let count = count.min(MOST).min(self.count + places);
+        let most = (MOST_GROWN_STREAMS as u64).min(self.count + places);
+        let count = count.min(most);
         let mut begun = Vec::new();
         while self.count < count {
             let joining = JoiningStream {
