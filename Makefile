@@ -13,6 +13,10 @@ VENV := $(CURDIR)/.venv
 PYTHON := $(VENV)/bin/python
 export PATH := $(VENV)/bin:$(PATH)
 
+# All crates with tests in Rust. With the libraries of the Python extension, the crates below those would be compiled anew for the
+# package.
+CRATES := --workspace --exclude titin-python
+
 # Test runners at once: as many as there are cores.
 JOBS ?= $(shell nproc)
 
@@ -33,7 +37,7 @@ demo: build  ## the main example: a lattice Boltzmann cavity, whole and in coupl
 test: test-rust test-python  ## every test of every language
 
 test-rust: setup test-packages
-	cargo test --workspace --locked --profile $(PROFILE)
+	cargo test $(CRATES) --locked --profile $(PROFILE)
 
 test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs

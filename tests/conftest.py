@@ -39,16 +39,22 @@ def config(*wanted: str) -> list[str]:
     return shlex.split(done.stdout)
 
 
-def example(name: str) -> str:
-    """An example program of the Rust code.
+def cargo_build(*options: str) -> dict[str, str]:
+    """Builds programs of the Rust code, and returns their paths by their names.
 
-    It is built with the same flags as by `cargo test --workspace`, which has built it already: with those of its
-    package alone, all that it depends on would be compiled anew.
+    They are built with the same flags as by `make test-rust`, which has built most of them already: with those of its
+    package alone, all that a program depends on would be compiled anew.
     """
-    profile = ["--profile", os.environ.get("PROFILE", "dev")]
-    build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", name, "--message-format=json", *profile]
-    done = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4)
-    return next(found["executable"] for found in map(json.loads, done.stdout.splitlines()) if found.get("executable"))
+    flags = ["--workspace", "--exclude", "titin-python", "--locked", "--profile", os.environ.get("PROFILE", "dev")]
+    command = ["cargo", "build", "-q", *flags, *options, "--message-format=json"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4)
+    built = [found for found in map(json.loads, done.stdout.splitlines()) if found.get("executable")]
+    return {found["target"]["name"]: found["executable"] for found in built}
+
+
+def example(name: str) -> str:
+    """An example program of the Rust code."""
+    return cargo_build("--example", name)[name]
 
 
 def needs(*programs: str | Path) -> None:

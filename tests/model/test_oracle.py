@@ -16,7 +16,8 @@ import pytest
 
 ymmsl = pytest.importorskip("ymmsl", reason="the oracle, a package for tests only: pip install ymmsl==0.18.0")
 
-from oracle import configuration, timelines, verdict  # noqa: E402
+from ..conftest import example as example_program  # noqa: E402
+from .oracle import configuration, timelines, verdict  # noqa: E402
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -38,12 +39,7 @@ def files_of(case: Path) -> list[Path]:
 @pytest.fixture(scope="session")
 def example() -> list[str]:
     """The example program of crates/model, which checks descriptions, writes them, and shows timelines."""
-    profile = ["--profile", os.environ.get("PROFILE", "dev")]
-    # With the flags of `make test`, which has built the program already: other flags would compile everything anew.
-    build = ["cargo", "build", "-q", "--workspace", "--locked", "--example", "check", "--message-format=json", *profile]
-    lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4).stdout.splitlines()
-    built = [json.loads(line) for line in lines]
-    return [next(b["executable"] for b in built if b.get("executable"))]
+    return [example_program("check")]
 
 
 @pytest.fixture(scope="session")

@@ -211,6 +211,8 @@ class Relay:
     local: int = field(default_factory=free_port)
     listen: int | None = None
     process: subprocess.Popen[bytes] | None = None
+    #: The daemon of another build, in place of that of the package.
+    program: Path | None = None
 
     def init(self, *, open_port: bool) -> None:
         """Makes the relay's folder."""
@@ -238,8 +240,9 @@ class Relay:
 
     def start(self) -> None:
         """Starts the daemon."""
+        command = [self.program, self.folder] if self.program else [TITIN, "relay", "run", "--folder", self.folder]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([TITIN, "relay", "run", "--folder", self.folder], stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while not self.answers():
             assert self.process.poll() is None, self.log

@@ -168,7 +168,6 @@ def test_srun_as_an_executable_reaches_another_part(cluster: Cluster, tmp_path: 
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
 
 
-@pytest.mark.xfail(strict=True, reason="srun uses the first part of a job if no other is named")
 def test_the_ranks_of_a_program_are_in_several_parts(cluster: Cluster, tmp_path: Path) -> None:
     needs("mpirun.openmpi")
     chain(tmp_path, ["a", "b", "c"], "")

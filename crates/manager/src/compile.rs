@@ -111,6 +111,7 @@ pub fn compile(
         },
         sites: hosts::planned_sites(network),
         own_cores: hosts::own_cores(network),
+        own_het_group: None,
         lists_hosts: !network.extras.hosts.is_empty(),
         earlier_bytes: Vec::new(),
         own_site: None,

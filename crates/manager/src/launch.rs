@@ -254,6 +254,7 @@ mod tests {
 
     use super::*;
     use crate::plan::{MpiLauncher, MpiProcesses};
+    use crate::slurm::JobPart;
 
     fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs
@@ -272,6 +273,7 @@ mod tests {
             cores: &[0, 3],
             crowded: false,
             temporary: None,
+            job_parts: &[],
         }
     }
 
@@ -532,6 +534,39 @@ mod tests {
             assert_eq!(command(&launch), beside(words));
             assert_eq!(variable(&launch, "SLURM_OVERLAP"), Some("1"));
         }
+    }
+
+    #[test]
+    fn one_srun_starts_the_ranks_in_all_parts_of_a_job() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy("/bin/true", folder.path().join("srun")).unwrap();
+        let path = folder.path().to_string_lossy();
+        let host = env(&[("PATH", &*path), ("SLURM_JOB_ID", "7")]);
+        let command_of = |parts: &[JobPart], nodes: Option<u32>| {
+            let mut program = with_ranks(MpiLauncher::Srun, executable("/bin/sh", &["-x"]));
+            program.mpi = program.mpi.map(|mpi| MpiProcesses { nodes, ..mpi });
+            let mut context = around(&host, Path::new("/r"));
+            context.job_parts = parts;
+            command(&prepare("a", &program, &context).unwrap().launch)
+        };
+        let srun = |words: &str| format!("{path}/srun {words}");
+        let part = |het_group, nodes, processes| JobPart {
+            het_group,
+            nodes,
+            processes,
+        };
+        let each = "--kill-on-bad-exit=1 --cpus-per-task 2 --ntasks";
+        assert_eq!(
+            command_of(&[part(0, 1, 2), part(2, 2, 4)], Some(3)),
+            srun(&format!(
+                "--het-group=0 {each} 2 --nodes 1 --ntasks-per-node 2 /bin/sh -x : \
+                 --het-group=2 {each} 4 --nodes 2 --ntasks-per-node 2 /bin/sh -x"
+            ))
+        );
+        assert_eq!(
+            command_of(&[part(1, 2, 3)], None),
+            srun(&format!("--het-group=1 {each} 3 /bin/sh -x"))
+        );
     }
 
     #[test]

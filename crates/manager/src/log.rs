@@ -87,12 +87,6 @@ impl Log {
     }
 
     fn time(&self, seconds: Option<f64>) -> String {
-        let now = || {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs_f64()
-        };
         let micros = (seconds.unwrap_or_else(now) * 1e6) as i64;
         let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
         time.to_zoned(self.zone.clone())
@@ -105,6 +99,12 @@ impl Log {
 pub fn is_command(letter: char) -> bool {
     let reorders = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || reorders
+}
+
+/// The current time, in seconds since the Unix epoch.
+pub(crate) fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
 }
 
 /// The current time, in the form for the name of a run directory.

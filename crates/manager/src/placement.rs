@@ -12,7 +12,9 @@ use titin_model::{Bundle, ComponentId, Network, Operator};
 
 use crate::cores::{at_most, cores};
 use crate::host::HostId;
-use crate::plan::{AgentStart, InstanceId, PerInstance, Plan, PlannedHost, StartMode};
+use crate::plan::{
+    AgentStart, InstanceId, MpiLauncher, MpiProcesses, PerInstance, Plan, PlannedHost, StartMode,
+};
 
 /// A core of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +33,8 @@ pub struct Placement {
     pub hosts: PerInstance<HostId>,
     /// The cores, in the order of the hosts.
     pub cores: PerInstance<Vec<Core>>,
+    /// The host of each process.
+    pub process_hosts: PerInstance<Vec<HostId>>,
     /// Whether another instance computes on a core of the instance at the same time.
     pub crowded: PerInstance<bool>,
 }
@@ -101,6 +105,7 @@ pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement
         placement: Placement {
             hosts: PerInstance::make(count, |_| HostId::MANAGER),
             cores: PerInstance::make(count, |_| Vec::new()),
+            process_hosts: PerInstance::make(count, |_| Vec::new()),
             crowded: PerInstance::make(count, |_| false),
         },
     };
@@ -163,34 +168,49 @@ impl Placer<'_> {
         if let StartMode::WithLeader(leader) = instance.start {
             self.placement.hosts[id] = self.placement.hosts[leader];
             self.placement.cores[id] = self.placement.cores[leader].clone();
+            self.placement.process_hosts[id] = self.placement.process_hosts[leader].clone();
             self.placed[id] = true;
             return;
         }
         let (processes, threads) = instance.processes_and_threads();
-        let spans_hosts = self.spans_hosts(id);
-        if !spans_hosts {
-            self.placement.hosts[id] = self.best_host(id, processes * threads);
+        match self.spanning(id) {
+            // The launcher starts the processes on the hosts, and the manager's host runs the launcher.
+            Some(mpi) => self.place_on_nodes(id, mpi, threads),
+            None => {
+                let host = self.best_host(id, processes * threads, &[]);
+                self.placement.hosts[id] = host;
+                self.placed[id] = true;
+                self.place_processes(id, host, processes, threads);
+            }
         }
         self.placed[id] = true;
-        for _ in 0..processes {
-            let host = match spans_hosts {
-                true => self.best_host(id, threads),
-                false => self.placement.hosts[id],
-            };
-            self.place_process(id, host, threads as usize);
-        }
         self.placement.cores[id].sort_unstable();
     }
 
-    /// Whether the launcher of the instance chooses hosts for the processes.
-    fn spans_hosts(&self, id: InstanceId) -> bool {
-        let instance = &self.plan.instances[id];
-        self.reach == LauncherReach::AllHosts && instance.mpi().is_some()
+    /// The processes of the instance, if its launcher reaches all hosts.
+    fn spanning(&self, id: InstanceId) -> Option<MpiProcesses> {
+        let mpi = self.plan.instances[id].mpi();
+        mpi.filter(|_| self.reach == LauncherReach::AllHosts)
+    }
+
+    /// Places processes on as many hosts as the description wants nodes, or else each process by itself.
+    fn place_on_nodes(&mut self, id: InstanceId, mpi: MpiProcesses, threads: u32) {
+        let groups = mpi.nodes.unwrap_or(mpi.processes).max(1);
+        let each = mpi.processes / groups;
+        let mut taken = Vec::new();
+        for _ in 0..groups {
+            let host = self.best_host(id, each * threads, &taken);
+            if mpi.nodes.is_some() {
+                taken.push(host);
+            }
+            self.place_processes(id, host, each, threads);
+        }
     }
 
     /// The host where an instance that wants a number of cores finds most of them free. If no host has
-    /// enough, the hosts fill evenly; else the instance goes near its peers.
-    fn best_host(&self, id: InstanceId, wanted: u32) -> HostId {
+    /// enough, the hosts fill evenly; else the instance goes near its peers. Hosts that are `taken` come
+    /// last.
+    fn best_host(&self, id: InstanceId, wanted: u32, taken: &[HostId]) -> HostId {
         if self.hosts.len() == 1 {
             return HostId::MANAGER;
         }
@@ -203,7 +223,8 @@ impl Placer<'_> {
         let cost = |host: &HostId| {
             let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
             let load = if missing > 0 { self.load(*host) } else { 0 };
-            (missing, load, Reverse(weights[host.index()]), *host)
+            let weight = Reverse(weights[host.index()]);
+            (taken.contains(host), missing, load, weight, *host)
         };
         let best = self.candidates(id).into_iter().min_by_key(cost);
         best.unwrap_or_default()
@@ -217,11 +238,20 @@ impl Placer<'_> {
             (StartMode::Program(_), None) => {
                 let hosts = (0..self.hosts.len() as u32).map(HostId);
                 let has_cores = |host: &HostId| !self.hosts[host.index()].numbers.is_empty();
-                hosts.filter(has_cores).collect()
+                let is_reached = |host: &HostId| self.is_reached(id, *host);
+                hosts.filter(has_cores).filter(is_reached).collect()
             }
             // The calling process and the user start their programs where they are.
             _ => vec![HostId::MANAGER],
         }
+    }
+
+    /// Whether the launcher of the instance reaches a host. Of a heterogeneous job the launchers of the
+    /// MPIs know the first part alone.
+    fn is_reached(&self, id: InstanceId, host: HostId) -> bool {
+        let is_in_later_part = self.plan.het_group(host).is_some_and(|part| part > 0);
+        let mpi = self.spanning(id).filter(|_| is_in_later_part);
+        mpi.is_none_or(|mpi| mpi.launcher == MpiLauncher::Srun)
     }
 
     /// How many instances each core of a host has, in thousandths.
@@ -244,7 +274,14 @@ impl Placer<'_> {
         users.iter().all(|&user| can_share(self.plan, id, user))
     }
 
+    fn place_processes(&mut self, id: InstanceId, host: HostId, processes: u32, threads: u32) {
+        for _ in 0..processes {
+            self.place_process(id, host, threads as usize);
+        }
+    }
+
     fn place_process(&mut self, id: InstanceId, host: HostId, threads: usize) {
+        self.placement.process_hosts[id].push(host);
         let best = self.best_cores(id, host, threads);
         let mut crowded = best.len() < threads;
         for core in best {
@@ -566,6 +603,48 @@ mod tests {
         assert_eq!(on, [0, 1, 1]);
         assert_eq!(placement.hosts[InstanceId(2)], HostId::MANAGER);
         assert_eq!(placement.cores_at_start(InstanceId(2)), [3]);
+    }
+
+    /// The hosts of the processes of a program with MPI on three hosts of four cores. Each host but the
+    /// manager's is in another part of a job than the host before.
+    fn hosts_of_ranks(launcher: &str, resources: &str) -> Vec<u32> {
+        let components = MACRO.to_owned() + &micro("micro", "mpi", "");
+        let rest = format!("resources: {{m.micro: {{{resources}}}}}");
+        let text = model(&components, CALL, &rest).replace(
+            "programs: {",
+            &format!("programs: {{mpi: {{executable: p, execution_model: {launcher}}}, "),
+        );
+        let (mut plan, _) = placed(&text, 1);
+        plan.own_het_group = Some(0);
+        plan.hosts = [0, 1]
+            .map(|het_group| PlannedHost {
+                het_group: Some(het_group),
+                ..PlannedHost::default()
+            })
+            .into();
+        let hosts = vec![(0..4).collect(); 3];
+        let placement = place(&plan, &hosts, LauncherReach::AllHosts);
+        let hosts = placement.process_hosts[InstanceId(1)].iter();
+        hosts.map(|host| host.0).collect()
+    }
+
+    #[test]
+    fn ranks_are_on_as_many_nodes_as_the_description_says() {
+        let spread = "nodes: 2, mpi_processes_per_node: 2";
+        assert_eq!(hosts_of_ranks("srunmpi", spread), [0, 0, 1, 1]);
+        let spread = "nodes: 3, mpi_processes_per_node: 1";
+        assert_eq!(hosts_of_ranks("srunmpi", spread), [0, 1, 2]);
+        assert_eq!(hosts_of_ranks("srunmpi", "mpi_processes: 3"), [0; 3]);
+        assert_eq!(
+            hosts_of_ranks("srunmpi", "mpi_processes: 9"),
+            [0, 0, 0, 0, 1, 1, 1, 1, 2]
+        );
+    }
+
+    #[test]
+    fn the_launcher_of_an_mpi_reaches_the_first_part_of_a_job_alone() {
+        let spread = "nodes: 3, mpi_processes_per_node: 1";
+        assert_eq!(hosts_of_ranks("openmpi", spread), [0, 1, 0]);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Plan {
     pub own_site: Option<String>,
     /// The most cores of the manager's own host for the run, if the description says so.
     pub own_cores: Option<u32>,
+    /// The number of the part of a heterogeneous job of Slurm, if the manager's own host is in one.
+    pub own_het_group: Option<u32>,
     /// Whether the description has a list of hosts.
     pub lists_hosts: bool,
     /// The bytes of each conduit in an earlier run, by [`ConduitId`]; empty without such a run.
@@ -56,6 +58,14 @@ impl Plan {
     /// A further host; `None` for the manager's host.
     pub fn further_host(&self, id: HostId) -> Option<&PlannedHost> {
         self.hosts.get(id.place()?)
+    }
+
+    /// The number of the part of a heterogeneous job of Slurm, if a host is in one.
+    pub fn het_group(&self, id: HostId) -> Option<u32> {
+        match self.further_host(id) {
+            Some(host) => host.het_group,
+            None => self.own_het_group,
+        }
     }
 
     /// Notes the manager's site: the hosts there are at no other site.

@@ -259,6 +259,7 @@ fn context_without_run<'a>(
         cores: &[],
         crowded: false,
         temporary: None,
+        job_parts: &[],
     }
 }
 

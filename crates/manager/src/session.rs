@@ -27,7 +27,7 @@ use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Exit, Level, LogRecord, RunAction, RunEvent};
 use crate::guard::{Guard, GuardReport};
 use crate::host::{HostId, ProcessId};
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::manual_start::{ManualStart, instructions};
 use crate::placement::Placement;
 use crate::plan::{InstanceId, Plan, StartMode};
@@ -331,7 +331,7 @@ impl Session {
         let mut over = false;
         for action in actions {
             match action {
-                RunAction::Send(id, message) => self.send(id, &message),
+                RunAction::Send(id, message) => self.send(id, message),
                 RunAction::CloseLink(id) => self.close_link(id),
                 RunAction::StartProgram(id) => self.starter.start(id),
                 RunAction::StopStarting => self.starter.stop(),
@@ -351,9 +351,12 @@ impl Session {
         over
     }
 
-    fn send(&self, id: LinkId, message: &ToProgram) {
+    fn send(&self, id: LinkId, mut message: ToProgram) {
+        if let ToProgram::Registered(welcome) = &mut message {
+            welcome.time = Some(log::now());
+        }
         if let Some(link) = self.links.get(&id) {
-            link.tell(&control::encode(message));
+            link.tell(&control::encode(&message));
         }
     }
 

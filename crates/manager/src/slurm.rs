@@ -1,11 +1,12 @@
 //! The nodes of a Slurm job as hosts of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::Command;
 
 use titin_os::host;
 
+use crate::host::HostId;
 use crate::plan::{AgentStart, Plan, PlannedHost};
 
 /// Why the nodes of a job cannot be listed.
@@ -41,7 +42,10 @@ pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Resu
     let mut is_on_node = false;
     for (het_group, list) in lists_of_nodes(env) {
         let nodes = host_names(&list)?;
-        is_on_node |= nodes.contains(&own);
+        if nodes.contains(&own) {
+            is_on_node = true;
+            plan.own_het_group = het_group;
+        }
         plan.hosts.extend(further_nodes(&nodes, &own, het_group));
     }
     // The cores of a host outside of the job are not for the programs.
@@ -49,6 +53,34 @@ pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Resu
         plan.own_cores = Some(0);
     }
     Ok(())
+}
+
+/// The share of a program with MPI in a part of a heterogeneous job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobPart {
+    /// The number of the part.
+    pub het_group: u32,
+    /// The number of nodes with processes.
+    pub nodes: u32,
+    /// The number of processes.
+    pub processes: u32,
+}
+
+/// The parts of a heterogeneous job with processes of a program, in the order of the parts. `hosts` are
+/// the hosts of the processes. Outside of such a job there are none.
+pub(crate) fn job_parts(plan: &Plan, hosts: &[HostId]) -> Vec<JobPart> {
+    let mut by_part: BTreeMap<u32, Vec<HostId>> = BTreeMap::new();
+    for &host in hosts {
+        if let Some(het_group) = plan.het_group(host) {
+            by_part.entry(het_group).or_default().push(host);
+        }
+    }
+    let part = |(het_group, hosts): (u32, Vec<HostId>)| JobPart {
+        het_group,
+        nodes: hosts.iter().collect::<BTreeSet<_>>().len() as u32,
+        processes: hosts.len() as u32,
+    };
+    by_part.into_iter().map(part).collect()
 }
 
 /// Whether an environment is that of a Slurm job of several nodes. The parts of a heterogeneous job
@@ -134,6 +166,29 @@ mod tests {
         let mut plan = Plan::default();
         add_nodes_of_job(&mut plan, &one).unwrap();
         assert_eq!((plan.hosts.len(), plan.own_cores), (0, None));
+    }
+
+    #[test]
+    fn a_program_has_a_share_of_each_part_with_its_processes() {
+        let part_of_host = |het_group| PlannedHost {
+            het_group: Some(het_group),
+            ..PlannedHost::default()
+        };
+        let mut plan = Plan {
+            hosts: [0, 1, 1].map(part_of_host).into(),
+            own_het_group: Some(1),
+            ..Plan::default()
+        };
+        let part = |het_group, nodes, processes| JobPart {
+            het_group,
+            nodes,
+            processes,
+        };
+        let hosts = [0, 0, 1, 3, 3, 3].map(HostId);
+        assert_eq!(job_parts(&plan, &hosts), [part(0, 1, 1), part(1, 2, 5)]);
+        assert_eq!(job_parts(&plan, &hosts[..2]), [part(1, 1, 2)]);
+        plan = Plan::default();
+        assert_eq!(job_parts(&plan, &hosts[..2]), []);
     }
 
     #[test]

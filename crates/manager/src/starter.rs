@@ -21,6 +21,7 @@ use crate::launch::{
 use crate::manual_start::{ManualStart, NoCommand};
 use crate::placement::Placement;
 use crate::plan::{InstanceId, Plan, PlannedInstance, PlannedProgram, StartMode};
+use crate::slurm::job_parts;
 use crate::stage::{MayContinue, StageError, stage_in};
 
 /// The needs of the thread that prepares programs.
@@ -315,6 +316,7 @@ impl ProgramPreparer {
             cores: &self.placement().cores_at_start(id),
             crowded: self.placement().crowded[id],
             temporary,
+            job_parts: &job_parts(&self.plan, &self.placement().process_hosts[id]),
         };
         let name = &self.plan.instances[id].name;
         Ok(prepare_with_files(name, program, &context)?)

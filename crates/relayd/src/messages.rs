@@ -6,16 +6,14 @@ use std::io;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use titin_wire::circuit::{self, CircuitRefusal, Destination, RunPermit};
+use titin_wire::versions;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-
-/// The versions of these messages that this release speaks, lowest and highest.
-pub(crate) const VERSIONS: (u32, u32) = (1, 1);
 
 /// The first message of the relay that has dialled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerGreeting {
     /// The versions that the relay speaks, lowest and highest.
-    pub(crate) versions: (u32, u32),
+    pub(crate) versions: (u16, u16),
     /// What the connection is for.
     pub(crate) purpose: LinePurpose,
 }
@@ -23,7 +21,7 @@ pub(crate) struct PeerGreeting {
 impl PeerGreeting {
     pub(crate) fn new(purpose: LinePurpose) -> Self {
         PeerGreeting {
-            versions: VERSIONS,
+            versions: versions::relay(),
             purpose,
         }
     }

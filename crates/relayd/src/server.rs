@@ -14,6 +14,7 @@ use titin_wire::circuit::{
     CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
+use titin_wire::versions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream};
-use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting, VERSIONS};
+use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting};
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};
@@ -499,14 +500,15 @@ impl Relay {
         };
         drop(place);
         let (lowest, highest) = greeting.versions;
-        if lowest > VERSIONS.1 || highest < VERSIONS.0 {
+        let own = versions::relay();
+        if lowest > own.1 || highest < own.0 {
             let why = format!(
                 "the relay of the site {} speaks versions {lowest} to {highest}, that of {} {} to {}: use releases of titin \
                  that share a version",
                 peer.site(),
                 self.site,
-                VERSIONS.0,
-                VERSIONS.1
+                own.0,
+                own.1
             );
             warn!(site = peer.site(), why, "refused");
             return refuse_peer(&mut stream, CircuitRefusal::lasting(why)).await;

@@ -8,6 +8,7 @@
 //! `FieldHandler` (`member`).
 
 mod addresses;
+mod clock;
 mod events;
 mod member;
 mod members;
@@ -34,6 +35,7 @@ use titin_wire::handshake::Purpose;
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 use self::addresses::interfaces;
+pub(crate) use self::clock::ManagerClock;
 use self::events::Events;
 use self::members::JoinRequest;
 use self::outbox::Outbox;
@@ -78,6 +80,8 @@ pub(crate) struct Process {
     line_patience: Duration,
     /// How long the manager is given to explain why a link to a peer broke.
     explanation: Duration,
+    /// The clock of the manager, since the manager has let the first instance in.
+    clock: OnceLock<ManagerClock>,
     /// Whether the log already has a record that shared memory has run out.
     pub(crate) said_short: AtomicBool,
     strays: Mutex<Vec<StrayConduit>>,
@@ -197,6 +201,7 @@ impl Process {
                 Some(_) => explanation().max(LONG_EXPLANATION),
                 None => explanation(),
             },
+            clock: OnceLock::new(),
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
             state: Mutex::new(ProcessState {

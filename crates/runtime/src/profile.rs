@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use titin_wire::control::Event;
+
+use crate::process::ManagerClock;
 
 /// If a look at the clock would cost a tenth of a call, only one call of `SAMPLE` calls is timed.
 /// The number is prime. So in a repeated pattern of sends, such as a large message and a small
@@ -122,15 +124,12 @@ pub(crate) struct Trace {
 impl Trace {
     /// Traces as the run does, unless a setting of the instance asks to keep rows, or to count
     /// nothing.
-    pub(crate) fn new(run: bool, own: Option<bool>) -> Self {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+    pub(crate) fn new(run: bool, own: Option<bool>, clock: ManagerClock) -> Self {
         Trace {
             on: own.unwrap_or(run),
             off: own == Some(false),
             origin: Instant::now(),
-            epoch: since.as_nanos() as i64,
+            epoch: clock.now(),
             rows: Mutex::default(),
             life: Mutex::new(Some(Vec::new())),
             regions: Mutex::default(),
@@ -142,7 +141,7 @@ impl Trace {
         self.epoch as f64 * 1e-9
     }
 
-    /// Now, in nanoseconds since the Unix epoch, on a clock that does not jump.
+    /// Now, in nanoseconds since the Unix epoch, by the manager's clock.
     pub(crate) fn now(&self) -> i64 {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }

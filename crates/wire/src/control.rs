@@ -266,6 +266,9 @@ pub struct PortDeclaration {
 pub struct Welcome {
     /// The instance.
     pub instance: String,
+    /// The time of the answer by the clock of the manager's host, in seconds since the Unix epoch.
+    #[serde(default)]
+    pub time: Option<f64>,
     /// The ports that the program declared, or else those of the description.
     pub ports: Vec<PortDeclaration>,
     /// The instance's ends of conduits.

@@ -5,8 +5,9 @@
 //!
 //! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
 //!    settings or further streams, 4 further stream, 5 agent, 6 relay, 7 session), 7 × 0, u16 lowest
-//!    and u16 highest control version, u16 lowest and u16 highest data version, u64 number of the
-//!    run for a relay (otherwise 0), 32 random bytes.
+//!    and u16 highest control version, u16 lowest and u16 highest data version (to and from a relay the
+//!    versions of relay messages, twice), u64 number of the run for a relay (otherwise 0), 32 random
+//!    bytes.
 //! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
 //!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
 //!    id.
@@ -26,7 +27,7 @@ use sha2::Sha256;
 
 use crate::ids::random_bytes;
 use crate::seal::SealKeys;
-use crate::{EndpointId, Malformed, Secret};
+use crate::{EndpointId, Malformed, Secret, versions};
 
 /// The first bytes of either end.
 pub const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
@@ -34,14 +35,11 @@ pub const MAGIC: &[u8; 8] = b"TITIN\r\n\0";
 pub const HELLO: usize = 64;
 const PROOF: usize = 32;
 
+/// The place of the versions in the hello.
+const VERSIONS: Range<usize> = 16..24;
+
 /// The place of the listener's endpoint id in the hello.
 const PROCESS: Range<usize> = 24..32;
-
-/// Versions of the control messages that this release speaks, lowest and highest.
-pub const CONTROL_VERSIONS: (u16, u16) = (1, 1);
-
-/// Versions of the data frames that this release speaks, lowest and highest.
-pub const DATA_VERSIONS: (u16, u16) = (1, 1);
 
 /// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +92,7 @@ pub enum Refusal {
         "the other end speaks {what} versions {theirs:?}, this one {ours:?}: use releases of titin that share a version"
     )]
     Versions {
-        /// Control or data.
+        /// Control, data or relay.
         what: &'static str,
         /// The range here.
         ours: (u16, u16),
@@ -288,11 +286,13 @@ impl Handshake {
 
     /// Takes the hello of the other end, and answers with the own hello or the own proof.
     fn greeted(&mut self, message: &[u8], progress: &mut HandshakeProgress) -> Result<(), Refusal> {
-        let purpose = if self.dialler {
-            self.hello[8]
-        } else {
-            message[8]
+        let purpose = match self.dialler {
+            true => purpose(self.hello[8])?,
+            false => purpose(message[8])?,
         };
+        if !self.dialler {
+            write_versions(&mut self.hello, purpose);
+        }
         let agreement = match agree(message, purpose) {
             Ok(agreement) => agreement,
             Err(refusal @ Refusal::Versions { .. }) if !self.dialler => {
@@ -367,25 +367,33 @@ fn hello(purpose: Purpose) -> [u8; HELLO] {
     let mut bytes = [0; HELLO];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8] = purpose as u8;
-    let versions = [
-        CONTROL_VERSIONS.0,
-        CONTROL_VERSIONS.1,
-        DATA_VERSIONS.0,
-        DATA_VERSIONS.1,
-    ];
-    for (index, version) in versions.into_iter().enumerate() {
-        bytes[16 + 2 * index..18 + 2 * index].copy_from_slice(&version.to_le_bytes());
-    }
+    write_versions(&mut bytes, purpose);
     bytes[32..].copy_from_slice(&random_bytes::<32>());
     bytes
+}
+
+/// The two formats that both ends of a connection must have a version of, and the versions here. A relay
+/// passes messages of all versions on, so the versions of its own messages count alone.
+fn formats(purpose: Purpose) -> [(&'static str, (u16, u16)); 2] {
+    match purpose {
+        Purpose::Relay => [("relay", versions::relay()); 2],
+        _ => [("control", versions::control()), ("data", versions::data())],
+    }
+}
+
+fn write_versions(hello: &mut [u8; HELLO], purpose: Purpose) {
+    let ranges = formats(purpose).map(|(_, (lowest, highest))| [lowest, highest]);
+    let versions = ranges.as_flattened().iter();
+    let bytes: Vec<u8> = versions.flat_map(|version| version.to_le_bytes()).collect();
+    hello[VERSIONS].copy_from_slice(&bytes);
 }
 
 fn short(id: EndpointId) -> [u8; 8] {
     (id.0 as u64).to_le_bytes()
 }
 
-fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
-    let purpose = match purpose {
+fn purpose(number: u8) -> Result<Purpose, Malformed> {
+    Ok(match number {
         1 => Purpose::Control,
         2 => Purpose::Data,
         3 => Purpose::Streams,
@@ -393,20 +401,30 @@ fn agree(theirs: &[u8], purpose: u8) -> Result<Agreement, Refusal> {
         5 => Purpose::Agent,
         6 => Purpose::Relay,
         7 => Purpose::Session,
-        other => return Err(Malformed::new("greeting", format!("unknown purpose {other}")).into()),
-    };
+        other => {
+            return Err(Malformed::new(
+                "greeting",
+                format!("unknown purpose {other}"),
+            ));
+        }
+    })
+}
+
+fn agree(theirs: &[u8], purpose: Purpose) -> Result<Agreement, Refusal> {
+    let theirs = &theirs[VERSIONS];
     let version = |at: usize| u16::from_le_bytes([theirs[at], theirs[at + 1]]);
-    let common = |what, ours: (u16, u16), theirs: (u16, u16)| {
+    let common = |(what, ours): (_, (u16, u16)), theirs: (u16, u16)| {
         let highest = ours.1.min(theirs.1);
         let shared = highest >= ours.0.max(theirs.0);
         shared
             .then_some(highest)
             .ok_or(Refusal::Versions { what, ours, theirs })
     };
+    let [first, second] = formats(purpose);
     Ok(Agreement {
         purpose,
-        control: common("control", CONTROL_VERSIONS, (version(16), version(18)))?,
-        data: common("data", DATA_VERSIONS, (version(20), version(22)))?,
+        control: common(first, (version(0), version(2)))?,
+        data: common(second, (version(4), version(6)))?,
     })
 }
 
@@ -513,10 +531,11 @@ mod tests {
     fn ranges_of_versions_must_overlap() {
         let mut theirs = hello(Purpose::Control);
         theirs[16..20].copy_from_slice(&[9, 0, 12, 0]);
-        let refusal = agree(&theirs, 1).unwrap_err();
+        let refusal = agree(&theirs, Purpose::Control).unwrap_err();
         assert!(refusal.to_string().contains("(9, 12)"), "{refusal}");
         theirs[16..20].copy_from_slice(&[1, 0, 12, 0]);
-        assert_eq!(agree(&theirs, 1).unwrap().control, CONTROL_VERSIONS.1);
+        let agreement = agree(&theirs, Purpose::Control).unwrap();
+        assert_eq!(agreement.control, versions::control().1);
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod seal;
 pub mod session;
 pub mod settings;
 pub mod structure;
+pub mod versions;
 
 pub use ids::{Address, EndpointId, Secret, addresses_from_site};
 pub use link::LinkSettings;

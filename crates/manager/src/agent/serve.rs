@@ -424,6 +424,8 @@ impl Agent {
             cores: &order.cores,
             crowded: order.crowded,
             temporary: Some(&self.scratch),
+            // The manager's host runs the launchers of a job.
+            job_parts: &[],
         };
         match prepare_with_files(&order.instance, &order.program, &context) {
             Ok(prepared) => self.guard.launch(InstanceId(order.id), prepared.launch),

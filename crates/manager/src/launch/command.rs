@@ -34,11 +34,11 @@ impl<'a> Invocation<'a> {
     /// The command with arguments, behind the launcher of MPI processes if the program has a
     /// launcher.
     pub(super) fn command(&self) -> Result<Vec<String>, LaunchError> {
+        let own = self.own_command()?;
         let mut command = match self.program.mpi {
-            None => Vec::new(),
-            Some(mpi) => self.launcher(mpi)?,
+            None => own,
+            Some(mpi) => self.launched(mpi, &own)?,
         };
-        command.extend(self.own_command()?);
         let is_launcher_by_name =
             |first: &&String| self.program.mpi.is_some() && !first.contains('/');
         if let Some(launcher) = command.first().filter(is_launcher_by_name)

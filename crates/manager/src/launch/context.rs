@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::plan::{BaseEnv, PlannedProgram};
+use crate::slurm::JobPart;
 
 /// The surroundings of a program at the start.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct LaunchContext<'a> {
     pub crowded: bool,
     /// A temporary folder of this host, removed at the end of the run.
     pub temporary: Option<&'a Path>,
+    /// The shares of the program in the parts of a heterogeneous job; empty outside of such a job.
+    pub job_parts: &'a [JobPart],
 }
 
 impl LaunchContext<'_> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::command::{Invocation, is_executable};
 use super::error::LaunchError;
 use crate::plan::{MpiLauncher, MpiProcesses};
+use crate::slurm::JobPart;
 
 /// Options of Open MPI's launcher. Without `--noprefix`, a launcher called by its whole path would
 /// put its own folder first in the `PATH` of the ranks. Another Python may be in the folder.
@@ -22,8 +23,46 @@ const YIELD: [(MpiLauncher, &str, &str); 3] = [
 const OPEN_MPI_BASE: &str = "OMPI_MCA_orte_tmpdir_base";
 
 impl Invocation<'_> {
+    /// The command `own`, behind the launcher of the ranks.
+    pub(super) fn launched(
+        &self,
+        mpi: MpiProcesses,
+        own: &[String],
+    ) -> Result<Vec<String>, LaunchError> {
+        let parts = self.context.job_parts;
+        if mpi.launcher == MpiLauncher::Srun && !parts.is_empty() {
+            return Ok(self.launched_in_parts(mpi, parts, own));
+        }
+        let mut command = self.launcher(mpi)?;
+        command.extend_from_slice(own);
+        Ok(command)
+    }
+
+    /// The command `own` for each part of a heterogeneous job, behind one `srun`.
+    fn launched_in_parts(
+        &self,
+        mpi: MpiProcesses,
+        parts: &[JobPart],
+        own: &[String],
+    ) -> Vec<String> {
+        let mut command = vec!["srun".to_owned()];
+        for (number, part) in parts.iter().enumerate() {
+            if number > 0 {
+                command.push(":".to_owned());
+            }
+            command.push(format!("--het-group={}", part.het_group));
+            command.extend(self.options_of_srun(part.processes));
+            if mpi.nodes.is_some() {
+                let each = part.processes / part.nodes;
+                command.extend(node_options(mpi.launcher, part.nodes, each));
+            }
+            command.extend_from_slice(own);
+        }
+        command
+    }
+
     /// The launcher of the ranks, with options.
-    pub(super) fn launcher(&self, mpi: MpiProcesses) -> Result<Vec<String>, LaunchError> {
+    fn launcher(&self, mpi: MpiProcesses) -> Result<Vec<String>, LaunchError> {
         let processes = mpi.processes;
         let in_slurm = self.context.is_in_slurm();
         let first = |names: &[&'static str]| self.first_in_path(names).to_owned();

@@ -30,6 +30,7 @@ impl Manager {
         let options = &self.plan.options;
         Welcome {
             instance: planned.name.clone(),
+            time: None,
             wires,
             settings: planned.settings.clone(),
             scale: planned.scale.clone(),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use titin_transport::Doorbell;
 use titin_wire::control::{Registration, ToManager, Welcome};
 
+use super::clock::ManagerClock;
 use super::{FieldHandler, Process, ProcessMember, ProcessState, RouteMedium};
 use crate::peer_names::instance_of;
 use crate::{Error, Kind, Result};
@@ -105,10 +106,20 @@ impl Process {
         let Some(request) = state.join_requests.get_mut(name) else {
             return;
         };
+        if let Ok(welcome) = &answer {
+            self.clock
+                .get_or_init(|| ManagerClock::of_answer(welcome.time, request.since));
+        }
         request.answer = Some(answer);
         let bell = request.bell.clone();
         drop(state);
         bell.ring();
+    }
+
+    /// The manager's clock; before any answer of the manager, the clock of this host.
+    pub(crate) fn clock(&self) -> ManagerClock {
+        let clock = self.clock.get().copied();
+        clock.unwrap_or_else(ManagerClock::of_this_host)
     }
 
     /// Forgets that an instance has asked. The manager may already have let the instance in, or may

@@ -59,7 +59,7 @@ impl Opened<'_> {
             settings.set(path.as_str(), value.clone());
         }
         let habits = MuscleSettings::of(&settings, &path);
-        let trace = Trace::new(welcome.trace, habits.trace);
+        let trace = Trace::new(welcome.trace, habits.trace, self.process.clock());
         let registered = trace.live("REGISTER", trace.at(self.began));
         let mut ports = PortsBuilder::declared(self, trace.off)?;
         welcome.wires.iter().try_for_each(|wire| ports.add(wire))?;

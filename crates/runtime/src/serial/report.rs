@@ -1,7 +1,7 @@
 //! The reports of an instance to the manager: waits and counts, log records, progress, the profile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use titin_transport::Window;
 use titin_wire::ConduitId;
@@ -95,10 +95,7 @@ impl Serial {
         if level < self.core.habits.log_level {
             return;
         }
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs_f64();
+        let time = self.profile.trace.now() as f64 * 1e-9;
         self.tell(&ToManager::Log {
             instance: self.core.name.clone(),
             level,

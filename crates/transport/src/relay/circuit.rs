@@ -196,6 +196,7 @@ fn prove(
 
 fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
     let relay = &route.access.relay;
+    let is_final = matches!(why, LinkError::Refused(Refusal::Versions { .. }));
     let why = match why {
         // A relay that was started again hears of the run from the manager's relay.
         LinkError::Refused(Refusal::Secret) => {
@@ -203,7 +204,10 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
         }
         why => format!("the relay {relay} of this site: {why}"),
     };
-    CircuitRefusal::passing(why)
+    CircuitRefusal {
+        why,
+        may_pass: !is_final,
+    }
 }
 
 fn refused_by_end(why: LinkError) -> CircuitRefusal {
