@@ -475,6 +475,17 @@ def test_a_wrong_proof_ends_the_connection_at_once(
     goes_on(north)
 
 
+def test_a_relay_takes_no_token(north: Relay, dial: Dial) -> None:
+    """Such a connection is for the manager."""
+    north.start()
+    admit(north, dial, "north")
+    stranger = dial(north.local)
+    stranger.send(hello(RUN)[:8] + b"\x08" + hello(RUN)[9:])
+    assert stranger.rest(within=1) == b""
+    has_logged(north, "WARN", "refused", stranger.name, "the connection is meant for a manager")
+    goes_on(north)
+
+
 def test_a_permit_is_no_key_of_the_relay(north: Relay, dial: Dial) -> None:
     north.start()
     admit(north, dial, "north")
