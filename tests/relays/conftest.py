@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -287,6 +287,41 @@ def wait_until(is_so: Callable[[], object], what: str, seconds: float = 30) -> N
 
 
 @dataclass
+class ByHand:
+    """A run whose agent is started by hand."""
+
+    process: subprocess.Popen[str]
+    #: What the run has said.
+    said: Path
+    #: The line that starts the agent.
+    line: str
+    #: Another folder than that of the run.
+    elsewhere: Path
+
+    @property
+    def token(self) -> str:
+        """The token in the line."""
+        return self.line.split()[1]
+
+    def start_agent(self) -> subprocess.Popen[str]:
+        """Gives the line to a shell, which reads it as from a terminal: no command line has the token."""
+        shell = subprocess.Popen(
+            ["sh"],
+            cwd=self.elsewhere,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert shell.stdin
+        shell.stdin.write(self.line + "\n")
+        shell.stdin.close()
+        # What is closed is not to be flushed.
+        shell.stdin = None
+        return shell
+
+
+@dataclass
 class Sites:
     """Two sites, north and south. South dials north by a line."""
 
@@ -321,10 +356,22 @@ class Sites:
         config.write_text(config.read_text().replace(f":{self.north.local}", f":{taps[0].port}"))
         return taps
 
-    def begin(self) -> subprocess.Popen[str]:
+    def begin(self, output: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
         """Starts the run."""
         command = [TITIN, "run", "model.ymmsl", "--run-dir", "run", "--relay", self.north.folder]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(command, cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, text=True)
+
+    def begin_by_hand(self) -> ByHand:
+        """Starts the run, whose agent is started by hand, and waits for the line that starts the agent."""
+        said = self.folder / "said"
+        with said.open("w") as output:
+            process = self.begin(output)
+        beginning = "  on far at the site south:  "
+        wait_until(lambda: beginning in said.read_text(), "the run prints no line to start the agent")
+        line = next(line for line in said.read_text().splitlines() if line.startswith(beginning))
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        return ByHand(process, said, line.removeprefix(beginning), elsewhere)
 
     def run(self) -> tuple[int, str]:
         """Runs to the end."""

@@ -475,6 +475,17 @@ def test_a_wrong_proof_ends_the_connection_at_once(
     goes_on(north)
 
 
+def test_a_relay_takes_no_token(north: Relay, dial: Dial) -> None:
+    """Such a connection is for the manager."""
+    north.start()
+    admit(north, dial, "north")
+    stranger = dial(north.local)
+    stranger.send(hello(RUN)[:8] + b"\x08" + hello(RUN)[9:])
+    assert stranger.rest(within=1) == b""
+    has_logged(north, "WARN", "refused", stranger.name, "the connection is meant for a manager")
+    goes_on(north)
+
+
 def test_a_permit_is_no_key_of_the_relay(north: Relay, dial: Dial) -> None:
     north.start()
     admit(north, dial, "north")
@@ -767,9 +778,21 @@ def test_a_peer_brings_no_more_runs_than_it_may(
 # Secrets
 
 
-def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites) -> None:
-    sites.write(steps=60, most=1000, pause=0.06)
-    process = sites.begin()
+@pytest.mark.parametrize("start", ["[env]", "by hand"])
+def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites, start: str) -> None:
+    sites.write(steps=60, most=1000, pause=0.06, start=start)
+    tokens: dict[str, str] = {}
+    if start == "by hand":
+        by_hand = sites.begin_by_hand()
+        process, said = by_hand.process, by_hand.said
+        key = re.search("a36b6579c420([0-9a-f]{64})", by_hand.token)
+        assert key, by_hand.token
+        tokens = {"token": by_hand.token, "one-time key": key[1]}
+        agent = by_hand.start_agent()
+    else:
+        said = sites.folder / "said"
+        with said.open("w") as output:
+            process = sites.begin(output)
     run = sites.folder / "run"
     wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")
     wait_until((run / "instances/b/stdout.txt").exists, "b has not been started")
@@ -781,6 +804,7 @@ def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites) -> None:
         "access of south": access(sites.south).hex(),
     }
     assert {len(secret) for secret in secrets.values()} == {64}
+    assert not any(secrets["secret"] in token for token in tokens.values())
     shown: dict[Path, str] = {}
     while process.poll() is None:
         for number in filter(str.isdigit, os.listdir("/proc")):
@@ -790,8 +814,13 @@ def test_secrets_are_in_no_log_and_no_process_shows_them(sites: Sites) -> None:
                     # A process that has ended, and is still there, shows nothing.
                     shown[place] = place.read_bytes().decode(errors="replace") or shown.get(place, "")
         time.sleep(0.2)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, out
+    code, out = process.wait(timeout=60), said.read_text()
+    assert code == 0, out
+    # The user alone sees the token, once.
+    assert [out.count(token) for token in tokens.values()] == [1] * len(tokens)
+    if start == "by hand":
+        out = out.replace(by_hand.token, "") + agent.communicate(timeout=60)[0]
+    secrets |= tokens
     for name in "ab":
         assert any(f"exchange.py\0{name}\0" in text for text in shown.values()), name
     logs = [path for path in run.rglob("*") if path.suffix in (".txt", ".log")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import subprocess
 import time
 
@@ -146,24 +145,33 @@ def test_two_programs_that_close_wait_for_a_line_that_stands_still(sites: Sites)
 
 
 def test_an_agent_at_another_site_may_be_started_by_hand(sites: Sites) -> None:
-    sites.write(steps=10, most=1000, start="by hand")
-    process = sites.begin()
-    file = sites.folder / "run/connection-south.json"
-    wait_until(file.exists, "there is no connection file for the other site")
-    assert file.stat().st_mode & 0o777 == 0o600
-    elsewhere = sites.folder / "elsewhere"
-    elsewhere.mkdir()
-    shutil.copy(file, elsewhere)
-    # As the line that the run prints.
-    command = [TITIN, "agent", "--host", "far", "connection-south.json"]
-    agent = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False, timeout=60)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, out
-    assert agent.returncode == 0, agent.stderr
-    assert "on far at the site south" in out
-    assert f"{' '.join(command[1:])}" in " ".join(out.split())
-    assert sites.printed() == expected_digests(10, 1000)
-    assert not file.exists()
+    """The token goes through the relays, sealed, and serves once."""
+    sites.write(steps=60, most=1000, pause=0.05, start="by hand")
+    taps = sites.tap()
+    run = sites.begin_by_hand()
+    secret = json.loads((sites.folder / "run/connection.json").read_text())["secret"]
+    assert secret not in run.token
+    agent = run.start_agent()
+    wait_until((sites.folder / "run/instances/b/stdout.txt").exists, "b has not been started")
+    again = run.start_agent()
+    said, _ = again.communicate(timeout=60)
+    assert again.returncode == 2, said
+    assert "the manager does not take the token: it has served already" in " ".join(said.split())
+    said, _ = agent.communicate(timeout=60)
+    assert agent.returncode == 0, said
+    assert run.process.wait(timeout=60) == 0, run.said.read_text()
+    assert sites.printed() == expected_digests(60, 1000)
+    for tap in taps:
+        tap.close()
+    passed = b"".join(bytes(tap.passed) for tap in taps)
+    assert b'"circuit"' in passed
+    assert secret.encode() not in passed
+    assert bytes.fromhex(secret) not in passed
+    log = (sites.folder / "run/titin_manager.log").read_text()
+    assert "the token of host far has served an agent" in log
+    assert "an agent is not let in: the token of host far has served already" in log
+    assert list(run.elsewhere.iterdir()) == []
+    assert not list((sites.folder / "run").glob("connection*"))
 
 
 def test_past_patience_the_run_ends_at_both_sites_with_the_reason(sites: Sites) -> None:

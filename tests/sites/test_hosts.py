@@ -1,4 +1,7 @@
-"""One run over several hosts: agents by ssh and by hand, placement, and hosts that are late or refused."""
+"""One run over several hosts: agents by ssh and by hand, placement, and hosts that are late or refused.
+
+For agents by hand with a token see `test_tokens.py`.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +42,6 @@ def test_a_plan_says_where_each_program_goes(hosts: Hosts, tmp_path: Path) -> No
     done = hosts(1, TITIN, "run", "model.ymmsl", "--plan")
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
     assert rows == [["a", "localhost"], ["b", "n2"], ["c", "n3"]], done.stdout
-
-
-def test_an_agent_may_be_started_by_hand(hosts: Hosts, tmp_path: Path) -> None:
-    chain(tmp_path, ["a", "b"], "hosts: {localhost: {components: [a]}, box: {start: by hand, components: [b]}}")
-    (tmp_path / "by_hand.sh").write_text(
-        f'{TITIN} run model.ymmsl --run-dir run 2>said & until grep -q "on box:" said; do sleep 0.05; done\n'
-        "line=$(sed -n 's/^ *on box: *//p' said)\n"
-        f'ssh n2 "PATH={TITIN.parent}:$PATH; $line"; echo "agent: $?"; wait $!; code=$?; cat said; exit $code\n'
-    )
-    done = hosts(2, "sh", "by_hand.sh")
-    assert done.returncode == 0, done.stdout
-    assert "agent: 0" in done.stdout
-    assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
 
 
 def test_only_agents_of_the_run_are_let_in(hosts: Hosts, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 //! [guard](crate::guard) as a child. The agent passes orders from the manager to the guard, and reports
 //! from the guard to the manager, over a link. If the manager is gone, the agent orders its guard to end
 //! all programs. If the agent is killed, the guard ends them without an order. The run starts its agents
-//! (`launcher`), or the user does.
+//! (`launcher`), or the user does, by a command with a token (`token_exchange`).
 //!
 //! ```text
 //! manager ──link── agent ──socket── guard ── programs of the host
@@ -16,6 +16,7 @@ mod input;
 mod launcher;
 mod own_files;
 mod serve;
+mod token_exchange;
 
 use std::path::PathBuf;
 

@@ -223,10 +223,6 @@ impl RunDirectory {
     }
 }
 
-/// The names of the connection files for other sites: this, the name of the site, and the extension.
-const SITE_CONNECTION: &str = "connection-";
-const CONNECTION_EXTENSION: &str = ".json";
-
 /// The connection file, with the run's secret, and the meeting place of the processes of this host.
 /// The drop of this value removes both.
 #[derive(Debug)]
@@ -247,24 +243,6 @@ impl ConnectionFile {
     /// [`DirectoryError`] if the file cannot be written.
     pub fn write(&self, connection: &Connection) -> Result<(), DirectoryError> {
         write_connection_file(&self.file, connection)
-    }
-
-    /// Writes the connection file for the hosts of another site, which is to be copied there. Returns
-    /// the path.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] if the file cannot be written.
-    pub fn write_for_site(
-        &self,
-        site: &str,
-        connection: &Connection,
-    ) -> Result<PathBuf, DirectoryError> {
-        let file = self
-            .file
-            .with_file_name(format!("{SITE_CONNECTION}{site}{CONNECTION_EXTENSION}"));
-        // All hosts of a site have the same file.
-        write_connection_file(&file, connection)?;
-        Ok(file)
     }
 
     /// Makes the folders in which programs meet by the given media: in `chosen`, or else in the run
@@ -334,31 +312,14 @@ pub(crate) fn write_connection_file(
     at(path, fs::rename(&draft, path))
 }
 
-/// Removes a connection file, also an incomplete file, those for other sites beside it, and the
-/// folders that the file names.
+/// Removes a connection file, also an incomplete file, and the folders that the file names.
 pub fn remove_connection(file: &Path) {
-    let read = |path: &Path| Connection::from_json(&fs::read_to_string(path).ok()?).ok();
-    if let Some(connection) = read(file) {
+    let text = fs::read_to_string(file).ok();
+    if let Some(connection) = text.and_then(|text| Connection::from_json(&text).ok()) {
         remove_folders(connection.folders.values());
-        for other in connections_for_sites(file) {
-            // The folder may have files of the user's of such a name.
-            if read(&other).is_some_and(|other| other.secret == connection.secret) {
-                let _ = fs::remove_file(other);
-            }
-        }
     }
     let _ = fs::remove_file(draft(file));
     let _ = fs::remove_file(file);
-}
-
-/// The files beside a connection file that have the name of one for another site.
-fn connections_for_sites(file: &Path) -> impl Iterator<Item = PathBuf> {
-    let folder = file.parent().and_then(|folder| fs::read_dir(folder).ok());
-    let entries = folder.into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        name.starts_with(SITE_CONNECTION) && name.ends_with(CONNECTION_EXTENSION)
-    })
 }
 
 /// Removes folders for messages. Anyone may have changed the connection file, so folders of other

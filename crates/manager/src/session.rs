@@ -11,6 +11,7 @@ mod hosts;
 mod open;
 mod results;
 mod site;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -18,9 +19,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use titin_transport::{Link, LinkId, Reactor};
+use titin_transport::{Link, LinkId, Reactor, TokenConnection};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToProgram};
+use titin_wire::token::TokenRequest;
 
 use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
@@ -41,6 +43,7 @@ pub use end::{InstanceResult, RunEnd};
 pub use open::{SessionError, SessionSetup};
 pub use site::HomeRelay;
 use site::HomeSite;
+use tokens::Tokens;
 
 /// A view of the run for the user. All calls come from the session's thread, and should return
 /// soon.
@@ -65,6 +68,10 @@ enum SessionEvent {
     Agent(Arc<Link>, AgentReport),
     /// The link of an agent is lost, for the given reason.
     AgentLost(LinkId, String),
+    /// An agent has dialled with a token of this number, whose key is not known, or no longer.
+    UnknownToken(u64),
+    /// An agent with a token asks for the way to the run.
+    Asked(TokenRequest, Box<TokenConnection>),
     /// The command that starts the agents of a group of hosts runs.
     LauncherStarted {
         group: usize,
@@ -185,6 +192,8 @@ pub struct Session {
     connection: ConnectionFile,
     /// What the connection file says.
     way_to_manager: Connection,
+    /// The tokens for the agents that the user starts.
+    tokens: Tokens,
     /// The site of the manager, if the run has hosts at other sites.
     site: Option<HomeSite>,
     guard_lives: bool,
@@ -250,7 +259,9 @@ impl Session {
     ) -> impl Iterator<Item = RunEvent> + use<> {
         let remaining = until.saturating_sub(clock.now());
         let received = self.receiver.recv_timeout(remaining);
-        let suspended = clock.woken(until).map(RunEvent::Suspended);
+        let suspended = clock.woken(until);
+        suspended.inspect(|time| self.tokens.postpone(*time));
+        let suspended = suspended.map(RunEvent::Suspended);
         let event = match received {
             Ok(event) => self.take_in(event, view),
             Err(RecvTimeoutError::Timeout) => Some(RunEvent::Tick),
@@ -310,6 +321,14 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
+            SessionEvent::UnknownToken(number) => {
+                self.unknown_token(number, view);
+                None
+            }
+            SessionEvent::Asked(request, connection) => {
+                self.answer_agent(&request, *connection, view);
+                None
+            }
             SessionEvent::LauncherEnded { group, end } => self.launcher_ended(group, &end, view),
             SessionEvent::LauncherStarted { group } => {
                 self.launchers.insert(group);

@@ -11,7 +11,7 @@ use rustix::net::{Shutdown, shutdown};
 use titin_os::sockets::{self, Acknowledgements};
 use titin_relay::CIRCUIT_MEMORY;
 use titin_wire::circuit::{CircuitRefusal, Destination};
-use titin_wire::handshake::{HELLO, MAGIC, is_for_session};
+use titin_wire::handshake::{HELLO, MAGIC, is_for_circuit};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
 };
@@ -397,21 +397,21 @@ pub(crate) async fn pass(
     outcome
 }
 
-/// Passes the greetings of the two ends of a session on, and nothing else: a circuit leads to
-/// processes of runs, and to no other listener of the site.
+/// Passes the greetings of the two ends on, of a session or of a token's connection, and nothing else: a
+/// circuit leads to processes of runs, and to no other listener of the site.
 async fn greet_listener(
     near: &mut impl ByteStream,
     first_bytes: &mut Vec<u8>,
     far: &mut FarSide,
 ) -> io::Result<()> {
-    let refused = || io::Error::other("the circuit is not used for a session");
+    let refused = || io::Error::other("the circuit is used for no session and no token");
     while first_bytes.len() < HELLO {
         if near.read_buf(first_bytes).await? == 0 {
             return Err(refused());
         }
     }
     let hello = first_bytes.first_chunk().ok_or_else(refused)?;
-    if !is_for_session(hello) {
+    if !is_for_circuit(hello) {
         return Err(refused());
     }
     far.stream.write_all(&first_bytes[..HELLO]).await?;

@@ -419,6 +419,9 @@ impl Relay {
                 (Some(other), _) => return Err(other.to_string()),
                 (None, _) => {}
             }
+            if progress.one_time_key.is_some() {
+                return Err("the connection is meant for a manager".to_owned());
+            }
             match progress.agreed {
                 Some(agreement) if agreement.purpose == Purpose::Relay => {
                     return Ok((run, bytes.split_off(progress.used)));

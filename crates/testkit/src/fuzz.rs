@@ -25,6 +25,7 @@ use titin_wire::ranks::{
 use titin_wire::session::{RESUME, Session, SessionGreeting, SessionId};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
+use titin_wire::token::{Token, TokenAnswer, TokenRequest};
 use titin_wire::{Malformed, Secret};
 
 pub use array::array;
@@ -40,7 +41,7 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All functions that read hostile bytes.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("stream", stream),
     ("streams", streams),
     ("meta", meta),
@@ -49,6 +50,7 @@ pub const TARGETS: [Target; 10] = [
     ("handshake", handshake),
     ("session", session),
     ("relay", relay),
+    ("token", token),
     ("description", description),
     ("array", array),
 ];
@@ -96,6 +98,32 @@ pub fn relay(bytes: &[u8]) -> Outcome {
         }
         None => answer.map(drop),
     }
+}
+
+/// Reads a token, as text or as the bytes whose digits are its text, and what an agent with a token and
+/// the manager say to each other.
+pub fn token(bytes: &[u8]) -> Outcome {
+    fn accepts<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Outcome {
+        let message: Option<T> = circuit::decode(&mut bytes.to_vec()).map_err(text)?;
+        message.map(|message| circuit::encode(&message));
+        Ok(())
+    }
+    fn parse(digits: &str) -> Outcome {
+        let token = Token::parse(digits).map_err(text)?;
+        assert_eq!(Token::parse(&token.reveal()), Ok(token));
+        Ok(())
+    }
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let outcomes = [
+        parse(&digits),
+        parse(&String::from_utf8_lossy(bytes)),
+        accepts::<TokenRequest>(bytes),
+        accepts::<TokenAnswer>(bytes),
+    ];
+    outcomes
+        .into_iter()
+        .reduce(|found, next| if found.is_ok() { found } else { next })
+        .expect("not empty")
 }
 
 /// Reads the frames of a link. The first byte says into how large parts the bytes are cut for the
@@ -216,6 +244,12 @@ pub fn handshake(bytes: &[u8]) -> Outcome {
                             && progress.used <= piece.len()
                             && progress.reply.len() <= 96
                     );
+                    if progress.one_time_key.is_some()
+                        && let Err(refusal) = end.use_one_time_key(Secret::random())
+                    {
+                        outcome = Err(refusal.to_string());
+                        break;
+                    }
                 }
                 Err(refusal) => {
                     outcome = Err(refusal.to_string());

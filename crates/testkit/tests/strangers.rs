@@ -1,7 +1,7 @@
 //! The connections that a listener lets in, and the listeners that a dialler accepts.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use titin_transport::{InboxOptions, LinkError, Medium};
 use titin_wire::connection::PATIENCE;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
+use titin_wire::token::{AskError, Token, TokenRequest, ask};
 use titin_wire::{Address, ConduitId, EndpointId, LinkSettings, Secret};
 
 /// The number of strangers that a listener holds at once.
@@ -26,6 +27,30 @@ fn another_secret_is_refused_and_said_so() {
     let why = stranger.events.unreachable(5);
     assert_eq!(why, LinkError::Refused(Refusal::Secret));
     assert!(why.to_string().contains("TITIN_SECRET"), "{why}");
+    assert_eq!(host.events.count(), 0, "a stranger is nobody's business");
+}
+
+#[test]
+fn a_token_that_no_handler_knows_is_refused() {
+    let secret = Secret::random();
+    let host = Host::start(&secret);
+    let Address::Tcp(name, port) = host.listen() else {
+        panic!("a host listens by tcp");
+    };
+    let token = Token {
+        number: 5,
+        key: secret,
+        addresses: Vec::new(),
+        relay: None,
+    };
+    let request = TokenRequest {
+        host: "box".to_owned(),
+        system_name: "n2".to_owned(),
+        release: "1".to_owned(),
+    };
+    let mut stream = TcpStream::connect((name.as_str(), port)).unwrap();
+    let refused = ask(&mut stream, &token, &request).unwrap_err();
+    assert!(matches!(refused, AskError::Refused(Refusal::Secret)));
     assert_eq!(host.events.count(), 0, "a stranger is nobody's business");
 }
 

@@ -58,6 +58,7 @@ mod spin_lock;
 mod sync;
 mod tcp;
 mod ticket_queue;
+mod token_connection;
 mod waiting;
 mod window;
 
@@ -75,4 +76,5 @@ pub use reactor::Reactor;
 pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};
 pub use sync::{Wake, WakeEvent};
+pub use token_connection::TokenConnection;
 pub use window::{Room, Window};

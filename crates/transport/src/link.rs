@@ -38,14 +38,16 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 use rustix::net::{Shutdown, shutdown};
 use titin_os::Descriptor;
-use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
+use titin_wire::token::TokenRequest;
+use titin_wire::{ConduitId, Secret};
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
 use crate::spin::WaitPolicy;
 use crate::ticket_queue::TicketQueue;
+use crate::token_connection::TokenConnection;
 use room::RoomWait;
 use streams::{FurtherStreams, StreamFailure};
 use writer::{Deferred, FrameWriter, MessageInProgress, QueuedMessage, WriteProgress};
@@ -92,6 +94,18 @@ pub trait Handler: Send + Sync {
     /// None of the addresses dialled with `tag` answered as a titin of the run.
     fn unreachable(&self, tag: u128, why: LinkError) {
         let _ = (tag, why);
+    }
+
+    /// The one-time key of this number, which a dialler with a token is to prove; `None` if the key
+    /// does not serve, or does not serve any more.
+    fn one_time_key(&self, number: u64) -> Option<Secret> {
+        let _ = number;
+        None
+    }
+
+    /// An agent that has proved a one-time key asks for the way to the run.
+    fn asked(&self, request: TokenRequest, connection: TokenConnection) {
+        let _ = (request, connection);
     }
 
     /// Called once at the start, and again whenever the returned time has passed; `None` ends the

@@ -22,6 +22,7 @@ use rustix::process::{Resource, getrlimit};
 use titin_wire::connection::SiteAccess;
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
+use titin_wire::token::TokenRequest;
 use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 
 use crate::carrier::Medium;
@@ -496,6 +497,15 @@ impl Worker {
                 };
                 self.open(token, pending, Vec::new(), None, agreement);
             }
+            Ok(HandshakeStep::OneTimeKey(number)) => {
+                let key = self.receivers.handler.one_time_key(number);
+                // Nobody can prove a key that is not known.
+                let key = key.unwrap_or_else(Secret::random);
+                if let Err(why) = pending.use_one_time_key(number, key) {
+                    self.give_up(token, why);
+                }
+            }
+            Ok(HandshakeStep::Asked(request)) => self.pass_request_on(token, request),
             Ok(HandshakeStep::Session) => self.hand_over(token),
             Ok(HandshakeStep::Gather(request)) => self.gather(token, request),
             Ok(HandshakeStep::Join(key, number)) => {
@@ -507,6 +517,17 @@ impl Worker {
             }
             Ok(HandshakeStep::Joined(joining)) => self.join(token, joining.token, joining.number),
             Err(why) => self.give_up(token, why),
+        }
+    }
+
+    /// Gives a connection to the handler, by which an agent with a token has asked.
+    fn pass_request_on(&mut self, token: u64, request: TokenRequest) {
+        let Some(pending) = self.pending.remove(&token) else {
+            return;
+        };
+        self.unregister(&pending.socket);
+        if let Some(connection) = pending.into_token_connection() {
+            self.receivers.handler.asked(request, connection);
         }
     }
 

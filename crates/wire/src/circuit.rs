@@ -171,7 +171,10 @@ pub fn ask(
         bytes.extend_from_slice(&piece[..count]);
         if !is_proved {
             let progress = shake.advance(&bytes).map_err(|why| match why {
-                Refusal::Secret => io::Error::other("it is the relay of another folder"),
+                Refusal::Secret if run == RELAY_KEY => {
+                    io::Error::other("it is the relay of another folder")
+                }
+                Refusal::Secret => io::Error::other("it does not know the run"),
                 why => io::Error::other(why),
             })?;
             bytes.drain(..progress.used);

@@ -4,10 +4,10 @@
 //! Four messages of fixed size; the numbers are little-endian:
 //!
 //! 1. dialler → listener, 64 bytes: `"TITIN\r\n\0"`, u8 purpose (1 control, 2 data, 3 data with
-//!    settings or further streams, 4 further stream, 5 agent, 6 relay, 7 session), 7 × 0, u16 lowest
-//!    and u16 highest control version, u16 lowest and u16 highest data version (to and from a relay the
-//!    versions of relay messages, twice), u64 number of the run for a relay (otherwise 0), 32 random
-//!    bytes.
+//!    settings or further streams, 4 further stream, 5 agent, 6 relay, 7 session, 8 token), 7 × 0,
+//!    u16 lowest and u16 highest control version, u16 lowest and u16 highest data version (to and from
+//!    a relay the versions of relay messages, twice), u64 number of the run for a relay or of the token
+//!    (otherwise 0), 32 random bytes.
 //! 2. listener → dialler, 64 bytes: the same with the listener's versions and random bytes. The 8 ×
 //!    0 before the random bytes are the low half of the listener's endpoint id, if peers know that
 //!    id.
@@ -19,10 +19,17 @@
 //! use the highest version in both ranges. [`Handshake`] is a state machine over bytes. The
 //! transport reads and writes the bytes, and limits the time and the number of unproved
 //! connections.
+//!
+//! With the purpose 8 the one-time key of a [token](crate::token) takes the place of the secret, and
+//! the random bytes of both ends are X25519 public keys for this connection alone. After the proofs
+//! both ends use HMAC-SHA256(one-time key, "titin exchange" ‖ shared key of X25519) in place of the
+//! secret, for the keys of the [seal](crate::seal). So the one-time key does not open recorded bytes.
 
 use std::ops::Range;
 
 use hmac::{Hmac, KeyInit, Mac};
+use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
+use ring::rand::SystemRandom;
 use sha2::Sha256;
 
 use crate::ids::random_bytes;
@@ -38,8 +45,11 @@ const PROOF: usize = 32;
 /// The place of the versions in the hello.
 const VERSIONS: Range<usize> = 16..24;
 
-/// The place of the listener's endpoint id in the hello.
+/// The place in the hello of the listener's endpoint id, or of the number of the run or token.
 const PROCESS: Range<usize> = 24..32;
+
+/// The place of the random bytes, or of the X25519 public key, in the hello.
+const RANDOM: Range<usize> = 32..HELLO;
 
 /// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +68,19 @@ pub enum Purpose {
     Relay = 6,
     /// The two ends of a session, see [`crate::session`].
     Session = 7,
+    /// An agent with a token and the manager, see [`crate::token`].
+    Token = 8,
 }
 
 impl Purpose {
     /// The purpose of the link that the connection is part of.
     pub fn of_link(self) -> Self {
         match self {
-            Purpose::Control | Purpose::Agent | Purpose::Relay | Purpose::Session => self,
+            Purpose::Control
+            | Purpose::Agent
+            | Purpose::Relay
+            | Purpose::Session
+            | Purpose::Token => self,
             Purpose::Data | Purpose::Streams | Purpose::Stream => Purpose::Data,
         }
     }
@@ -116,6 +132,11 @@ pub enum Refusal {
 enum HandshakeStage {
     /// The hello of the other end has to come.
     Hello,
+    /// The dialler is to prove itself by a one-time key, which the caller has to find.
+    OneTimeKey {
+        hello: [u8; HELLO],
+        agreement: Agreement,
+    },
     /// The proof `expected` has to come from the other end. The reply is `answer`: the own proof,
     /// unless already sent.
     Proof {
@@ -141,6 +162,10 @@ pub struct Handshake {
     stage: HandshakeStage,
     /// The hellos of the dialler and of the listener, once both are known.
     hellos: Option<[[u8; HELLO]; 2]>,
+    /// The X25519 private key of a dialler with a token, until the hello of the listener has come.
+    own_key: Option<EphemeralPrivateKey>,
+    /// What the keys of the seal follow from, if that is not the secret.
+    exchanged: Option<Secret>,
 }
 
 /// The actions of the caller after some bytes have come in.
@@ -152,6 +177,9 @@ pub struct HandshakeProgress {
     pub agreed: Option<Agreement>,
     /// How many of the bytes belong to the handshake; the caller keeps the rest.
     pub used: usize,
+    /// The number of the one-time key by which the dialler is to prove itself. A listener goes on by
+    /// [`Handshake::use_one_time_key`].
+    pub one_time_key: Option<u64>,
 }
 
 impl Handshake {
@@ -168,6 +196,20 @@ impl Handshake {
         let mut hello = hello(Purpose::Relay);
         hello[PROCESS].copy_from_slice(&run.to_le_bytes());
         (Handshake::new(permit, true, hello), hello.to_vec())
+    }
+
+    /// As [`Handshake::dial`], for the manager, with the one-time key of a token. The number tells the
+    /// manager which key proves.
+    pub fn dial_with_token(key: Secret, number: u64) -> (Self, Vec<u8>) {
+        let mut hello = hello(Purpose::Token);
+        hello[PROCESS].copy_from_slice(&number.to_le_bytes());
+        let (own, public) = ephemeral_key();
+        hello[RANDOM].copy_from_slice(&public);
+        let shake = Handshake {
+            own_key: Some(own),
+            ..Handshake::new(key, true, hello)
+        };
+        (shake, hello.to_vec())
     }
 
     /// A dialling end that refuses every other process than the meant one.
@@ -197,6 +239,8 @@ impl Handshake {
             received: Vec::new(),
             stage: HandshakeStage::Hello,
             hellos: None,
+            own_key: None,
+            exchanged: None,
         }
     }
 
@@ -209,15 +253,22 @@ impl Handshake {
             reply: Vec::new(),
             agreed: None,
             used: 0,
+            one_time_key: None,
         };
         loop {
             let wanted = match &self.stage {
                 HandshakeStage::Hello => HELLO,
                 HandshakeStage::Proof { .. } => PROOF,
+                HandshakeStage::OneTimeKey { .. } if progress.used < bytes.len() => {
+                    let why = "bytes before the answer to it";
+                    return Err(Malformed::new("greeting", why).into());
+                }
                 HandshakeStage::Refused(refusal) if progress.used < bytes.len() => {
                     return Err(refusal.clone());
                 }
-                HandshakeStage::Refused(_) | HandshakeStage::Done => return Ok(progress),
+                HandshakeStage::OneTimeKey { .. }
+                | HandshakeStage::Refused(_)
+                | HandshakeStage::Done => return Ok(progress),
             };
             let take = (wanted - self.received.len()).min(bytes.len() - progress.used);
             self.received
@@ -280,7 +331,9 @@ impl Handshake {
                 self.stage = HandshakeStage::Refused(Refusal::Secret);
                 Ok(())
             }
-            HandshakeStage::Refused(_) | HandshakeStage::Done => Ok(()),
+            HandshakeStage::OneTimeKey { .. }
+            | HandshakeStage::Refused(_)
+            | HandshakeStage::Done => Ok(()),
         }
     }
 
@@ -303,7 +356,19 @@ impl Handshake {
             Err(refusal) => return Err(refusal),
         };
         self.check_process(&message[PROCESS])?;
-        let (dialler, listener) = self.proofs(message.try_into().expect("a whole hello"));
+        let message: [u8; HELLO] = message.try_into().expect("a whole hello");
+        if agreement.purpose == Purpose::Token && !self.dialler {
+            progress.one_time_key = Some(run_of(&message));
+            self.stage = HandshakeStage::OneTimeKey {
+                hello: message,
+                agreement,
+            };
+            return Ok(());
+        }
+        if let Some(own) = self.own_key.take() {
+            self.exchanged = Some(exchanged(&self.secret, own, &message)?);
+        }
+        let (dialler, listener) = self.proofs(message);
         let (expected, answer) = if self.dialler {
             progress.reply.extend_from_slice(&dialler);
             (listener, Vec::new())
@@ -317,6 +382,28 @@ impl Handshake {
             agreement,
         };
         Ok(())
+    }
+
+    /// Goes on with a dialler that is to prove a one-time key. Returns the bytes to write to the
+    /// dialler. Where no such key is known, the caller gives a random key, which nobody can prove.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the caller has to close the link.
+    pub fn use_one_time_key(&mut self, key: Secret) -> Result<Vec<u8>, Refusal> {
+        let HandshakeStage::OneTimeKey { hello, agreement } = self.stage else {
+            return Ok(Vec::new());
+        };
+        let (own, public) = ephemeral_key();
+        self.hello[RANDOM].copy_from_slice(&public);
+        self.exchanged = Some(exchanged(&key, own, &hello)?);
+        self.secret = key;
+        let (dialler, listener) = self.proofs(hello);
+        self.stage = HandshakeStage::Proof {
+            expected: dialler,
+            answer: listener.to_vec(),
+            agreement,
+        };
+        Ok(self.hello.to_vec())
     }
 
     /// The proofs of the dialler and of the listener, after the hello of the other end.
@@ -335,8 +422,9 @@ impl Handshake {
     /// The keys that only the two ends know; `None` before both have greeted.
     pub fn seal_keys(&self) -> Option<SealKeys> {
         let hellos = self.hellos.as_ref()?;
-        let dialler = proof(&self.secret, b"titin seal dialler", hellos);
-        let listener = proof(&self.secret, b"titin seal listener", hellos);
+        let secret = self.exchanged.as_ref().unwrap_or(&self.secret);
+        let dialler = proof(secret, b"titin seal dialler", hellos);
+        let listener = proof(secret, b"titin seal listener", hellos);
         let (outgoing, incoming) = match self.dialler {
             true => (dialler, listener),
             false => (listener, dialler),
@@ -353,12 +441,15 @@ impl Handshake {
     }
 }
 
-/// Whether a hello begins the handshake of the two ends of a session.
-pub fn is_for_session(hello: &[u8; HELLO]) -> bool {
-    hello.starts_with(MAGIC) && hello[8] == Purpose::Session as u8
+/// Whether a hello begins a handshake for which there are circuits: that of the two ends of a session,
+/// or that of an agent with a token and the manager.
+pub fn is_for_circuit(hello: &[u8; HELLO]) -> bool {
+    let is_meant = |purpose: Purpose| hello[8] == purpose as u8;
+    hello.starts_with(MAGIC) && (is_meant(Purpose::Session) || is_meant(Purpose::Token))
 }
 
-/// The number of the run in the hello of a process that dials a relay.
+/// The number of the run in the hello of a process that dials a relay, or of the token in that of an
+/// agent with a token.
 pub fn run_of(hello: &[u8; HELLO]) -> u64 {
     u64::from_le_bytes(hello[PROCESS].try_into().expect("8 bytes"))
 }
@@ -368,7 +459,7 @@ fn hello(purpose: Purpose) -> [u8; HELLO] {
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8] = purpose as u8;
     write_versions(&mut bytes, purpose);
-    bytes[32..].copy_from_slice(&random_bytes::<32>());
+    bytes[RANDOM].copy_from_slice(&random_bytes::<32>());
     bytes
 }
 
@@ -388,6 +479,30 @@ fn write_versions(hello: &mut [u8; HELLO], purpose: Purpose) {
     hello[VERSIONS].copy_from_slice(&bytes);
 }
 
+/// A fresh X25519 key, private and public.
+fn ephemeral_key() -> (EphemeralPrivateKey, [u8; 32]) {
+    let key = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new());
+    let key = key.expect("the system's random source works");
+    let public = key.compute_public_key().expect("the key is whole");
+    let public = public.as_ref().try_into().expect("a key of 32 bytes");
+    (key, public)
+}
+
+/// What the keys of the seal follow from, after the exchange with the other end.
+fn exchanged(
+    key: &Secret,
+    own: EphemeralPrivateKey,
+    hello: &[u8; HELLO],
+) -> Result<Secret, Refusal> {
+    let theirs = UnparsedPublicKey::new(&X25519, &hello[RANDOM]);
+    let shared = agree_ephemeral(own, &theirs, |shared| mixed(key, shared));
+    shared.map_err(|_| Malformed::new("greeting", "its X25519 key is not valid").into())
+}
+
+fn mixed(key: &Secret, shared: &[u8]) -> Secret {
+    Secret::of_bytes(mac(key, &[b"titin exchange", shared]))
+}
+
 fn short(id: EndpointId) -> [u8; 8] {
     (id.0 as u64).to_le_bytes()
 }
@@ -401,11 +516,10 @@ fn purpose(number: u8) -> Result<Purpose, Malformed> {
         5 => Purpose::Agent,
         6 => Purpose::Relay,
         7 => Purpose::Session,
+        8 => Purpose::Token,
         other => {
-            return Err(Malformed::new(
-                "greeting",
-                format!("unknown purpose {other}"),
-            ));
+            let why = format!("unknown purpose {other}");
+            return Err(Malformed::new("greeting", why));
         }
     })
 }
@@ -429,10 +543,13 @@ fn agree(theirs: &[u8], purpose: Purpose) -> Result<Agreement, Refusal> {
 }
 
 fn proof(secret: &Secret, role: &[u8], hellos: &[[u8; HELLO]; 2]) -> [u8; PROOF] {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(secret.key()).expect("HMAC takes keys of any length");
-    mac.update(role);
-    mac.update(hellos.as_flattened());
+    mac(secret, &[role, hellos.as_flattened()])
+}
+
+/// HMAC-SHA256 of the parts, one behind the other.
+fn mac(key: &Secret, parts: &[&[u8]]) -> [u8; PROOF] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.key()).expect("HMAC takes keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
 }
 
@@ -480,6 +597,87 @@ mod tests {
         let keys = shake.seal_keys().unwrap();
         assert_eq!(keys.outgoing[..8], [44, 225, 251, 173, 41, 107, 168, 31]);
         assert_eq!(keys.incoming[..8], [49, 7, 40, 214, 49, 159, 215, 230]);
+    }
+
+    /// The dialler and the listener of a token's connection, after the hellos, and the dialler's proof.
+    fn with_tokens(ours: Secret, theirs: Secret) -> (Handshake, Handshake, Vec<u8>) {
+        let (mut dialler, hello) = Handshake::dial_with_token(ours, 77);
+        let mut listener = Handshake::listen(Secret::random());
+        let progress = listener.advance(&hello).unwrap();
+        assert_eq!((progress.one_time_key, progress.reply.len()), (Some(77), 0));
+        let answer = listener.use_one_time_key(theirs).unwrap();
+        let proof = dialler.advance(&answer).unwrap().reply;
+        (dialler, listener, proof)
+    }
+
+    #[test]
+    fn a_one_time_key_proves_both_ends_and_seals() {
+        let key = Secret::random();
+        let (mut dialler, mut listener, proof) = with_tokens(key.clone(), key.clone());
+        let progress = listener.advance(&proof).unwrap();
+        assert_eq!(progress.agreed.unwrap().purpose, Purpose::Token);
+        assert!(dialler.advance(&progress.reply).unwrap().agreed.is_some());
+        let keys = [&dialler, &listener].map(|end| end.seal_keys().unwrap());
+        assert_eq!(keys[0].outgoing, keys[1].incoming);
+        assert_eq!(keys[0].incoming, keys[1].outgoing);
+        // Whoever knows the one-time key and what passed does not know the keys.
+        let hellos = listener.hellos.unwrap();
+        let known = super::proof(&key, b"titin seal dialler", &hellos);
+        assert_ne!(keys[0].outgoing, known);
+    }
+
+    #[test]
+    fn another_one_time_key_is_refused_at_both_ends() {
+        let (mut dialler, mut listener, proof) = with_tokens(Secret::random(), Secret::random());
+        let progress = listener.advance(&proof).unwrap();
+        assert_eq!(progress.agreed, None);
+        assert_eq!(dialler.advance(&progress.reply), Err(Refusal::Secret));
+    }
+
+    #[test]
+    fn a_public_key_that_agrees_on_nothing_is_refused() {
+        let (mut dialler, mut hello) = Handshake::dial_with_token(Secret::random(), 77);
+        hello[RANDOM].fill(0);
+        let mut listener = Handshake::listen(Secret::random());
+        listener.advance(&hello).unwrap();
+        let refused = listener.use_one_time_key(Secret::random());
+        assert!(matches!(refused, Err(Refusal::Stranger(_))));
+        let mut answer = super::hello(Purpose::Control);
+        answer[RANDOM].fill(0);
+        let refused = dialler.advance(&answer);
+        assert!(matches!(refused, Err(Refusal::Stranger(_))));
+    }
+
+    #[test]
+    fn nothing_comes_before_the_answer_to_a_token() {
+        let (_, hello) = Handshake::dial_with_token(Secret::random(), 77);
+        let mut listener = Handshake::listen(Secret::random());
+        listener.advance(&hello).unwrap();
+        let refused = listener.advance(&[1]);
+        assert!(matches!(refused, Err(Refusal::Stranger(_))));
+        let mut listener = Handshake::listen(Secret::random());
+        let refused = listener.advance(&[&hello[..], &[1]].concat());
+        assert!(matches!(refused, Err(Refusal::Stranger(_))));
+    }
+
+    /// The bytes of this release, for later releases, as Python's `hmac` computes them.
+    #[test]
+    fn the_exchange_stays() {
+        let key: Secret = "0123456789abcdef".repeat(4).parse().unwrap();
+        assert_eq!(
+            mixed(&key, &[9; 32]).key()[..8],
+            [170, 171, 0, 85, 229, 21, 31, 225]
+        );
+    }
+
+    #[test]
+    fn circuits_are_for_sessions_and_tokens() {
+        for purpose in [1, 2, 3, 4, 5, 6, 7, 8] {
+            let mut hello = hello(Purpose::Control);
+            hello[8] = purpose;
+            assert_eq!(is_for_circuit(&hello), purpose >= 7);
+        }
+        assert!(!is_for_circuit(&[8; HELLO]));
     }
 
     /// Plays a handshake, handing over at most `step` bytes at a time.

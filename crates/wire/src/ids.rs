@@ -47,8 +47,12 @@ impl Secret {
         Secret(random_bytes())
     }
 
+    pub(crate) fn of_bytes(bytes: [u8; 32]) -> Self {
+        Secret(bytes)
+    }
+
     /// The key for the handshake.
-    pub(crate) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8; 32] {
         &self.0
     }
 

@@ -10,7 +10,8 @@
 //! moved does not open.
 //!
 //! All keys follow from the run's secret: whoever learns the secret can decrypt what was recorded of
-//! the run.
+//! the run. The keys of a [token's](crate::token) connection do not follow from the secret, nor from
+//! the token's one-time key alone: see the [handshake](crate::handshake).
 
 use ring::aead::{
     AES_256_GCM, Aad, BoundKey, Nonce, NonceSequence, OpeningKey, SealingKey, UnboundKey,

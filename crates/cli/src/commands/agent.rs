@@ -12,14 +12,19 @@ use crate::terminal::complain;
 /// Starts, watches and ends programs of a run on this host, for a manager on another host
 ///
 /// A run starts its agents by itself, and gives each agent the address and the secret of the manager by
-/// standard input. An agent that is started by hand reads the run's connection file.
+/// standard input. For an agent that is started by hand the run prints the command, with a token that
+/// serves once.
 #[derive(Args)]
 pub(crate) struct AgentCommand {
     /// The name of this host under `titin: hosts`. By default Slurm's name of this node, or else the
     /// system name
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// The file connection.json in the run directory, instead of standard input
+    /// Read a token from standard input, which the run has printed for this host
+    #[arg(long, conflicts_with = "connection")]
+    token: bool,
+    /// The file connection.json in the run directory, instead of standard input, on a host that has the
+    /// directory
     connection: Option<PathBuf>,
 }
 
@@ -43,12 +48,13 @@ impl AgentCommand {
     }
 
     fn serve(self) -> Result<(), AgentFailure> {
-        let input = match &self.connection {
-            Some(file) => AgentInput::of_file(file)?,
-            None => AgentInput::of_stream(io::stdin().lock())?,
-        };
         let in_slurm = || std::env::var("SLURMD_NODENAME").ok();
         let host = self.host.or_else(in_slurm);
+        let input = match &self.connection {
+            Some(file) => AgentInput::of_file(file)?,
+            None if self.token => AgentInput::of_token(io::stdin().lock(), host.as_deref())?,
+            None => AgentInput::of_stream(io::stdin().lock())?,
+        };
         let titin = std::env::current_exe().map_err(AgentFailure::OwnFile)?;
         Ok(serve(AgentSetup { input, host, titin })?)
     }

@@ -1,14 +1,20 @@
 //! What an agent reads at its start: how to find the manager, and the run directory.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use titin_os::host;
+use titin_wire::Malformed;
 use titin_wire::connection::Connection;
+use titin_wire::token::Token;
+
+use super::token_exchange::{self, ExchangeError};
 
 /// The input of an agent. An agent that the run has started reads it as JSON from standard input, so
-/// that no command line and no environment has the secret.
+/// that no command line and no environment has the secret. An agent that the user has started gets it
+/// from the manager for a token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentInput {
     /// How to find the manager, with the secret of the run.
@@ -16,6 +22,9 @@ pub struct AgentInput {
     /// The run directory on the manager's host.
     pub run_directory: PathBuf,
 }
+
+/// The most bytes of a line with a token.
+const LONGEST_LINE: u64 = 1 << 16;
 
 /// Why an agent has no input. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +48,14 @@ pub enum InputError {
     /// Standard input cannot be read.
     #[error("cannot read standard input: {0}")]
     Input(io::Error),
+    /// Standard input has no token.
+    #[error(
+        "standard input has no token of a run ({0}): give the whole line that the run has printed"
+    )]
+    NoToken(Malformed),
+    /// The manager has not given the input.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
 }
 
 impl AgentInput {
@@ -73,6 +90,21 @@ impl AgentInput {
             what: "standard input".to_owned(),
             why: error.to_string(),
         })
+    }
+
+    /// Reads a token from the first line of a stream, and asks the manager for the input. `host` is
+    /// the name of the host in the description; `None` for the system's name.
+    ///
+    /// # Errors
+    /// [`InputError`] if the stream has no token, or the manager does not give the input.
+    pub fn of_token(stream: impl io::BufRead, host: Option<&str>) -> Result<Self, InputError> {
+        let mut line = String::new();
+        let mut stream = stream.take(LONGEST_LINE);
+        stream.read_line(&mut line).map_err(InputError::Input)?;
+        let token = Token::parse(&line).map_err(InputError::NoToken)?;
+        let system_name = host::name();
+        let host = host.unwrap_or(&system_name).to_owned();
+        Ok(token_exchange::exchange(&token, host, system_name)?)
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -124,5 +156,9 @@ mod tests {
         assert_eq!(AgentInput::of_stream(text.as_bytes()).unwrap(), input);
         let error = AgentInput::of_stream(&b"{"[..]).unwrap_err().to_string();
         assert!(error.starts_with("standard input is not"), "{error}");
+        for line in ["", "zz\n", "00".repeat(1 << 20).as_str()] {
+            let error = AgentInput::of_token(line.as_bytes(), None).unwrap_err();
+            assert!(matches!(error, InputError::NoToken(_)), "{error}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The commands that start the agents of a run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use titin_wire::token::Token;
 
 use crate::guard::Launch;
 use crate::host::HostId;
@@ -143,44 +145,41 @@ fn agent_script(host: &PlannedHost, titin: &Path) -> String {
 }
 
 /// The hosts whose agents the user starts.
-pub(crate) fn hosts_by_hand(plan: &Plan) -> impl Iterator<Item = (HostId, &PlannedHost)> {
+pub(crate) fn hosts_by_hand(plan: &Plan) -> impl Iterator<Item = HostId> {
     let hosts = plan.hosts.iter().enumerate();
-    let hosts = hosts.map(|(at, host)| (HostId::further(at), host));
-    hosts.filter(|(_, host)| host.start == AgentStart::ByHand)
+    let hosts = hosts.filter(|(_, host)| host.start == AgentStart::ByHand);
+    hosts.map(|(at, _)| HostId::further(at))
 }
 
-/// What the user is told of the agents to start by hand, each with its connection file; `None`
-/// without such agents.
-pub(crate) fn by_hand(plan: &Plan, connections: &[(HostId, PathBuf)]) -> Option<String> {
-    if connections.is_empty() {
+/// What the user is told of the agents to start by hand, each with its token; `None` without such
+/// agents. `echo` is a part of every shell, so no list of processes has the token.
+pub(crate) fn by_hand(plan: &Plan, tokens: &[(HostId, Token)]) -> Option<String> {
+    if tokens.is_empty() {
         return None;
     }
-    let line = |(host, connection): &(HostId, PathBuf)| {
+    let line = |(host, token): &(HostId, Token)| {
         let host = plan.further_host(*host)?;
         let titin = host.titin.as_deref().unwrap_or("titin");
-        let (place, file) = match host.site.and_then(|site| plan.sites.get(site)) {
-            Some(site) => {
-                let (site, file) = (&site.name, connection.display());
-                let place =
-                    format!(" at the site {site}, with a copy of {file} for its owner alone");
-                (place, connection.file_name()?)
-            }
-            None => (String::new(), connection.as_os_str()),
-        };
+        let site = host.site.and_then(|site| plan.sites.get(site));
+        let place = site.map_or(String::new(), |site| format!(" at the site {}", site.name));
         Some(format!(
-            "  on {}{place}:  {} agent --host {} {}\n",
+            "  on {}{place}:  echo {} | {} agent --host {} --token\n",
             host.name,
+            token.reveal(),
             quote(titin),
             quote(&host.name),
-            quote(&file.to_string_lossy())
         ))
     };
-    let lines: String = connections.iter().filter_map(line).collect();
-    Some(format!("start an agent on each of these hosts:\n{lines}"))
+    let lines: String = tokens.iter().filter_map(line).collect();
+    Some(format!(
+        "start an agent on each of these hosts, by a line that serves once:\n{lines}"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use titin_wire::Secret;
+
     use super::*;
     use crate::plan::PlannedSite;
 
@@ -250,20 +249,30 @@ mod tests {
                 .command()
                 .contains("--het-group=1 /bin/titin agent")
         );
-        let by_hand_hosts: Vec<HostId> = hosts_by_hand(&plan).map(|(id, _)| id).collect();
+        let by_hand_hosts: Vec<HostId> = hosts_by_hand(&plan).collect();
         assert_eq!(by_hand_hosts, [HostId(2)]);
-        let text = |plan: &Plan, file: &str| by_hand(plan, &[(HostId(2), file.into())]).unwrap();
-        let here = text(&plan, "/run/connection.json");
-        assert!(here.contains("on box:  titin agent --host box /run/connection.json"));
+        let token = Token {
+            number: 5,
+            key: Secret::random(),
+            addresses: Vec::new(),
+            relay: None,
+        };
+        let digits = token.reveal();
+        let tokens = [(HostId(2), token)];
+        let expected = format!("  on box:  echo {digits} | titin agent --host box --token\n");
+        let here = by_hand(&plan, &tokens).unwrap();
+        assert!(here.ends_with(&expected), "{here}");
         plan.hosts[1].site = Some(0);
+        plan.hosts[1].titin = Some("/opt/my titin".to_owned());
         plan.sites.push(PlannedSite {
             name: "south".to_owned(),
             relay: "login:4710".to_owned(),
         });
-        let there = text(&plan, "/run/connection-south.json");
-        let expected = "on box at the site south, with a copy of /run/connection-south.json for its owner alone:  \
-                        titin agent --host box connection-south.json";
-        assert!(there.contains(expected), "{there}");
+        let there = by_hand(&plan, &tokens).unwrap();
+        let expected = format!(
+            "  on box at the site south:  echo {digits} | '/opt/my titin' agent --host box --token\n"
+        );
+        assert!(there.ends_with(&expected), "{there}");
         assert_eq!(by_hand(&plan, &[]), None);
     }
 }

@@ -1,6 +1,5 @@
 //! The hosts of a run in the session: agents, placement, and the guard or agent of each program.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,11 @@ use titin_wire::connection::Connection;
 use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason};
 use crate::cores::at_most;
-use crate::directory::DirectoryError;
 use crate::event::{Level, RunEvent, Signal};
 use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
-use crate::plan::{AgentStart, InstanceId, PerInstance, PlannedHost};
+use crate::plan::{AgentStart, InstanceId, PerInstance};
 use crate::state::REPEATED_INTERRUPT;
 use crate::{process_tree, process_watcher};
 
@@ -31,17 +29,8 @@ const MOST_OUTPUT: usize = 600;
 impl Session {
     /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
-        match self.connections_by_hand() {
-            Ok(connections) => {
-                if let Some(text) = agent::by_hand(&self.plan, &connections) {
-                    view.manual_starts(&text);
-                }
-            }
-            Err(error) => {
-                let event = RunEvent::ManagerFailed(error.to_string());
-                let _ = self.sender.send(SessionEvent::Run(event));
-            }
-        }
+        let by_hand: Vec<HostId> = agent::hosts_by_hand(&self.plan).collect();
+        self.tell_commands(&by_hand, view);
         if self.groups.is_empty() {
             return;
         }
@@ -64,30 +53,15 @@ impl Session {
         self.say(Level::Debug, text, view);
     }
 
-    /// The connection file of each host whose agent the user starts.
-    fn connections_by_hand(&self) -> Result<Vec<(HostId, PathBuf)>, DirectoryError> {
-        let file = |(id, host): (HostId, &PlannedHost)| {
-            let site = host.site.and_then(|site| self.plan.sites.get(site));
-            let file = match site {
-                Some(site) => self
-                    .connection
-                    .write_for_site(&site.name, &self.connection_for(id))?,
-                None => self.directory.connection(),
-            };
-            Ok((id, file))
-        };
-        agent::hosts_by_hand(&self.plan).map(file).collect()
-    }
-
     /// How the agent and the programs of a host find the manager.
-    fn connection_for(&self, host: HostId) -> Connection {
+    pub(super) fn connection_for(&self, host: HostId) -> Connection {
         match &self.site {
             Some(site) => site.connection_for(&self.plan, host, &self.way_to_manager),
             None => self.way_to_manager.clone(),
         }
     }
 
-    fn agent_input(&self, host: HostId) -> AgentInput {
+    pub(super) fn agent_input(&self, host: HostId) -> AgentInput {
         AgentInput {
             connection: self.connection_for(host),
             run_directory: self.directory.path().to_owned(),
@@ -272,7 +246,7 @@ impl Session {
     }
 
     /// The name of a further host.
-    fn host_name(&self, host: HostId) -> &str {
+    pub(super) fn host_name(&self, host: HostId) -> &str {
         self.plan
             .further_host(host)
             .map_or(self.system_name.as_str(), |host| &host.name)
@@ -308,35 +282,38 @@ impl Session {
 
     /// The host of a new agent, or why the agent is not let in.
     fn check_agent(&self, link: &Link, hello: &AgentHello) -> Result<HostId, String> {
+        match self.agents.host_of(link.id()) {
+            Some(_) => Err("it has reported as another host".to_owned()),
+            None => self.check_newcomer(&hello.host, &hello.release),
+        }
+    }
+
+    /// The host of a new agent by the name that the agent gives, or why the agent is not let in.
+    pub(super) fn check_newcomer(&self, given: &str, release: &str) -> Result<HostId, String> {
         if self.is_ending {
             return Err("the run is over".to_owned());
         }
-        if self.agents.host_of(link.id()).is_some() {
-            return Err("it has reported as another host".to_owned());
-        }
         let names = || self.plan.hosts.iter().map(|host| host.name.as_str());
         let hosts = &self.plan.hosts;
-        let by_name = names().position(|name| name == hello.host);
+        let by_name = names().position(|name| name == given);
         // `srun` starts all agents by one command, so such an agent knows only the address.
-        let by_address = || hosts.iter().position(|host| host.address == hello.host);
+        let by_address = || hosts.iter().position(|host| host.address == given);
         let Some(at) = by_name.or_else(by_address) else {
             return Err(format!(
-                "the run has no host {}; it has {}",
-                hello.host,
+                "the run has no host {given}; it has {}",
                 titin_model::listing(names())
             ));
         };
         let host = HostId::further(at);
-        let release = env!("CARGO_PKG_VERSION");
-        if hello.release != release {
+        let own = env!("CARGO_PKG_VERSION");
+        if release != own {
             return Err(format!(
-                "it is of titin {}, and the manager of titin {release}: install the same release on both hosts, or \
-                 give its path as `titin`",
-                hello.release
+                "it is of titin {release}, and the manager of titin {own}: install the same release on both hosts, or \
+                 give its path as `titin`"
             ));
         }
         match self.host_cores[host.index()] {
-            Some(_) => Err(format!("host {} has had an agent already", hello.host)),
+            Some(_) => Err(format!("host {given} has had an agent already")),
             None => Ok(host),
         }
     }

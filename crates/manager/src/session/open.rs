@@ -9,13 +9,15 @@ use std::time::Instant;
 
 use rustix::process::{getpid, set_child_subreaper};
 use titin_os::{descriptors, host};
-use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor};
+use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor, TokenConnection};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::token::TokenRequest;
 use titin_wire::{Address, Secret};
 
 use super::site::{HomeRelay, HomeSite};
+use super::tokens::{OneTimeKeys, Tokens};
 use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
@@ -114,7 +116,8 @@ impl Session {
         directory.write_configuration(&setup.configuration)?;
         let (sender, receiver) = channel();
         let secret = Secret::random();
-        let reactor = start_reactor(&secret, &sender)?;
+        let keys = Arc::new(OneTimeKeys::default());
+        let reactor = start_reactor(&secret, &sender, &keys)?;
         let mut connection = directory.prepare_connection(&secret);
         let system_name = host::name();
         let folders =
@@ -161,6 +164,7 @@ impl Session {
             is_ended_by_user: false,
             host_cores: std::iter::once(Some(own_cores)).chain(further).collect(),
             way_to_manager,
+            tokens: Tokens::new(keys, begun, plan.options.patience),
             site,
             is_reached: setup.reach.is_some(),
             plan,
@@ -338,9 +342,11 @@ impl SessionOpening<'_> {
 fn start_reactor(
     secret: &Secret,
     sender: &Sender<SessionEvent>,
+    keys: &Arc<OneTimeKeys>,
 ) -> Result<Arc<Reactor>, SessionError> {
     let handler = Arc::new(ControlHandler {
         sender: sender.clone(),
+        keys: keys.clone(),
         agents: Mutex::default(),
     });
     let reactor = Reactor::start(secret.clone(), handler);
@@ -389,6 +395,8 @@ struct ControlHandler {
     sender: Sender<SessionEvent>,
     /// The links of agents.
     agents: Mutex<HashSet<LinkId>>,
+    /// The keys of tokens.
+    keys: Arc<OneTimeKeys>,
 }
 
 impl ControlHandler {
@@ -432,6 +440,18 @@ impl Handler for ControlHandler {
             true => SessionEvent::AgentLost(link.id(), why.to_string()),
             false => SessionEvent::Run(RunEvent::LinkLost(link.id(), why.to_string())),
         });
+    }
+
+    fn one_time_key(&self, number: u64) -> Option<Secret> {
+        let key = self.keys.find(number);
+        if key.is_none() {
+            self.hand(SessionEvent::UnknownToken(number));
+        }
+        key
+    }
+
+    fn asked(&self, request: TokenRequest, connection: TokenConnection) {
+        self.hand(SessionEvent::Asked(request, connection.into()));
     }
 
     fn broken(&self, text: String) {

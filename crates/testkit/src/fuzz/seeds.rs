@@ -15,6 +15,7 @@ use titin_wire::ranks::{
 use titin_wire::session::{Session, SessionId};
 use titin_wire::settings::Setting;
 use titin_wire::structure::{self, Value};
+use titin_wire::token::{Token, TokenAnswer, TokenRelay, TokenRequest};
 use titin_wire::{Address, ConduitId, EndpointId};
 
 use super::{SESSION, secret};
@@ -32,6 +33,7 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "handshake" => handshake_seeds(),
         "session" => session_seeds(),
         "relay" => relay_seeds(),
+        "token" => token_seeds(),
         "array" => super::array::seeds(),
         // Fuzzing of descriptions begins with the descriptions of the model's tests.
         "description" => Vec::new(),
@@ -411,6 +413,32 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn token_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let token = Token {
+        number: 7,
+        key: secret(),
+        addresses: vec![Address::from("relay:north/node1:9".to_owned())],
+        relay: Some(TokenRelay {
+            address: "login1:4710".into(),
+            run: 5,
+            permit: secret(),
+        }),
+    };
+    let request = TokenRequest {
+        host: "box".into(),
+        system_name: "node2".into(),
+        release: "1".into(),
+    };
+    let answer = TokenAnswer::Refused { why: "no".into() };
+    vec![
+        ("good_token", control::encode(&token)),
+        ("good_text", token.reveal().into_bytes()),
+        ("good_request", circuit::encode(&request)),
+        ("good_answer", circuit::encode(&answer)),
+        ("odd_text", b"abc".to_vec()),
+    ]
+}
+
 fn handshake_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let (_, hello) = Handshake::dial(secret(), Purpose::Control);
     let fixed = |hello: &[u8]| [&hello[..32], &pattern(3, 32)].concat();
@@ -419,10 +447,13 @@ fn handshake_seeds() -> Vec<(&'static str, Vec<u8>)> {
     later[16..20].copy_from_slice(&[9, 0, 12, 0]);
     let mut odd = hello.clone();
     odd[8] = 77;
+    let mut of_token = hello.clone();
+    of_token[8] = Purpose::Token as u8;
     vec![
         ("good_hello", [&[255][..], &hello].concat()),
         ("wrong_proof", [&[10][..], &hello, &pattern(4, 32)].concat()),
         ("later_versions", [&[255][..], &later, &[0]].concat()),
+        ("good_token", [&[255][..], &of_token].concat()),
         ("unknown_purpose", [&[63][..], &odd].concat()),
         ("no_titin", [&[0][..], b"GET / HTTP/1.1\r\n\r\n"].concat()),
     ]

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use titin_wire::frame::{Frame, HEADER, Header};
 use titin_wire::handshake::{Agreement, Handshake, Purpose};
+use titin_wire::token::{TokenEnd, TokenRequest};
 use titin_wire::{LinkSettings, Malformed, Secret};
 
 use super::dial::{Connecting, Dialling, Target};
@@ -19,6 +20,7 @@ use crate::link::{
     read, read_with_files,
 };
 use crate::medium::{LinkSetup, ProvedConnection, SocketMedium, send_whole};
+use crate::token_connection::TokenConnection;
 use titin_os::Descriptor;
 
 /// How long the other end at least has to say that a stream has joined an open link.
@@ -47,6 +49,8 @@ pub(super) struct Pending {
     shake: Option<(Handshake, Vec<u8>)>,
     /// Descriptors that came, not used yet.
     files: VecDeque<OwnedFd>,
+    /// This end of the connection, if an agent with a token has dialled.
+    token_end: Option<TokenEnd>,
 }
 
 /// A further stream on the way to its link.
@@ -86,6 +90,11 @@ pub(super) enum HandshakeStep {
     Wait,
     /// Both ends have proved themselves.
     Agreed(Agreement),
+    /// The dialler is to prove the one-time key of this number. The caller goes on by
+    /// [`Pending::use_one_time_key`].
+    OneTimeKey(u64),
+    /// Both ends have proved a one-time key, and the dialler asks for the way to the run.
+    Asked(TokenRequest),
     /// Both ends have proved themselves, and records of a session follow.
     Session,
     /// Both ends have proved themselves, and the requested streams are to follow.
@@ -112,6 +121,7 @@ impl Pending {
             agreed: None,
             shake: None,
             files: VecDeque::new(),
+            token_end: None,
         }
     }
 
@@ -246,14 +256,34 @@ impl Pending {
         if shake.is_greeted() && !was_greeted {
             self.since = Instant::now();
         }
-        match progress.agreed {
-            None => Ok(HandshakeStep::Wait),
-            Some(agreement) => self.begin_setup(agreement),
+        match (progress.agreed, progress.one_time_key) {
+            (None, None) => Ok(HandshakeStep::Wait),
+            (None, Some(number)) => Ok(HandshakeStep::OneTimeKey(number)),
+            (Some(agreement), _) => self.begin_setup(agreement),
         }
+    }
+
+    /// Answers a dialler that is to prove the one-time key of this number.
+    ///
+    /// # Errors
+    /// [`LinkError`] if the connection comes to nothing.
+    pub(super) fn use_one_time_key(&mut self, number: u64, key: Secret) -> Result<(), LinkError> {
+        let Some((shake, _)) = &mut self.shake else {
+            return Ok(());
+        };
+        let reply = shake.use_one_time_key(key)?;
+        let keys = shake.seal_keys();
+        self.token_end = keys.map(|keys| TokenEnd::new(number, &keys));
+        self.since = Instant::now();
+        send_whole(&self.socket, &reply)
     }
 
     /// Begins the steps after the proofs.
     fn begin_setup(&mut self, agreement: Agreement) -> Result<HandshakeStep, LinkError> {
+        if self.token_end.is_some() {
+            self.agreed = Some(agreement);
+            return self.advance_setup(agreement);
+        }
         if let LinkSetup::Negotiated(negotiation) = &mut self.setup {
             negotiation.begin(&self.socket)?;
             self.agreed = Some(agreement);
@@ -295,6 +325,10 @@ impl Pending {
         let Some((_, first_bytes)) = &mut self.shake else {
             return Ok(HandshakeStep::Wait);
         };
+        if let Some(end) = &mut self.token_end {
+            let request = end.read(&std::mem::take(first_bytes))?;
+            return Ok(request.map_or(HandshakeStep::Wait, HandshakeStep::Asked));
+        }
         if let LinkSetup::Negotiated(negotiation) = &mut self.setup {
             let is_over = negotiation.advance(&self.socket, first_bytes, &mut self.files)?;
             return Ok(if is_over {
@@ -381,6 +415,11 @@ impl Pending {
             first_bytes,
             keys: shake.seal_keys()?,
         })
+    }
+
+    /// The connection of an agent with a token, after its request.
+    pub(super) fn into_token_connection(self) -> Option<TokenConnection> {
+        Some(TokenConnection::new(self.socket, self.token_end?))
     }
 
     /// The further stream after the handshake.

@@ -1,0 +1,132 @@
+//! How an agent that the user has started gets its input from the manager: for a token.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest};
+use titin_wire::handshake::Refusal;
+use titin_wire::token::{AskError, Token, TokenAnswer, TokenRelay, TokenRequest, ask};
+use titin_wire::{Address, Medium};
+
+use super::AgentInput;
+
+/// How long a host may take to accept a connection.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
+
+/// How long the manager, or a relay, may take to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// Why the manager has not given an agent its input. Each printed error says how to go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// The manager has refused the agent.
+    #[error("the manager does not let this agent in: {0}")]
+    Refused(String),
+    /// The manager has not proved the one-time key.
+    #[error(
+        "the manager does not take the token: it has served already, or it is of another run. If the run still waits for this agent, it prints a new line now"
+    )]
+    Unknown,
+    /// The manager cannot be reached.
+    #[error(
+        "cannot reach the manager: {0}. Has the run ended? Can this host reach the manager's by the network?"
+    )]
+    Unreachable(String),
+}
+
+/// Asks the manager for the input of the agent of `host`.
+///
+/// # Errors
+/// [`ExchangeError`] if there is no input.
+pub(super) fn exchange(
+    token: &Token,
+    host: String,
+    system_name: String,
+) -> Result<AgentInput, ExchangeError> {
+    let request = TokenRequest {
+        host,
+        system_name,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut failures = Vec::new();
+    let mut is_unknown = false;
+    for address in &token.addresses {
+        match ask_at(address, token, &request) {
+            Ok(TokenAnswer::Granted {
+                connection,
+                run_directory,
+            }) => {
+                return Ok(AgentInput {
+                    connection: *connection,
+                    run_directory,
+                });
+            }
+            Ok(TokenAnswer::Refused { why }) => return Err(ExchangeError::Refused(why)),
+            // Another host may have the same address, so the next address is tried.
+            Err(AskError::Refused(Refusal::Secret)) => is_unknown = true,
+            Err(why) => failures.push(format!("{address}: {why}")),
+        }
+    }
+    Err(match is_unknown {
+        true => ExchangeError::Unknown,
+        false => ExchangeError::Unreachable(failures.join("; ")),
+    })
+}
+
+/// Asks the manager at one of its addresses.
+fn ask_at(
+    address: &Address,
+    token: &Token,
+    request: &TokenRequest,
+) -> Result<TokenAnswer, AskError> {
+    let mut stream = match (address, &token.relay) {
+        (Address::Tcp(host, port), _) => connect((host.as_str(), *port))?,
+        (Address::Other(text), Some(relay)) if address.medium() == Some(Medium::Relay) => {
+            open_circuit(text, relay)?
+        }
+        _ => return Err(io::Error::other("an agent cannot dial this address").into()),
+    };
+    ask(&mut stream, token, request)
+}
+
+/// Opens a circuit to a listener at another site. The address is `relay:SITE/HOST:PORT`.
+fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
+    let place = address.split_once(':').map_or("", |(_, place)| place);
+    let wrong = || io::Error::other("the address is not relay:SITE/HOST:PORT");
+    let destination = Destination::parse(place).ok_or_else(wrong)?;
+    let at_relay = |why: String| {
+        let address = &relay.address;
+        io::Error::other(format!("the relay {address} of this site: {why}"))
+    };
+    let dial = || {
+        let mut stream = connect(relay.address.as_str())?;
+        let request = RelayRequest::Circuit(destination);
+        let permit = (relay.run, relay.permit.clone());
+        io::Result::Ok((circuit::ask(&mut stream, permit, &request)?, stream))
+    };
+    match dial().map_err(|why| at_relay(why.to_string()))? {
+        (RelayAnswer::Opened, stream) => Ok(stream),
+        (RelayAnswer::Refused(refusal), _) => Err(at_relay(refusal.why)),
+        (other, _) => Err(at_relay(format!("it answers {other:?}"))),
+    }
+}
+
+/// Connects to the first address of a host that answers.
+fn connect(place: impl ToSocketAddrs) -> io::Result<TcpStream> {
+    let mut failure = io::Error::other("the host is not known here");
+    for address in place.to_socket_addrs()? {
+        match connect_to(&address) {
+            Ok(stream) => return Ok(stream),
+            Err(why) => failure = why,
+        }
+    }
+    Err(failure)
+}
+
+fn connect_to(address: &SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(address, CONNECTION_TIME)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
+    Ok(stream)
+}

@@ -1,0 +1,254 @@
+//! Tokens: how the agents that the user starts get the secret of the run.
+//!
+//! Each token has a one-time key. The thread for sockets looks the key up when an agent dials with the
+//! token. The session decides whether the agent gets the secret, and then forgets the key.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use titin_transport::TokenConnection;
+use titin_wire::token::{Token, TokenAnswer, TokenRequest};
+use titin_wire::{EndpointId, Secret};
+
+use super::{RunView, Session};
+use crate::agent;
+use crate::event::Level;
+use crate::host::HostId;
+
+/// How many refused tokens are logged. Anyone who has seen the number of a token can show it again.
+const MOST_COMPLAINTS: usize = 100;
+
+/// The one-time keys that have not served, by their numbers.
+#[derive(Default)]
+pub(super) struct OneTimeKeys(Mutex<HashMap<u64, Secret>>);
+
+impl OneTimeKeys {
+    pub(super) fn find(&self, number: u64) -> Option<Secret> {
+        self.lock().get(&number).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Secret>> {
+        self.0.lock().expect("never poisoned")
+    }
+}
+
+/// The tokens that the user was given.
+pub(super) struct Tokens {
+    keys: Arc<OneTimeKeys>,
+    /// The host of each token, by the number of the key.
+    hosts: BTreeMap<u64, HostId>,
+    /// When tokens no longer serve; `None` for never.
+    until: Option<Instant>,
+    complaints: usize,
+}
+
+/// Why a token does not serve.
+#[derive(Debug, PartialEq, Eq)]
+enum TokenRefusal {
+    /// The run has not given the token.
+    OfAnotherRun,
+    /// The token has served an agent of this host.
+    Served(HostId),
+    /// The time of the token of this host is over.
+    Late(HostId),
+}
+
+impl Tokens {
+    /// No tokens yet. Tokens serve for the time `patience` from `begun` on.
+    pub(super) fn new(keys: Arc<OneTimeKeys>, begun: Instant, patience: Duration) -> Self {
+        Tokens {
+            keys,
+            hosts: BTreeMap::new(),
+            until: begun.checked_add(patience),
+            complaints: 0,
+        }
+    }
+
+    /// This process was stopped for some time, which does not count.
+    pub(super) fn postpone(&mut self, time: Duration) {
+        self.until = self.until.and_then(|until| until.checked_add(time));
+    }
+
+    /// The number and the key for a new token of a host.
+    fn issue(&mut self, host: HostId) -> (u64, Secret) {
+        let (number, key) = (EndpointId::random().0 as u64, Secret::random());
+        self.keys.lock().insert(number, key.clone());
+        self.hosts.insert(number, host);
+        (number, key)
+    }
+
+    /// Whether a host has a token that has not served.
+    fn has_unused(&self, host: HostId) -> bool {
+        let mut tokens = self.hosts.iter();
+        tokens.any(|(number, of)| *of == host && self.keys.find(*number).is_some())
+    }
+
+    /// The host of the token with this number, if the token serves.
+    fn host_of(&self, number: u64, now: Instant) -> Result<HostId, TokenRefusal> {
+        match (self.hosts.get(&number), self.keys.find(number)) {
+            (None, _) => Err(TokenRefusal::OfAnotherRun),
+            (Some(host), None) => Err(TokenRefusal::Served(*host)),
+            (Some(host), Some(_)) if self.until.is_some_and(|until| now >= until) => {
+                Err(TokenRefusal::Late(*host))
+            }
+            (Some(host), Some(_)) => Ok(*host),
+        }
+    }
+
+    /// The token serves no more.
+    fn forget(&mut self, number: u64) {
+        self.keys.lock().remove(&number);
+    }
+}
+
+impl Session {
+    /// Gives each of the hosts a new token, and tells the user the commands that start the agents.
+    pub(super) fn tell_commands(&mut self, hosts: &[HostId], view: &mut dyn RunView) {
+        let mut tokens = Vec::new();
+        for &host in hosts {
+            let key = self.tokens.issue(host);
+            tokens.push((host, Token::new(key, &self.connection_for(host))));
+        }
+        if let Some(text) = agent::by_hand(&self.plan, &tokens) {
+            view.manual_starts(&text);
+        }
+    }
+
+    /// An agent has dialled with a token whose key is not known, or no longer. If the token has served in
+    /// vain, so that the run still waits for the agent, the user gets another.
+    pub(super) fn unknown_token(&mut self, number: u64, view: &mut dyn RunView) {
+        let Err(refusal) = self.tokens.host_of(number, Instant::now()) else {
+            return;
+        };
+        let text = self.refusal_text(&refusal);
+        self.complain(format!("an agent is not let in: {text}"), view);
+        if let TokenRefusal::Served(host) = refusal
+            && self.host_cores[host.index()].is_none()
+            && !self.is_ending
+            && !self.tokens.has_unused(host)
+        {
+            self.tell_commands(&[host], view);
+        }
+    }
+
+    /// An agent that has proved a one-time key asks for the secret of the run.
+    pub(super) fn answer_agent(
+        &mut self,
+        request: &TokenRequest,
+        connection: TokenConnection,
+        view: &mut dyn RunView,
+    ) {
+        let (number, system_name) = (connection.number(), &request.system_name);
+        let answer = match self.check_request(number, request, Instant::now()) {
+            Err(why) => {
+                let text = format!("an agent on {system_name} is not let in: {why}");
+                self.complain(text, view);
+                TokenAnswer::Refused { why }
+            }
+            Ok(host) => {
+                self.tokens.forget(number);
+                let name = self.host_name(host);
+                let text = format!("the token of host {name} has served an agent on {system_name}");
+                self.say(Level::Info, text, view);
+                let input = self.agent_input(host);
+                TokenAnswer::Granted {
+                    connection: Box::new(input.connection),
+                    run_directory: input.run_directory,
+                }
+            }
+        };
+        if let Err(why) = connection.answer(&answer) {
+            let text =
+                format!("an agent on {system_name} has not got the answer to its token: {why}");
+            self.say(Level::Warning, text, view);
+        }
+    }
+
+    /// The host of an agent with a token, or why the agent is not let in.
+    fn check_request(
+        &self,
+        number: u64,
+        request: &TokenRequest,
+        now: Instant,
+    ) -> Result<HostId, String> {
+        let host = self.tokens.host_of(number, now);
+        let host = host.map_err(|refusal| self.refusal_text(&refusal))?;
+        let name = self.host_name(host);
+        if request.host != name {
+            return Err(format!(
+                "its token is of host {name}, and it calls its host {}",
+                request.host
+            ));
+        }
+        self.check_newcomer(name, &request.release)
+    }
+
+    fn refusal_text(&self, refusal: &TokenRefusal) -> String {
+        match refusal {
+            TokenRefusal::OfAnotherRun => "its token is of another run".to_owned(),
+            TokenRefusal::Served(host) => {
+                format!(
+                    "the token of host {} has served already",
+                    self.host_name(*host)
+                )
+            }
+            TokenRefusal::Late(host) => format!(
+                "the time of the token of host {} is over, which was {:.1} s",
+                self.host_name(*host),
+                self.plan.options.patience.as_secs_f64()
+            ),
+        }
+    }
+
+    /// Logs a refused token.
+    fn complain(&mut self, text: String, view: &mut dyn RunView) {
+        self.tokens.complaints += 1;
+        if self.tokens.complaints <= MOST_COMPLAINTS {
+            self.say(Level::Warning, text, view);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_serves_once_and_in_its_time() {
+        let (keys, begun) = (Arc::new(OneTimeKeys::default()), Instant::now());
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let mut tokens = Tokens::new(keys.clone(), begun, Duration::from_secs(60));
+        let (number, key) = tokens.issue(HostId(2));
+        let (other, _) = tokens.issue(HostId(1));
+        assert_ne!(number, other);
+        assert_eq!(keys.find(number), Some(key));
+        assert_eq!(tokens.host_of(number, after(59)), Ok(HostId(2)));
+        let late = TokenRefusal::Late(HostId(2));
+        assert_eq!(tokens.host_of(number, after(60)), Err(late));
+        tokens.postpone(Duration::from_secs(30));
+        assert_eq!(tokens.host_of(number, after(89)), Ok(HostId(2)));
+        tokens.forget(number);
+        assert_eq!(keys.find(number), None);
+        for seconds in [0, 100] {
+            let served = Err(TokenRefusal::Served(HostId(2)));
+            assert_eq!(tokens.host_of(number, after(seconds)), served);
+        }
+        let unknown = Err(TokenRefusal::OfAnotherRun);
+        assert_eq!(tokens.host_of(number ^ 1, begun), unknown);
+        assert_eq!(tokens.host_of(other, begun), Ok(HostId(1)));
+        assert!(tokens.has_unused(HostId(1)) && !tokens.has_unused(HostId(2)));
+        tokens.issue(HostId(2));
+        assert!(tokens.has_unused(HostId(2)));
+    }
+
+    #[test]
+    fn a_time_without_an_end_is_never_over() {
+        let (keys, begun) = (Arc::default(), Instant::now());
+        let mut tokens = Tokens::new(keys, begun, Duration::MAX);
+        let (number, _) = tokens.issue(HostId(1));
+        tokens.postpone(Duration::from_secs(30));
+        let later = begun + Duration::from_secs(1 << 30);
+        assert_eq!(tokens.host_of(number, later), Ok(HostId(1)));
+    }
+}
