@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
