@@ -112,7 +112,8 @@ impl CompressionChoice {
         let mean = |old: f64, new: f64| old + WEIGHT * (new - old);
         self.averages = Some(self.averages.map_or(new, |old| Averages {
             share: mean(old.share, new.share),
-            cost: mean(old.cost, new.cost),
+            // A measurement in which another thread had the core is too long, and none is too short.
+            cost: mean(old.cost, new.cost).min(new.cost),
         }));
     }
 }
@@ -224,6 +225,16 @@ mod tests {
         // The gap to the next sample is at most 16 messages.
         let compressed = conduit.send_all(100, smooth);
         assert!(compressed >= 80, "{compressed}");
+    }
+
+    #[test]
+    fn a_sample_that_was_held_up_counts_until_the_next_one() {
+        let mut conduit = Conduit::new(10 * MB);
+        assert!(!conduit.send(measured(0.3, 2 * MB)));
+        assert_eq!(conduit.send_all(10, measured(0.3, 400 * MB)), 10);
+        // Nor does a message that was held up end the compression.
+        assert!(conduit.send(measured(0.3, 50 * MB)));
+        assert_eq!(conduit.send_all(10, measured(0.3, 400 * MB)), 10);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! count as time in which bytes travel.
 //!
 //! A train that comes out about as fast as it went in shows how fast the program sends. The line is
-//! as fast or faster, so such a sample counts only if it is larger than the known rate.
+//! as fast or faster, so such a sample counts only if it is larger than the known rate. It then must be
+//! of a long train, since many lines let the first bytes after a pause pass at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,10 +17,13 @@ use std::time::{Duration, Instant};
 /// A pause of the program that ends a train.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The shortest and about the longest train, in bytes. A shorter train says more about the clocks of
-/// hosts than about the line.
+/// The shortest train, and the size at which a train ends, in bytes. A shorter train says more about
+/// the clocks of hosts than about the line.
 const SHORTEST: u64 = 48 << 10;
 const LONGEST: u64 = 4 << 20;
+
+/// The shortest train that counts although it came out as fast as it went in.
+const LONG: u64 = 256 << 10;
 
 /// How many times as long as the program takes to give a train, the line must take for it.
 const SLOWER: f64 = 1.5;
@@ -150,7 +154,8 @@ impl DeliveryRate {
         let is_of_line = service >= jitter && service >= train.supply.mul_f64(SLOWER);
         let time = service.max(train.supply).max(jitter);
         let rate = train.length as f64 / time.as_secs_f64();
-        let is_faster = self.rate().is_some_and(|known| rate > known);
+        let is_long = train.length >= LONG;
+        let is_faster = is_long && self.rate().is_some_and(|known| rate > known);
         if is_of_line || is_faster {
             self.rate.note(rate, f64::max, now);
         }
@@ -319,6 +324,18 @@ mod tests {
             seconds += 1;
         }
         assert!((5..=11).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn the_first_bytes_after_a_pause_do_not_make_the_line_fast() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.message(1 << 20);
+        // A train that passes at once.
+        line.rate = 10_000.0 * MB;
+        line.message(128 << 10);
+        assert!((line.measured() - 10.0).abs() < 0.2);
+        line.message(1 << 20);
+        assert!(line.measured() > 100.0);
     }
 
     #[test]
