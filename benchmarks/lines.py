@@ -1,8 +1,9 @@
 """Messages between two sites that relays join by a long line, beside raw TCP and iperf3.
 
-The line is emulated (`sites`). The environment variable ``TITIN_LINES`` chooses parts: cells such as
-``15/0.1/cubic`` (milliseconds of a round trip, percent of loss, congestion control), ``streams``, ``middle`` and
-``loopback``. ``TITIN_LINES_ROUNDS`` and ``TITIN_LINES_LARGEST`` (in bytes) allow for a shorter measurement.
+The line is emulated (`sites`). The messages would compress very well, so compression is off. The environment variable
+``TITIN_LINES`` chooses parts: cells such as ``15/0.1/cubic`` (milliseconds of a round trip, percent of loss, congestion
+control), ``streams``, ``middle`` and ``loopback``. ``TITIN_LINES_ROUNDS`` and ``TITIN_LINES_LARGEST`` (in bytes) allow
+for a shorter measurement.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ programs:
   there: {{executable: {python}, args: {there}}}
 titin:
   buffer: {{default: {{bytes: 2 GB}}}}
+  links: {{default: {{compress: never{streams}}}}}
 {places}{more}
 """
 
@@ -101,9 +103,8 @@ CELLS = [
 OF_STREAMS = [Cell(15, 0.1, "cubic"), Cell(273, 0.01, "cubic")]
 DIVIDED = Cell(273, 0.01, "cubic")
 
-#: The ways of `loopback`, each with its lines of the description; and the line that sets a number of streams.
+#: The ways of `loopback`, each with its lines of the description.
 WAYS = {"sealed from end to end": "  encrypt: true", "TLS between the relays alone": "  encrypt: false"}
-STREAMS_LINE = "  links: {{default: {{streams: {}}}}}"
 
 #: A line of iperf3 about a stream, or about all of several: seconds, and the rate in kbit/s.
 INTERVAL = re.compile(r"\[ *(SUM|\d+)\] +([0-9.]+)-([0-9.]+) +sec .* ([0-9.]+) Kbits/sec")
@@ -208,7 +209,7 @@ def streams(cell: Cell, quick: bool) -> list[Record]:
     ):
         contenders = {"titin": Relayed(running, [AIMED])}
         for count in FIXED:
-            contenders[counted(count)] = Relayed(running, [AIMED], STREAMS_LINE.format(count))
+            contenders[counted(count)] = Relayed(running, [AIMED], streams=count)
         figures = sweep(rounds(quick), contenders)
     times = {name: of_size[AIMED] for name, of_size in figures.items()}
     case = f"{cell.text}: {named(AIMED)}, default streams"
@@ -225,7 +226,7 @@ def middle(quick: bool) -> list[Record]:
 
         def by(*sites: Site) -> float:
             with scratch() as place, relays(Path(place) / "relays", sites, DIVIDED.control) as running:
-                return Relayed(running, [size], STREAMS_LINE.format(1))()[size]
+                return Relayed(running, [size], streams=1)()[size]
 
         pairs = harness.alternate(rounds(quick), lambda: by(north, between, south), lambda: by(north, south))
     case = f"{DIVIDED.text}: {named(size)}, one stream, a relay in the middle"
@@ -270,9 +271,11 @@ class Relayed:
         sizes: Sequence[int],
         more: str = "",
         watched: Mapping[str, Sequence[str]] | None = None,
+        streams: int | None = None,
     ) -> None:
-        """``more`` are lines of the description."""
+        """``more`` are lines of the description; ``streams`` sets a number of streams."""
         self.running, self.sizes, self.more, self.watched = running, sizes, more, watched or {}
+        self.streams = f", streams: {streams}" if streams else ""
 
     def __call__(self) -> Figure:
         """Makes a run."""
@@ -286,6 +289,7 @@ class Relayed:
                 there=json.dumps([str(program), "there"]),
                 places=self.running.places(["here"], ["there"]),
                 more=self.more,
+                streams=self.streams,
             )
             self.running.titin_run(model, folder)
             self.sizes, figure = one_way(folder / "times", self.sizes, self.watched)

@@ -207,12 +207,14 @@ fn link_settings(link: &model::LinkTuning) -> Box<LinkSettings> {
         pacing,
         send_buffer,
         receive_buffer,
+        compress,
     } = link;
     LinkSettings {
         streams,
         pacing,
         send_buffer,
         receive_buffer,
+        compress,
     }
     .into()
 }

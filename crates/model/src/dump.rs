@@ -15,8 +15,8 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
-    PinnedMedium, Scales, Site, StagedFiles, UserFunction,
+    AgentStart, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
+    LinkTuning, Links, PinnedMedium, Scales, Site, StagedFiles, UserFunction,
 };
 
 impl Description {
@@ -569,6 +569,7 @@ fn link(link: LinkTuning) -> YamlMap {
     map.raw("pacing", link.pacing);
     map.raw("send_buffer", link.send_buffer);
     map.raw("receive_buffer", link.receive_buffer);
+    map.raw("compress", link.compress.map(Compress::key));
     map
 }
 

@@ -38,7 +38,7 @@ pub struct Extras {
     pub register_timeout: Option<Quantity>,
     /// Ports that must be connected, by program.
     pub required: IndexMap<Name, RequiredPorts>,
-    /// Settings of links by tcp.
+    /// Settings of links between processes.
     pub links: Links,
     /// Further hosts of the run, and the manager's own as [`OWN_HOST`].
     pub hosts: IndexMap<Name, Host>,
@@ -289,7 +289,7 @@ pub struct RequiredPorts {
     pub(crate) at: TextPosition,
 }
 
-/// Settings of links by tcp.
+/// Settings of links by tcp, also through relays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     /// The settings of links without settings.
@@ -298,7 +298,7 @@ pub struct Links {
     pub components: IndexMap<Name, (LinkTuning, TextPosition)>,
 }
 
-/// Settings of a link by tcp; `None` leaves the choice to the runtime.
+/// Settings of a link by tcp, also through relays; `None` leaves the choice to the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTuning {
     /// The number of parallel streams.
@@ -309,10 +309,52 @@ pub struct LinkTuning {
     pub send_buffer: Option<u64>,
     /// Bytes of a socket's receive buffer.
     pub receive_buffer: Option<u64>,
+    /// Whether titin compresses large messages.
+    pub compress: Option<Compress>,
+}
+
+/// Whether titin compresses the large messages of a link by itself. If two ends want different
+/// things, the later variant counts.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Compress {
+    /// Between sites, where compressed messages are sooner at the receiver.
+    #[default]
+    Auto,
+    /// All messages that become smaller.
+    Always,
+    /// No message.
+    Never,
+}
+
+impl Compress {
+    /// All variants.
+    pub const ALL: [Compress; 3] = [Compress::Auto, Compress::Always, Compress::Never];
+
+    /// The key in a description: `auto`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Compress::Auto => "auto",
+            Compress::Always => "always",
+            Compress::Never => "never",
+        }
+    }
 }
 
 impl LinkTuning {
-    /// The settings that both ends want: the larger number, but the lower of two rates.
+    /// The settings that both ends want: the larger number, but the lower of two rates, and no
+    /// compression if one end wants none.
     pub fn and(self, other: LinkTuning) -> LinkTuning {
         let lower = self.pacing.into_iter().chain(other.pacing).min();
         LinkTuning {
@@ -320,6 +362,7 @@ impl LinkTuning {
             pacing: lower,
             send_buffer: self.send_buffer.max(other.send_buffer),
             receive_buffer: self.receive_buffer.max(other.receive_buffer),
+            compress: self.compress.max(other.compress),
         }
     }
 
@@ -330,6 +373,7 @@ impl LinkTuning {
             pacing: self.pacing.or(other.pacing),
             send_buffer: self.send_buffer.or(other.send_buffer),
             receive_buffer: self.receive_buffer.or(other.receive_buffer),
+            compress: self.compress.or(other.compress),
         }
     }
 }
@@ -356,7 +400,7 @@ mod tests {
             streams,
             pacing,
             send_buffer,
-            receive_buffer: None,
+            ..LinkTuning::default()
         };
         let mut links = Links {
             default: link(Some(2), Some(50), Some(7)),
@@ -374,5 +418,19 @@ mod tests {
             (link(None, Some(30), Some(1)), TextPosition::default()),
         );
         assert_eq!(links.between("a", "b"), link(Some(8), Some(30), Some(1)));
+    }
+
+    #[test]
+    fn an_end_that_wants_no_compression_gets_none() {
+        let link = |compress| LinkTuning {
+            compress,
+            ..LinkTuning::default()
+        };
+        let of = |one, other| link(one).and(link(other)).compress;
+        let [auto, always, never] = Compress::ALL.map(Some);
+        assert_eq!(of(always, never), never);
+        assert_eq!(of(auto, always), always);
+        assert_eq!(of(None, auto), auto);
+        assert_eq!(link(never).or(link(always)).compress, never);
     }
 }

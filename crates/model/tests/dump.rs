@@ -100,7 +100,7 @@ titin:
   medium: {rec.in: tcp}
   grace: 5 s
   required: {macro_prog: [out]}
-  links: {default: {streams: 4, pacing: 10 MB/s}, macro: {send_buffer: 4 MiB, receive_buffer: 1 MB}}
+  links: {default: {streams: 4, pacing: 10 MB/s}, macro: {send_buffer: 4 MiB, receive_buffer: 1 MB, compress: never}}
   hosts:
     localhost: {cores: 0}
     node-1.example.org: {address: me@node1, start: mpirun, titin: /opt/titin, folder: /scratch, cores: 8, components: [macro]}

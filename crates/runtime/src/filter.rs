@@ -161,6 +161,12 @@ impl Chain {
         self.steps.is_empty()
     }
 
+    /// Whether the chain compresses.
+    pub(crate) fn compresses(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| matches!(step, FilterStep::Zstd(_)))
+    }
+
     /// Whether the chain has neither filters nor step filters.
     pub(crate) fn passes_all(&self) -> bool {
         self.is_empty() && !self.chooses()
@@ -296,10 +302,24 @@ pub(crate) fn no_memory(error: io::Error) -> Error {
     Error::new(Kind::NoMemory, error.to_string())
 }
 
-fn compress(body: &[u8], level: i32) -> Result<Buffer> {
-    let bytes = zstd::bulk::compress(body, level)
-        .map_err(|error| Error::new(Kind::Filter, format!("zstd failed: {error}")))?;
+pub(crate) fn compress(body: &[u8], level: i32) -> Result<Buffer> {
+    let bytes = zstd::bulk::compress(body, level).map_err(zstd_failed)?;
     Buffer::gather(&[IoSlice::new(&bytes)]).map_err(no_memory)
+}
+
+/// How many bytes pieces become when each is compressed.
+pub(crate) fn compress_pieces(pieces: &[&[u8]], level: i32) -> Result<u64> {
+    let mut compressor = zstd::bulk::Compressor::new(level).map_err(zstd_failed)?;
+    let mut lengths = pieces
+        .iter()
+        .map(|piece| compressor.compress(piece).map(|bytes| bytes.len() as u64));
+    lengths
+        .try_fold(0, |sum, length| Ok(sum + length?))
+        .map_err(zstd_failed)
+}
+
+fn zstd_failed(error: io::Error) -> Error {
+    Error::new(Kind::Filter, format!("zstd failed: {error}"))
 }
 
 /// Numbers of a type.

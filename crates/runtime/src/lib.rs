@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod communicator;
+mod compression;
 mod error;
 mod execution_loop;
 mod field;

@@ -9,11 +9,12 @@ use titin_model::Operator;
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, SpinLock, SpinLockGuard, Window,
 };
-use titin_wire::ConduitId;
 use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Content, Meta};
 use titin_wire::settings::Overlay;
+use titin_wire::{Compress, ConduitId};
 
+use crate::compression::{self, CompressionChoice};
 use crate::filter::{Chain, Mapped};
 use crate::iteration::Iteration;
 use crate::message::CallerLayout;
@@ -108,6 +109,8 @@ pub(crate) struct PortEnd {
     pub(crate) carrier: OnceLock<Arc<dyn Carrier>>,
     pub(crate) meter: Meter,
     pub(crate) chain: Chain,
+    /// Whether the end compresses large messages by itself.
+    pub(crate) compress: Compress,
     /// Whether the end may go the short way: of a conduit between ports, without filters and without
     /// a pulled field.
     pub(crate) is_plain: bool,
@@ -132,6 +135,8 @@ pub(crate) struct OutletState {
     length: u64,
     /// The number of the last overlay sent to the receiver.
     pub(crate) told: u32,
+    /// The measurements of compression, on a conduit that may compress.
+    pub(crate) compression: Option<Box<CompressionChoice>>,
 }
 
 impl OutletState {
@@ -570,6 +575,10 @@ impl PortEnd {
         let pattern = wire.pattern.as_deref();
         let pulled = pattern.is_some_and(|pattern| pattern.cache().is_some());
         let is_plain = conduit_use == ConduitUse::Ports && !pulled && chain.passes_all();
+        let compress = match conduit_use == ConduitUse::Ports && !chain.compresses() {
+            true => wire.link.compress.unwrap_or_default(),
+            false => Compress::Never,
+        };
         PortEnd {
             conduit_use,
             pulled,
@@ -584,6 +593,7 @@ impl PortEnd {
             carrier: OnceLock::new(),
             meter: Meter::default(),
             chain,
+            compress,
             is_plain,
         }
     }
@@ -632,6 +642,22 @@ impl PortEnd {
     pub(crate) fn route_medium(&self) -> RouteMedium {
         let joined = self.joined.get().copied();
         joined.unwrap_or_else(|| RouteMedium::of(self.pinned.as_deref()))
+    }
+
+    /// Whether a message of so many bytes may be compressed although no filter says so.
+    #[inline(always)]
+    pub(crate) fn may_compress(&self, length: u64) -> bool {
+        length >= compression::SMALLEST && self.may_compress_large()
+    }
+
+    #[inline(never)]
+    fn may_compress_large(&self) -> bool {
+        let medium = self.carrier.get().map(|carrier| carrier.medium());
+        match self.compress {
+            Compress::Auto => medium == Some(Medium::Relay),
+            Compress::Always => matches!(medium, Some(Medium::Relay | Medium::Tcp)),
+            Compress::Never => false,
+        }
     }
 
     /// Runs the filters of this end on a message `to` or `from` the other end.

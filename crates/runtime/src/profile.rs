@@ -40,6 +40,10 @@ pub(crate) struct Meter {
     pub(crate) copied: AtomicU64,
     /// Messages for which no shared memory was left.
     pub(crate) by_socket: AtomicU64,
+    /// Compressed messages, and how many bytes fewer they have by it. A filter may add bytes, so the
+    /// number may wrap below zero.
+    pub(crate) compressed: AtomicU64,
+    pub(crate) saved: AtomicU64,
     /// Why no shared memory was left, for the first such message.
     short: OnceLock<Box<str>>,
     waiting: AtomicU64,
@@ -53,6 +57,14 @@ impl Meter {
         add(&self.messages, 1);
         add(&self.bytes, bytes);
         add(&self.copied, copied);
+    }
+
+    /// Counts a message that was compressed.
+    pub(crate) fn compressed(&self, before: u64, after: u64) {
+        if !self.off {
+            add(&self.compressed, 1);
+            add(&self.saved, before.wrapping_sub(after));
+        }
     }
 
     pub(crate) fn went_by_socket(&self) {

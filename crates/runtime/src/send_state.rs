@@ -23,12 +23,14 @@ pub(crate) struct SendState {
     pub(crate) overlay: Option<(u32, Arc<Overlay>)>,
     /// The payload, shared by filters and several receivers.
     pub(crate) copy: Option<SharedBuffer>,
+    /// The payload after compression, shared by several receivers.
+    pub(crate) compressed: Option<SharedBuffer>,
     /// The conduits that do not get the message.
     pub(crate) left_out: Option<Vec<ConduitId>>,
     /// How many of the conduits have had the message.
     pub(crate) done: usize,
-    /// The message for the next conduit after the filters before the wire, if the next conduit had
-    /// no room.
+    /// The message for the next conduit after the filters before the wire and compression, if the
+    /// next conduit had no room.
     pub(crate) filtered: Option<Box<(SharedBuffer, Meta, Timestamps)>>,
     /// The link of the next conduit is gone, and the reason is not known yet.
     pub(crate) lost: bool,
@@ -57,6 +59,7 @@ impl SendState {
             iteration: Iteration::default(),
             overlay: None,
             copy: payload.lent.clone(),
+            compressed: None,
             left_out: None,
             done: 0,
             filtered: None,

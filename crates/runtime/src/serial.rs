@@ -5,6 +5,7 @@
 //! act, the serial instance asks the [`UpperLayers`].
 
 mod close;
+mod compress;
 mod open;
 mod receive;
 mod receive_any;

@@ -141,6 +141,12 @@ pub trait Carrier: Acknowledge {
         1
     }
 
+    /// The rate at which the line to the other process delivers large messages, in bytes a second, where
+    /// the medium measures the rate and has come to know it.
+    fn line_rate(&self) -> Option<u64> {
+        None
+    }
+
     /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is
     /// faster than waking the caller. Where messages come by sockets, the caller then sleeps at the
     /// sockets until the policy ends the wait. Returns at once if the caller cannot take messages in

@@ -45,6 +45,7 @@ use titin_wire::{ConduitId, Secret};
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 use crate::spin::WaitPolicy;
 use crate::ticket_queue::TicketQueue;
 use crate::token_connection::TokenConnection;
@@ -143,6 +144,8 @@ pub(crate) struct LinkSockets {
     pub(crate) further: Vec<FurtherStream>,
     /// Asks for more further streams; `None` if none may join later.
     pub(crate) request: Option<StreamRequest>,
+    /// The meter of the line, if the medium measures the line.
+    pub(crate) line: Option<Arc<LineMeter>>,
 }
 
 /// How a link carries messages.
@@ -170,6 +173,7 @@ pub struct Link {
     output: TicketQueue<FrameWriter, Deferred>,
     closed: AtomicBool,
     streams: Option<FurtherStreams>,
+    line: Option<Arc<LineMeter>>,
     /// Why the process has broken the link off.
     fault: OnceLock<LinkError>,
     carrier: LinkCarrier,
@@ -191,6 +195,7 @@ impl Link {
             first: socket,
             further,
             request,
+            line,
         } = sockets;
         let streams = if further.is_empty() {
             None
@@ -211,6 +216,7 @@ impl Link {
             output: TicketQueue::new(FrameWriter::default()),
             closed: AtomicBool::new(false),
             streams,
+            line,
             fault: OnceLock::new(),
             detour: detour.map(OnceLock::from).unwrap_or_default(),
         }))
@@ -338,6 +344,16 @@ impl Link {
     /// How many streams carry large messages.
     pub(crate) fn streams(&self) -> usize {
         self.streams.as_ref().map_or(1, FurtherStreams::count)
+    }
+
+    /// The meter of the line, if the medium measures the line.
+    pub(crate) fn line(&self) -> Option<&Arc<LineMeter>> {
+        self.line.as_ref()
+    }
+
+    /// The rate of the line in bytes a second, once measured.
+    pub(crate) fn line_rate(&self) -> Option<u64> {
+        self.line.as_ref()?.rate()
     }
 
     /// Adds a further stream that has joined.

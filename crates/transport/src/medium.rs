@@ -16,6 +16,7 @@ use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::{Carrier, Medium};
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 use crate::link::{Link, Receivers, SideCarrier};
 
 /// How many connections the system may keep for a listener until the reactor accepts them.
@@ -88,6 +89,13 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// passed on the last bytes: about so long for the other ends.
     fn finish(&self, waits: Option<Duration>) {
         let _ = waits;
+    }
+
+    /// Measures by `line` how fast the bytes of a link's socket reach the other end. False if the
+    /// medium does not measure.
+    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> bool {
+        let _ = (socket, line);
+        false
     }
 
     /// Sets the sizes of a socket's buffers.

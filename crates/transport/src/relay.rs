@@ -31,6 +31,7 @@ use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
 use circuit::CircuitRoute;
@@ -122,6 +123,11 @@ impl SocketMedium for RelayMedium {
 
     fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
         self.pump.fault(socket)
+    }
+
+    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> bool {
+        self.pump.measure(socket, line);
+        true
     }
 
     fn finish(&self, waits: Option<Duration>) {

@@ -59,6 +59,10 @@ impl Carrier for SocketCarrier {
         self.link.streams()
     }
 
+    fn line_rate(&self) -> Option<u64> {
+        self.link.line_rate()
+    }
+
     fn attend(&self, policy: &mut dyn WaitPolicy) {
         self.link.attend(policy);
     }

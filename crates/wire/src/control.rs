@@ -517,6 +517,13 @@ pub struct ConduitProfile {
     pub messages: u64,
     /// Payload bytes.
     pub bytes: u64,
+    /// The number of messages that were compressed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub compressed: u64,
+    /// The bytes that the payloads of all messages had before compression, if messages were
+    /// compressed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncompressed_bytes: u64,
     /// Payload bytes that had to be copied on the way out or in.
     pub copied: u64,
     /// Messages sent by a socket because there was no free block of shared memory.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Compress;
 use crate::frame::Frame;
 
 /// The settings of a link by tcp. For a setting that is `None`, titin or the operating system
@@ -22,6 +23,9 @@ pub struct LinkSettings {
     /// The size of the receive buffer of each socket, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<u64>,
+    /// Whether titin compresses large messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compress: Option<Compress>,
 }
 
 impl LinkSettings {
@@ -34,6 +38,7 @@ impl LinkSettings {
     pub fn is_of_sockets(&self) -> bool {
         !LinkSettings {
             streams: None,
+            compress: None,
             ..*self
         }
         .is_empty()
@@ -63,10 +68,10 @@ impl LinkSettings {
         let [pacing, send_buffer, receive_buffer] =
             [pacing, send_buffer, receive_buffer].map(|number| (number > 0).then_some(number));
         LinkSettings {
-            streams: None,
             pacing,
             send_buffer,
             receive_buffer,
+            ..LinkSettings::default()
         }
     }
 }
@@ -78,10 +83,9 @@ mod tests {
     #[test]
     fn what_is_told_is_understood() {
         let sockets = LinkSettings {
-            streams: None,
             pacing: Some(1),
-            send_buffer: None,
             receive_buffer: Some(3),
+            ..LinkSettings::default()
         };
         let Frame::Streams {
             key: 7,
@@ -100,6 +104,7 @@ mod tests {
         assert!(sockets.is_of_sockets());
         let streams = LinkSettings {
             streams: Some(2),
+            compress: Some(Compress::Never),
             ..LinkSettings::default()
         };
         assert_eq!(

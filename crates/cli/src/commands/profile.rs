@@ -202,7 +202,8 @@ fn site_row(site: &SiteTotals) -> Vec<String> {
 
 /// The table of conduits. If not all are printed, the busiest come first.
 fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> String {
-    let columns = [
+    let compresses = conduits.iter().any(|conduit| conduit.compressed > 0);
+    let mut columns = vec![
         Column::name("from"),
         Column::name("to"),
         Column::name("medium"),
@@ -213,15 +214,20 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
         Column::spare("copied"),
         Column::spare("buffer"),
     ];
+    if compresses {
+        columns.insert(5, Column::spare("compressed"));
+    }
     let mut sorted: Vec<&ConduitTotals> = conduits.iter().collect();
     if sorted.len() > most {
         sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
     }
-    let (rows, more) = first(&sorted, most, "conduits", |conduit| conduit_row(conduit));
+    let (rows, more) = first(&sorted, most, "conduits", |conduit| {
+        conduit_row(conduit, compresses)
+    });
     table(&columns, &rows, width) + &more + &detours(&sorted) + &shortages(&sorted)
 }
 
-fn conduit_row(conduit: &ConduitTotals) -> Vec<String> {
+fn conduit_row(conduit: &ConduitTotals, compresses: bool) -> Vec<String> {
     let size = |count: i64| bytes(u64::try_from(count).unwrap_or(0));
     let buffer = match conduit.raised {
         0 => conduit.buffer.to_string(),
@@ -231,7 +237,7 @@ fn conduit_row(conduit: &ConduitTotals) -> Vec<String> {
         Some(streams) => format!("{}, {streams} streams", conduit.medium),
         None => conduit.medium.clone(),
     };
-    vec![
+    let mut row = vec![
         conduit.from.clone(),
         conduit.to.clone(),
         medium,
@@ -241,7 +247,24 @@ fn conduit_row(conduit: &ConduitTotals) -> Vec<String> {
         seconds(conduit.sender_waited),
         size(conduit.copied),
         buffer,
-    ]
+    ];
+    if compresses {
+        row.insert(5, compression(conduit));
+    }
+    row
+}
+
+/// How many messages of a conduit were compressed, and to which share the bytes of all messages became.
+fn compression(conduit: &ConduitTotals) -> String {
+    if conduit.compressed == 0 {
+        return String::new();
+    }
+    let ratio = conduit.uncompressed_bytes as f64 / conduit.bytes.max(1) as f64;
+    let count = match conduit.messages - conduit.compressed {
+        0 => String::new(),
+        _ => format!("{} of {}, ", conduit.compressed, conduit.messages),
+    };
+    format!("{count}{ratio:.1}:1")
 }
 
 /// A line for each reason why conduits do not use shared memory, with the number of conduits.

@@ -198,6 +198,33 @@ fn messages_that_had_to_leave_shared_memory_are_told_with_what_to_do() {
     );
 }
 
+#[test]
+fn messages_that_were_compressed_are_told_with_the_ratio() {
+    let folder = run_directory(&[MUSCLE3, TITIN]);
+    assert!(!profile(folder.path(), &[]).contains("compressed"));
+    let database = Connection::open(folder.path().join("performance.sqlite")).unwrap();
+    let compress = |messages: i64| {
+        let bytes = "UPDATE conduit_ends SET uncompressed_bytes = 160000000, compressed =";
+        let of = "WHERE instance_oid = 1 AND sends";
+        let sql = format!("{bytes} {messages} {of}");
+        database.execute_batch(&sql).unwrap();
+        let text = profile(folder.path(), &[]);
+        let words: Vec<&str> = line(&text, "macro.out[0]").split_whitespace().collect();
+        words.join(" ")
+    };
+    let columns = "ALTER TABLE conduit_ends ADD COLUMN compressed INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE conduit_ends ADD COLUMN uncompressed_bytes INTEGER NOT NULL DEFAULT 0";
+    database.execute_batch(columns).unwrap();
+    assert!(compress(10).contains(" 10 64.0 MB 2.5:1 1.25 s "));
+    assert!(compress(8).contains(" 10 64.0 MB 8 of 10, 2.5:1 1.25 s "));
+    let json: Value = serde_json::from_str(&profile(folder.path(), &["--json"])).unwrap();
+    let conduit = &json["conduits"][0];
+    assert_eq!(
+        (&conduit["compressed"], &conduit["uncompressed_bytes"]),
+        (&8.into(), &160_000_000.into())
+    );
+}
+
 /// Returns the events of the timeline in `out.json`.
 fn trace_events(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("out.json")).unwrap();

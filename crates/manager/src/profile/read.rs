@@ -19,16 +19,19 @@ const OWN_INSTANCES: &str = "SELECT i.oid, i.name, t.start, t.stop, t.waiting, t
 const CONDUITS: &str = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
      COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
      COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
-     COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour}, COALESCE({by_socket}, 0) \
+     COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour}, COALESCE({by_socket}, 0), \
+     COALESCE({compressed}, 0), COALESCE({uncompressed_bytes}, 0) \
      FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
      LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
      LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
 
 /// Columns that format 1.0 did not have, each with its expression in SQL.
-const NEW_COLUMNS: [(&str, &str); 3] = [
+const NEW_COLUMNS: [(&str, &str); 5] = [
     ("streams", "se.streams"),
     ("detour", "COALESCE(se.detour, re.detour)"),
     ("by_socket", "se.by_socket"),
+    ("compressed", "se.compressed"),
+    ("uncompressed_bytes", "se.uncompressed_bytes"),
 ];
 
 const FIELDS: &str = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
@@ -302,6 +305,8 @@ impl Database {
                 detour: row.get(15)?,
                 messages: row.get(7)?,
                 by_socket: row.get(16)?,
+                compressed: row.get(17)?,
+                uncompressed_bytes: row.get(18)?,
                 bytes: row.get(8)?,
                 copied: row.get(9)?,
                 sender_waited: row.get(10)?,

@@ -133,6 +133,10 @@ pub struct ConduitTotals {
     pub by_socket: i64,
     /// Payload bytes.
     pub bytes: i64,
+    /// Messages that were compressed.
+    pub compressed: i64,
+    /// The bytes of all messages before compression; 0 if no message was compressed.
+    pub uncompressed_bytes: i64,
     /// Bytes copied by the sender and by the receiver.
     pub copied: i64,
     /// The sender's time of waiting for room, in seconds.

@@ -157,6 +157,8 @@ struct ConduitCounts {
     bytes: u64,
     copied: u64,
     by_socket: u64,
+    compressed: u64,
+    uncompressed_bytes: u64,
     waiting: f64,
 }
 
@@ -172,6 +174,8 @@ impl ConduitCounts {
             bytes: of.bytes,
             copied: of.copied,
             by_socket: of.by_socket,
+            compressed: of.compressed,
+            uncompressed_bytes: of.uncompressed_bytes,
             waiting: of.waiting,
         }
     }
@@ -348,7 +352,7 @@ impl ConduitCounts {
             false => &planned.to,
         };
         let mut insert = transaction.prepare_cached(
-            "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?;
         insert.execute(params![
             self.conduit.0,
@@ -362,7 +366,9 @@ impl ConduitCounts {
             self.waiting,
             self.streams,
             self.detour,
-            signed(self.by_socket)
+            signed(self.by_socket),
+            signed(self.compressed),
+            signed(self.uncompressed_bytes),
         ])?;
         Ok(())
     }
@@ -629,6 +635,9 @@ mod tests {
                 sends: true,
                 messages: 3,
                 by_socket: 2,
+                bytes: 100,
+                compressed: 2,
+                uncompressed_bytes: 300,
                 ..Default::default()
             }],
             regions: vec![("solve".into(), 7, 0.5)],
@@ -705,6 +714,7 @@ mod tests {
             (conduit.messages, conduit.by_socket, conduit.raised),
             (3, 2, 1)
         );
+        assert_eq!((conduit.compressed, conduit.uncompressed_bytes), (2, 300));
         assert_eq!(
             (profile.regions[0].name.as_str(), profile.regions[0].uses),
             ("solve", 7)
@@ -765,7 +775,13 @@ mod tests {
                 .detour
         };
         assert_eq!(read(), detour);
-        for column in ["by_socket", "detour", "streams"] {
+        for column in [
+            "by_socket",
+            "detour",
+            "streams",
+            "compressed",
+            "uncompressed_bytes",
+        ] {
             let less = format!("ALTER TABLE conduit_ends DROP COLUMN {column}");
             Connection::open(&path).unwrap().execute(&less, []).unwrap();
         }

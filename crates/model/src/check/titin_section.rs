@@ -334,6 +334,10 @@ mod tests {
                 "links: {defualt: {streams: 2}}",
                 "did you mean \"default\"?",
             ),
+            (
+                "links: {default: {compress: allways}}",
+                "did you mean \"always\"?",
+            ),
             ("links: {mcro: {streams: 2}}", "did you mean \"macro\"?"),
             (
                 "links: {macro.out: {streams: 2}}",

@@ -14,8 +14,9 @@ use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity, UnitError};
 use crate::titin_section::{
-    AgentStart, BufferLimits, Buffers, EndTime, Extras, FilterDefinition, Host, LinkTuning, Links,
-    Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site, StagedFiles, UserFunction,
+    AgentStart, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
+    LinkTuning, Links, Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site,
+    StagedFiles, UserFunction,
 };
 use crate::yaml::{MapEntry, Node, NodeKind, Scalar, ScalarType, shorten};
 
@@ -477,9 +478,15 @@ fn link(
         pacing: read(&mut fields, "pacing", problems, rate),
         send_buffer: read(&mut fields, "send_buffer", problems, socket_buffer),
         receive_buffer: read(&mut fields, "receive_buffer", problems, socket_buffer),
+        compress: read(&mut fields, "compress", problems, compress),
     };
     fields.finish(problems);
     Some((tuning, at))
+}
+
+fn compress(node: &Node, what: &str, problems: &mut Problems) -> Option<Compress> {
+    let choices = Compress::ALL.map(|compress| (compress.key(), compress));
+    choice(node, what, &choices, problems)
 }
 
 fn streams(node: &Node, what: &str, problems: &mut Problems) -> Option<u32> {

@@ -145,6 +145,9 @@ impl Serial {
         let mut state = slot.port.try_enter()?;
         let outlet = slot.outlet()?;
         let (meta, length) = last(state.outlets.get(outlet.number)?)?;
+        if outlet.end.may_compress(length) {
+            return None;
+        }
         let elements = elements(length as usize)?;
         let carrier = outlet.end.carrier.get()?;
         let send_number = self.untimed_send()?;

@@ -231,6 +231,9 @@ impl Serial {
         let carrier = end.carrier.get();
         let medium = carrier.map_or("none", |carrier| carrier.medium().key());
         let streams = carrier.map(|carrier| carrier.streams() as u32);
+        let bytes = end.meter.bytes.load(Ordering::Relaxed);
+        let compressed = end.meter.compressed.load(Ordering::Relaxed);
+        let saved = end.meter.saved.load(Ordering::Relaxed);
         ConduitProfile {
             conduit: end.conduit.0,
             port: end.label.to_string(),
@@ -239,7 +242,13 @@ impl Serial {
             streams: streams.filter(|streams| *streams > 1),
             detour: self.detour(end),
             messages: end.meter.messages.load(Ordering::Relaxed),
-            bytes: end.meter.bytes.load(Ordering::Relaxed),
+            bytes,
+            compressed,
+            uncompressed_bytes: if compressed > 0 {
+                bytes.wrapping_add(saved)
+            } else {
+                0
+            },
             copied: end.meter.copied.load(Ordering::Relaxed),
             by_socket: end.meter.by_socket.load(Ordering::Relaxed),
             waiting: end.meter.waiting(),

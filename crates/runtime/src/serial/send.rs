@@ -16,6 +16,7 @@ use titin_wire::settings::{Overlay, encode_overlay};
 
 use super::Serial;
 use super::close::WARNING;
+use super::compress::compressed;
 use super::report::RowOfMessage;
 use super::wait::Wait;
 use crate::execution_loop::{LoopError, PortCall};
@@ -118,7 +119,9 @@ impl Serial {
         times: Timestamps,
     ) -> Option<Result<()>> {
         let turn = self.untimed_send()?;
-        let is_special = !outlet.end.chain.is_empty() || self.reporter.pending.is_some();
+        let is_special = !outlet.end.chain.is_empty()
+            || self.reporter.pending.is_some()
+            || outlet.end.may_compress(payload.length());
         let carrier = outlet.end.carrier.get()?;
         if is_special {
             return None;
@@ -471,7 +474,8 @@ impl Serial {
         };
         // A piece of a field has neither overlay nor step, in a run that counts steps, too.
         let is_bare = message.chunk.is_some() || self.is_bare(port, &message.overlay);
-        if !is_bare || !outlet.end.chain.is_empty() {
+        let is_changed = !outlet.end.chain.is_empty() || outlet.end.may_compress(payload.length());
+        if !is_bare || is_changed {
             return self.send_dressed(port, outlet, state, carrier, payload, message);
         }
         let claimed = match message.chunk {
@@ -500,8 +504,8 @@ impl Serial {
         Ok(sent)
     }
 
-    /// Sends a message along one conduit with filters, or a message with more metadata than
-    /// content.
+    /// Sends a message along one conduit with filters or compression, or a message with more metadata
+    /// than content.
     fn send_dressed(
         &self,
         port: &Port,
@@ -521,14 +525,18 @@ impl Serial {
             ..payload.meta()
         };
         let mut stamps = (message.timestamp, message.next_timestamp);
-        let mapped = if outlet.end.chain.is_empty() {
-            None
-        } else if let Some(halfway) = message.filtered.take() {
+        let mapped = if let Some(halfway) = message.filtered.take() {
             let body;
             (body, meta, stamps) = *halfway;
             Some(body)
         } else {
-            Some(self.map(outlet, payload, message, &mut meta, &mut stamps)?)
+            let filtered = match outlet.end.chain.is_empty() {
+                true => None,
+                false => Some(self.map(outlet, payload, message, &mut meta, &mut stamps)?),
+            };
+            let data = (payload, filtered.as_ref());
+            let compressed = compressed(outlet, state, carrier, data, message, &mut meta)?;
+            compressed.or(filtered)
         };
         let whole;
         let parts: &[IoSlice<'_>] = match &mapped {
@@ -569,6 +577,9 @@ impl Serial {
         copy.into_iter()
             .for_each(|copy| outgoing.share(copy.clone()));
         let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
+        if let Some((_, before)) = meta.codings.first() {
+            outlet.end.meter.compressed(*before, length);
+        }
         if mapped.is_none() {
             message.copy = outgoing.into_copy();
         }
@@ -691,16 +702,9 @@ impl Serial {
         meta: &mut Meta,
         stamps: &mut Timestamps,
     ) -> Result<SharedBuffer> {
-        let body = match &message.copy {
-            Some(copy) => copy.clone(),
-            None => {
-                let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
-                message.copy.insert(copy).clone()
-            }
-        };
         let mapped = Mapped {
             content: payload.content(),
-            body,
+            body: copy_of(payload, message)?,
             timestamp: message.timestamp,
             next_timestamp: message.next_timestamp,
         };
@@ -792,6 +796,15 @@ impl Serial {
         };
         Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&*end.peer]))
     }
+}
+
+/// A copy of the payload, which the message keeps.
+pub(super) fn copy_of(payload: &Payload<'_>, message: &mut SendState) -> Result<SharedBuffer> {
+    if let Some(copy) = &message.copy {
+        return Ok(copy.clone());
+    }
+    let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
+    Ok(message.copy.insert(copy).clone())
 }
 
 /// The header of a message on the given conduit.

@@ -15,6 +15,7 @@ use titin_wire::{LinkSettings, Malformed, Secret};
 
 use super::dial::{Connecting, Dialling, Target};
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 use crate::link::{
     FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, StreamRequest,
     read, read_with_files,
@@ -436,6 +437,15 @@ impl Pending {
             .unwrap_or_default()
     }
 
+    /// The meter of the line of this stream and further streams, if the medium measures lines.
+    fn measured_line(&self, further: &[Pending]) -> Option<Arc<LineMeter>> {
+        let line = Arc::default();
+        let mut streams = std::iter::once(self).chain(further);
+        streams
+            .all(|stream| stream.medium.measure(&stream.socket, &line))
+            .then_some(line)
+    }
+
     /// The link made of the socket, after the handshake, with further streams.
     ///
     /// # Errors
@@ -449,6 +459,7 @@ impl Pending {
         receivers: &Arc<Receivers>,
     ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
         let first_bytes = self.first_bytes();
+        let line = self.measured_line(&further);
         let further = further.into_iter().map(Pending::into_stream).collect();
         let tag = self.dialling.as_ref().map(Dialling::tag);
         let detour = self.dialling.and_then(|dialling| dialling.detour());
@@ -465,6 +476,7 @@ impl Pending {
             first: self.socket,
             further,
             request,
+            line,
         };
         Link::new(id, tag, sockets, epoll, input, carrier, detour).map_err(|why| (tag, why))
     }

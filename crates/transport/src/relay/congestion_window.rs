@@ -56,17 +56,32 @@ impl CongestionWindow {
         self.bytes
     }
 
-    /// Notes up to which position bytes are sent, and up to which acknowledged.
-    pub(super) fn note_progress(&mut self, sent: u64, acknowledged: u64, now: Instant) {
+    /// The shortest round trip, once measured.
+    pub(super) fn base_round_trip(&self) -> Option<Duration> {
+        self.base_round_trip.map(|(base, _)| base)
+    }
+
+    /// Notes up to which position bytes are sent, and up to which acknowledged. Returns the round
+    /// trip, if one ends.
+    pub(super) fn note_progress(
+        &mut self,
+        sent: u64,
+        acknowledged: u64,
+        now: Instant,
+    ) -> Option<Duration> {
+        let mut round_trip = None;
         if let Some((position, since)) = self.timed
             && acknowledged >= position
         {
             self.timed = None;
-            self.adapt(now.saturating_duration_since(since), now);
+            let sample = now.saturating_duration_since(since);
+            self.adapt(sample, now);
+            round_trip = Some(sample);
         }
         if self.timed.is_none() && sent > acknowledged {
             self.timed = Some((sent, now));
         }
+        round_trip
     }
 
     /// Notes that the window is full, and that all of its bytes are sent.
@@ -80,8 +95,7 @@ impl CongestionWindow {
 
     /// The longest round trip of bytes that have waited in no queue.
     fn unqueued_limit(&self) -> Duration {
-        let base = self.base_round_trip.map(|(base, _)| base);
-        base.unwrap_or_default() * 3 / 2 + TOLERANCE
+        self.base_round_trip().unwrap_or_default() * 3 / 2 + TOLERANCE
     }
 
     fn adapt(&mut self, sample: Duration, now: Instant) {

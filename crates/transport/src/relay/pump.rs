@@ -15,6 +15,7 @@ use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
@@ -31,6 +32,8 @@ pub(super) enum RelayOrder {
     Dial(Box<SessionEnd>),
     /// A circuit that another process has dialled.
     Adopt(Box<NewCircuit>),
+    /// Measure the line by the session of the link's socket with this id.
+    Measure(u64, Arc<LineMeter>),
     /// End once the last bytes are acknowledged, after this time at the latest.
     Finish(Duration),
 }
@@ -65,6 +68,13 @@ impl RelayPump {
         let end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
         shared.command(RelayOrder::Dial(Box::new(end)));
         Ok(link)
+    }
+
+    /// Begins to measure the line of a link by one of its sockets.
+    pub(super) fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) {
+        if let Ok(shared) = self.shared() {
+            shared.command(RelayOrder::Measure(socket.id(), line.clone()));
+        }
     }
 
     /// Takes a circuit over, after the proofs of both ends. Gives the circuit back if the process
@@ -239,6 +249,12 @@ impl SessionPump {
                     self.advance(id, |end| end.advance());
                 }
                 RelayOrder::Adopt(circuit) => self.new_circuits.push(*circuit),
+                RelayOrder::Measure(link, line) => {
+                    let mut ends = self.sessions.values_mut();
+                    if let Some(end) = ends.find(|end| end.link == link) {
+                        end.measure(line);
+                    }
+                }
                 RelayOrder::Finish(time) => {
                     self.until = Some(Instant::now() + time);
                     self.shared.drop_accepted();

@@ -14,7 +14,9 @@ use titin_wire::session::{Session, SessionId};
 use super::circuit::{CircuitRoute, OpeningCircuit};
 use super::congestion_window::CongestionWindow;
 use super::stream::{CircuitStream, PIECE};
+use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
 
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
@@ -93,6 +95,10 @@ pub(super) struct SessionEnd {
     last_error: String,
     /// How many bytes the end may keep for the other end.
     window: CongestionWindow,
+    /// Whether there has been no room since the last bytes were taken from the link.
+    was_full: bool,
+    /// The meter of the link's line, and how many bytes are noted there as acknowledged.
+    line: Option<(Arc<LineMeter>, u64)>,
     /// Received bytes for the link, and how many of them the link has.
     to_link: Vec<u8>,
     taken: usize,
@@ -127,6 +133,8 @@ impl SessionEnd {
             attempts: 0,
             last_error: String::new(),
             window: CongestionWindow::new(),
+            was_full: false,
+            line: None,
             to_link: Vec::new(),
             taken: 0,
             link_has_ended: false,
@@ -151,6 +159,18 @@ impl SessionEnd {
 
     pub(super) fn id(&self) -> SessionId {
         self.session.id()
+    }
+
+    /// Begins to measure the line of the link.
+    pub(super) fn measure(&mut self, line: Arc<LineMeter>) {
+        let (now, kept) = (Instant::now(), self.session.kept() as u64);
+        let round_trip = self.window.base_round_trip();
+        line.note(|rate| {
+            rate.note_taken(kept, false, now);
+            round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
+        });
+        let (_, acknowledged) = self.session.sent_and_acknowledged();
+        self.line = Some((line, acknowledged));
     }
 
     /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
@@ -342,6 +362,12 @@ impl SessionEnd {
                 }
             }
         }
+        if taken > 0 {
+            let has_waited = std::mem::take(&mut self.was_full);
+            if let Some((line, _)) = &self.line {
+                line.note(|rate| rate.note_taken(taken as u64, has_waited, Instant::now()));
+            }
+        }
     }
 
     /// Gives received bytes to the link.
@@ -412,6 +438,7 @@ impl SessionEnd {
     fn open(&mut self, stream: CircuitStream) {
         self.session.cut();
         self.session.connect();
+        self.note_cut();
         self.window = CongestionWindow::new();
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
@@ -427,6 +454,7 @@ impl SessionEnd {
         let now = Instant::now();
         let was_up = self.session.is_up();
         self.session.cut();
+        self.note_cut();
         self.cut_since.get_or_insert(now);
         let pause = PAUSE * (1 << self.attempts.min(8));
         self.attempts += 1;
@@ -452,13 +480,39 @@ impl SessionEnd {
         circuit.stream.write(&mut self.session, AT_ONCE)?;
         if self.session.is_up() {
             let (sent, acknowledged) = self.session.sent_and_acknowledged();
-            self.window
-                .note_progress(sent, acknowledged, Instant::now());
-            if !self.has_room() && self.session.is_written() {
-                self.window.note_full();
+            let now = Instant::now();
+            let round_trip = self.window.note_progress(sent, acknowledged, now);
+            self.note_acknowledged(acknowledged, round_trip, now);
+            if !self.has_room() {
+                self.was_full = true;
+                if self.session.is_written() {
+                    self.window.note_full();
+                }
             }
         }
         Ok(())
+    }
+
+    /// Notes for the line up to which position bytes are acknowledged, and a round trip that has ended.
+    fn note_acknowledged(&mut self, position: u64, round_trip: Option<Duration>, now: Instant) {
+        let Some((line, noted)) = &mut self.line else {
+            return;
+        };
+        let bytes = position - *noted;
+        if bytes > 0 {
+            *noted = position;
+            line.note(|rate| {
+                round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
+                rate.note_acknowledged(bytes, now);
+            });
+        }
+    }
+
+    /// Notes for the line that a circuit was lost or opened.
+    fn note_cut(&self) {
+        if let Some((line, _)) = &self.line {
+            line.note(DeliveryRate::note_cut);
+        }
     }
 
     fn receive(&mut self) -> Result<(), CircuitRefusal> {
@@ -722,6 +776,42 @@ mod tests {
         let mut end = rig.end;
         assert_eq!(end.advance(), EndProgress::Open);
         assert!(matches!(end.circuit, CircuitState::None(_)));
+    }
+
+    #[test]
+    fn the_line_is_told_of_all_bytes_over_several_circuits() {
+        let mut rig = Rig::new();
+        let line = Arc::new(LineMeter::default());
+        let write = |rig: &mut Rig| {
+            rustix::io::write(&rig.link, &[7; 100_000]).unwrap();
+            rig.end.advance();
+        };
+        write(&mut rig);
+        rig.end.measure(line.clone());
+        write(&mut rig);
+        let under_way = || {
+            let mut bytes = 0;
+            line.note(|rate| bytes = rate.under_way());
+            bytes
+        };
+        assert_eq!(under_way(), rig.end.session.kept() as u64);
+        assert_eq!(rig.receive().len(), 200_000);
+
+        // The acknowledgement is lost with the circuit.
+        let [near, circuit] = socket_pair().unwrap();
+        rig.far.cut();
+        rig.far.connect();
+        let mut resume = Vec::new();
+        rig.far.write(&mut resume, usize::MAX);
+        rig.end.take_circuit(CircuitStream::unsealed(near), &resume);
+        rig.circuit = circuit;
+        assert_eq!((under_way(), rig.end.session.kept()), (0, 0));
+        write(&mut rig);
+        assert_eq!(under_way(), 100_000);
+        rig.receive();
+        rig.send(&[]);
+        rig.end.advance();
+        assert_eq!(under_way(), 0);
     }
 
     #[test]

@@ -1,0 +1,386 @@
+//! The rate of a line, from acknowledgements.
+//!
+//! As in the bandwidth estimate of BBR (Cardwell et al. 2016), bytes are timed from when they are
+//! taken to when they are acknowledged, and the rate is the largest of the samples of about the last
+//! 10 s. The line is seen as a queue with a delay: it serves a train of bytes from when the bytes
+//! before are acknowledged, and not before the shortest round trip has passed since the train was
+//! taken. So a single message on an idle line gives a sample, too, and the delay of the line does not
+//! count as time in which bytes travel.
+//!
+//! A train that comes out about as fast as it went in shows how fast the program sends. The line is
+//! as fast or faster, so such a sample counts only if it is larger than the known rate. It then must be
+//! of a long train, since many lines let the first bytes after a pause pass at once.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// A pause of the program that ends a train.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The shortest train, and the size at which a train ends, in bytes. A shorter train says more about
+/// the clocks of hosts than about the line.
+const SHORTEST: u64 = 48 << 10;
+const LONGEST: u64 = 4 << 20;
+
+/// The shortest train that counts although it came out as fast as it went in.
+const LONG: u64 = 256 << 10;
+
+/// How many times as long as the program takes to give a train, the line must take for it.
+const SLOWER: f64 = 1.5;
+
+/// Round trips differ by this much for other reasons than the rate of the line: a time, and a share
+/// of the shortest round trip.
+const JITTER: Duration = Duration::from_millis(1);
+const SHARE_OF_JITTER: u32 = 8;
+
+/// Half of the time for which a sample of the rate, and of the round trip, counts.
+const HALF_RATE_TIME: Duration = Duration::from_secs(5);
+const HALF_ROUND_TRIP_TIME: Duration = Duration::from_secs(30);
+
+/// Measures the rate of a line.
+#[derive(Debug)]
+pub(crate) struct DeliveryRate {
+    /// Bytes taken from the link, and bytes of them that the other end has acknowledged.
+    taken: u64,
+    acknowledged: u64,
+    /// The trains that are not acknowledged to their ends.
+    trains: VecDeque<Train>,
+    /// When the last train was acknowledged to its end.
+    free_since: Option<Instant>,
+    round_trip: Recent,
+    rate: Recent,
+}
+
+/// Bytes that were taken without a pause.
+#[derive(Debug)]
+struct Train {
+    /// The position behind the last byte, and the number of bytes.
+    end: u64,
+    length: u64,
+    /// When the first and the last bytes were taken.
+    first: Instant,
+    last: Instant,
+    /// How long the program took to give the bytes.
+    supply: Duration,
+    /// Whether a circuit was lost meanwhile.
+    is_spoiled: bool,
+}
+
+impl DeliveryRate {
+    /// A line of which nothing is known.
+    pub(crate) fn new() -> Self {
+        DeliveryRate {
+            taken: 0,
+            acknowledged: 0,
+            trains: VecDeque::new(),
+            free_since: None,
+            round_trip: Recent::new(HALF_ROUND_TRIP_TIME),
+            rate: Recent::new(HALF_RATE_TIME),
+        }
+    }
+
+    /// The rate in bytes a second, once known.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.rate.best(f64::max)
+    }
+
+    /// Notes that bytes were taken to be sent. `have_waited` says whether the bytes could have been
+    /// taken earlier, had there been room.
+    pub(crate) fn note_taken(&mut self, bytes: u64, have_waited: bool, now: Instant) {
+        self.taken += bytes;
+        if let Some(train) = self.trains.back_mut() {
+            let pause = match have_waited {
+                true => Duration::ZERO,
+                false => now.saturating_duration_since(train.last),
+            };
+            if pause <= PAUSE && train.length < LONGEST {
+                train.end = self.taken;
+                train.length += bytes;
+                train.last = now;
+                train.supply += pause;
+                return;
+            }
+        }
+        self.trains.push_back(Train {
+            end: self.taken,
+            length: bytes,
+            first: now,
+            last: now,
+            supply: Duration::ZERO,
+            is_spoiled: false,
+        });
+    }
+
+    /// Notes that the other end has acknowledged further bytes.
+    pub(crate) fn note_acknowledged(&mut self, bytes: u64, now: Instant) {
+        self.acknowledged += bytes;
+        let acknowledged = self.acknowledged;
+        while let Some(train) = self.trains.pop_front_if(|train| train.end <= acknowledged) {
+            if !train.is_spoiled && train.length >= SHORTEST {
+                self.note_train(&train, now);
+            }
+            self.free_since = Some(now);
+        }
+    }
+
+    /// Notes how long a byte and its acknowledgement took together.
+    pub(crate) fn note_round_trip(&mut self, sample: Duration, now: Instant) {
+        self.round_trip.note(sample.as_secs_f64(), f64::min, now);
+    }
+
+    /// Notes that a circuit was lost or opened: bytes have waited for other reasons than the rate of
+    /// the line.
+    pub(crate) fn note_cut(&mut self) {
+        for train in &mut self.trains {
+            train.is_spoiled = true;
+        }
+    }
+
+    /// Bytes that are taken and not acknowledged.
+    #[cfg(test)]
+    pub(crate) fn under_way(&self) -> u64 {
+        self.taken - self.acknowledged
+    }
+
+    /// Notes a train that is acknowledged to its end.
+    fn note_train(&mut self, train: &Train, now: Instant) {
+        let Some(round_trip) = self.round_trip.best(f64::min) else {
+            return;
+        };
+        let round_trip = Duration::from_secs_f64(round_trip);
+        let begin = (train.first + round_trip).max(self.free_since.unwrap_or(train.first));
+        let service = now.saturating_duration_since(begin);
+        let jitter = JITTER.max(round_trip / SHARE_OF_JITTER);
+        let is_of_line = service >= jitter && service >= train.supply.mul_f64(SLOWER);
+        let time = service.max(train.supply).max(jitter);
+        let rate = train.length as f64 / time.as_secs_f64();
+        let is_long = train.length >= LONG;
+        let is_faster = is_long && self.rate().is_some_and(|known| rate > known);
+        if is_of_line || is_faster {
+            self.rate.note(rate, f64::max, now);
+        }
+    }
+}
+
+/// The best sample of about the last time: of the present half of this time and the half before. The
+/// last samples count until others come.
+#[derive(Debug)]
+struct Recent {
+    half: Duration,
+    since: Option<Instant>,
+    present: Option<f64>,
+    before: Option<f64>,
+}
+
+impl Recent {
+    fn new(half: Duration) -> Self {
+        Recent {
+            half,
+            since: None,
+            present: None,
+            before: None,
+        }
+    }
+
+    fn note(&mut self, sample: f64, better: fn(f64, f64) -> f64, now: Instant) {
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= self.half {
+            self.before = self.present.take();
+            self.since = Some(now);
+        }
+        self.present = Some(self.present.map_or(sample, |best| better(best, sample)));
+    }
+
+    fn best(&self, better: fn(f64, f64) -> f64) -> Option<f64> {
+        self.present.into_iter().chain(self.before).reduce(better)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: f64 = 1e6;
+
+    /// A line with a rate and a round trip, and the program that sends by it.
+    struct Line {
+        meter: DeliveryRate,
+        now: Instant,
+        rate: f64,
+        round_trip: Duration,
+        /// When the line has served all bytes.
+        free: Instant,
+        /// The acknowledgements to come, each with its time.
+        coming: VecDeque<(Instant, u64)>,
+    }
+
+    impl Line {
+        fn new(rate: f64, round_trip: Duration) -> Self {
+            let now = Instant::now();
+            let mut meter = DeliveryRate::new();
+            meter.note_round_trip(round_trip, now);
+            Line {
+                meter,
+                now,
+                rate,
+                round_trip,
+                free: now,
+                coming: VecDeque::new(),
+            }
+        }
+
+        /// Lets time pass.
+        fn pass(&mut self, time: Duration) {
+            let until = self.now + time;
+            while let Some((at, bytes)) = self.coming.pop_front_if(|(at, _)| *at <= until) {
+                self.meter.note_acknowledged(bytes, at);
+            }
+            self.now = until;
+        }
+
+        /// Sends bytes in pieces of 64 KiB, as fast as the program gives them in bytes a second.
+        fn send(&mut self, bytes: u64, supply: f64) {
+            self.send_late(bytes, supply, Duration::ZERO);
+        }
+
+        /// As [`Line::send`], on a line that is late by some time.
+        fn send_late(&mut self, bytes: u64, supply: f64, late: Duration) {
+            let mut left = bytes;
+            while left > 0 {
+                let piece = left.min(64 << 10);
+                self.meter.note_taken(piece, false, self.now);
+                let time = Duration::from_secs_f64(piece as f64 / self.rate);
+                self.free = self.free.max(self.now) + time;
+                self.coming
+                    .push_back((self.free + self.round_trip + late, piece));
+                left -= piece;
+                self.pass(Duration::from_secs_f64(piece as f64 / supply));
+            }
+        }
+
+        /// Sends bytes as a fast program does, and then waits for a second.
+        fn message(&mut self, bytes: u64) {
+            self.send(bytes, 2e9);
+            self.pass(Duration::from_secs(1));
+        }
+
+        fn measured(&self) -> f64 {
+            self.meter.rate().unwrap_or_default() / MB
+        }
+    }
+
+    fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
+    #[test]
+    fn one_message_on_an_idle_line_shows_the_rate() {
+        for (rate, round_trip) in [(10.0, 1), (10.0, 200), (1.0, 50), (100.0, 20), (300.0, 0)] {
+            let mut line = Line::new(rate * MB, ms(round_trip));
+            assert_eq!(line.meter.rate(), None);
+            line.message(2 << 20);
+            line.pass(Duration::from_secs(3));
+            let measured = line.measured();
+            assert!((measured / rate - 1.0).abs() < 0.02, "{measured} of {rate}");
+        }
+    }
+
+    #[test]
+    fn a_program_slower_than_the_line_does_not_show_the_rate() {
+        let mut line = Line::new(10.0 * MB, ms(50));
+        line.send(20 << 20, 8.0 * MB);
+        assert_eq!(line.meter.rate(), None);
+        // Pieces with pauses are on an idle line each, and too fast to be timed.
+        let mut line = Line::new(1000.0 * MB, ms(50));
+        for _ in 0..100 {
+            line.send(64 << 10, 1000.0 * MB);
+            line.pass(ms(20));
+        }
+        assert_eq!(line.meter.rate(), None);
+    }
+
+    #[test]
+    fn messages_that_follow_each_other_show_the_rate() {
+        let mut line = Line::new(20.0 * MB, ms(80));
+        for _ in 0..50 {
+            line.send(3 << 20, 2e9);
+            line.pass(ms(40));
+        }
+        let measured = line.measured();
+        assert!((19.0..24.0).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn a_line_that_becomes_faster_or_slower_is_noticed() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.message(1 << 20);
+        line.rate = 50.0 * MB;
+        line.message(1 << 20);
+        assert!((line.measured() - 50.0).abs() < 1.0);
+        line.rate = 5.0 * MB;
+        let mut seconds = 0;
+        while line.measured() > 5.1 {
+            line.message(1 << 20);
+            seconds += 1;
+        }
+        assert!((5..=11).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn the_first_bytes_after_a_pause_do_not_make_the_line_fast() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.message(1 << 20);
+        // A train that passes at once.
+        line.rate = 10_000.0 * MB;
+        line.message(128 << 10);
+        assert!((line.measured() - 10.0).abs() < 0.2);
+        line.message(1 << 20);
+        assert!(line.measured() > 100.0);
+    }
+
+    #[test]
+    fn the_rate_is_known_after_a_long_pause() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.message(1 << 20);
+        line.pass(Duration::from_secs(3600));
+        assert!((line.measured() - 10.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn delays_now_and_then_do_not_make_the_line_slow() {
+        let mut line = Line::new(50.0 * MB, ms(30));
+        for round in 0..20 {
+            line.send_late(1 << 20, 2e9, ms(13 * (round % 3)));
+            line.pass(Duration::from_secs(1));
+        }
+        let measured = line.measured();
+        assert!((49.0..51.0).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn bytes_that_wait_for_room_were_given_at_once() {
+        let (rate, round_trip) = (10.0 * MB, ms(10));
+        let (mut meter, mut now) = (DeliveryRate::new(), Instant::now());
+        meter.note_round_trip(round_trip, now);
+        // A window of 1 MiB that is always full.
+        meter.note_taken(1 << 20, false, now);
+        for _ in 0..300 {
+            now += Duration::from_secs_f64((64 << 10) as f64 / rate);
+            meter.note_acknowledged(64 << 10, now);
+            meter.note_taken(64 << 10, true, now);
+        }
+        let measured = meter.rate().unwrap() / MB;
+        assert!((9.0..11.5).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn a_cut_is_no_sample() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.send(1 << 20, 2e9);
+        line.meter.note_cut();
+        line.pass(Duration::from_secs(9));
+        assert_eq!(line.meter.rate(), None);
+        line.message(1 << 20);
+        assert!((line.measured() - 10.0).abs() < 0.2);
+    }
+}
