@@ -63,7 +63,8 @@ def answer(sites: Sites, echo: Path, **versions: str) -> tuple[int, str]:
     text = MODEL.format(python=sys.executable, folder=sites.folder, echo=echo, env=env, port=sites.south.local)
     (sites.folder / "model.ymmsl").write_text(text)
     status, out = sites.run()
-    return status, " ".join(out.split())
+    # Quoted output of programs has a bar in front of each line.
+    return status, " ".join(out.replace("|", " ").split())
 
 
 def use_second_build(relay: Relay, program: Path, monkeypatch: pytest.MonkeyPatch, versions: str) -> None:
