@@ -127,14 +127,16 @@ def test_what_compresses_goes_compressed_over_a_slow_line(sites: Sites) -> None:
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", *config("--cflags"), *config("--libs")]
     subprocess.run(["cc", HERE / "compression.c", "-o", native, *flags], check=True)
     programs = {"auto": python, "never": python, "always": python, "native": [native]}
-    senders, receivers = (", ".join(f"{name}_{short}" for name in programs) for short in "sr")
+    # The pair in C sends the other way, since the two ends of a link measure the line each for itself.
+    here = ", ".join(f"{name}_{'r' if name == 'native' else 's'}" for name in programs)
+    there = ", ".join(f"{name}_{'s' if name == 'native' else 'r'}" for name in programs)
     model(
         sites.folder,
         programs,
         f'sites: {{south: {{relay: "127.0.0.1:{sites.south.local}"}}}}',
         "hosts:",
-        f"  localhost: {{components: [{senders}]}}",
-        f"  far: {{site: south, start: [env], components: [{receivers}]}}",
+        f"  localhost: {{components: [{here}]}}",
+        f"  far: {{site: south, start: [env], components: [{there}]}}",
         "links: {never_s: {compress: never}, always_r: {compress: always}}",
     )
     # The streams of a link carry some 20 MB/s together.
