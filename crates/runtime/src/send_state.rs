@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use titin_transport::SharedBuffer;
+use titin_transport::{Buffer, SharedBuffer};
 use titin_wire::ConduitId;
 use titin_wire::meta::Meta;
 use titin_wire::settings::Overlay;
 
-use crate::Payload;
+use crate::filter::no_memory;
 use crate::iteration::Iteration;
+use crate::{Payload, Result};
 
 /// The timestamp of a message, and the next timestamp.
 pub(crate) type Timestamps = (f64, Option<f64>);
@@ -66,6 +67,15 @@ impl SendState {
             lost: false,
             chunk: None,
         }
+    }
+
+    /// A copy of the payload, which the message keeps for further receivers.
+    pub(crate) fn copy_of(&mut self, payload: &Payload<'_>) -> Result<SharedBuffer> {
+        if let Some(copy) = &self.copy {
+            return Ok(copy.clone());
+        }
+        let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
+        Ok(self.copy.insert(copy).clone())
     }
 
     pub(crate) fn chunk(self, chunk: PieceChunk) -> Self {

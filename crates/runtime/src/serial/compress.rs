@@ -7,7 +7,6 @@ use titin_transport::{Carrier, SharedBuffer};
 use titin_wire::Compress;
 use titin_wire::meta::{Codec, Meta};
 
-use super::send::copy_of;
 use crate::compression::{CompressionChoice, LEVEL, Measurement, sample_places};
 use crate::filter::{compress, compress_pieces};
 use crate::port::{Outlet, OutletState};
@@ -31,7 +30,7 @@ pub(super) fn compressed(
     let whole = match (filtered, &payload.parts[..]) {
         (Some(body), _) => Some(body.clone()),
         (None, [_]) => None,
-        (None, _) => Some(copy_of(payload, message)?),
+        (None, _) => Some(message.copy_of(payload)?),
     };
     let body: &[u8] = whole.as_ref().map_or(&payload.parts[0], |whole| whole);
     let choice = state.compression.get_or_insert_default();

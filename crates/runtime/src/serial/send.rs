@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_model::Operator;
-use titin_transport::{
-    Buffer, Carrier, LinkError, Outgoing, Room, SendReport, SharedBuffer, Shortage,
-};
+use titin_transport::{Carrier, LinkError, Outgoing, Room, SendReport, SharedBuffer, Shortage};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
@@ -704,7 +702,7 @@ impl Serial {
     ) -> Result<SharedBuffer> {
         let mapped = Mapped {
             content: payload.content(),
-            body: copy_of(payload, message)?,
+            body: message.copy_of(payload)?,
             timestamp: message.timestamp,
             next_timestamp: message.next_timestamp,
         };
@@ -796,15 +794,6 @@ impl Serial {
         };
         Err(self.by_end_of(Error::new(Kind::PortClosed, text), [&*end.peer]))
     }
-}
-
-/// A copy of the payload, which the message keeps.
-pub(super) fn copy_of(payload: &Payload<'_>, message: &mut SendState) -> Result<SharedBuffer> {
-    if let Some(copy) = &message.copy {
-        return Ok(copy.clone());
-    }
-    let copy = SharedBuffer::from(Buffer::gather(&payload.parts).map_err(no_memory)?);
-    Ok(message.copy.insert(copy).clone())
 }
 
 /// The header of a message on the given conduit.

@@ -166,7 +166,9 @@ impl SessionEnd {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
         let round_trip = self.window.base_round_trip();
         line.note(|rate| {
-            rate.note_taken(kept, false, now);
+            if kept > 0 {
+                rate.note_taken(kept, false, now);
+            }
             round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
         });
         let (_, acknowledged) = self.session.sent_and_acknowledged();
