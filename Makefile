@@ -15,7 +15,7 @@ export PATH := $(VENV)/bin:$(PATH)
 
 # All crates with tests in Rust. With the libraries of the Python extension, the crates below those would be compiled anew for the
 # package.
-CRATES := --workspace --exclude titin-python
+export CRATES := --workspace --exclude titin-python
 
 # Test runners at once: as many as there are cores.
 JOBS ?= $(shell nproc)

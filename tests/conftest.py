@@ -45,8 +45,9 @@ def cargo_build(*options: str) -> dict[str, str]:
     They are built with the same flags as by `make test-rust`, which has built most of them already: with those of its
     package alone, all that a program depends on would be compiled anew.
     """
-    flags = ["--workspace", "--exclude", "titin-python", "--locked", "--profile", os.environ.get("PROFILE", "dev")]
-    command = ["cargo", "build", "-q", *flags, *options, "--message-format=json"]
+    crates = os.environ.get("CRATES", "--workspace --exclude titin-python").split()
+    flags = ["--locked", "--profile", os.environ.get("PROFILE", "dev")]
+    command = ["cargo", "build", "-q", *crates, *flags, *options, "--message-format=json"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4)
     built = [found for found in map(json.loads, done.stdout.splitlines()) if found.get("executable")]
     return {found["target"]["name"]: found["executable"] for found in built}

@@ -100,7 +100,7 @@ def test_a_token_does_not_serve_after_its_time(hosts: Hosts, tmp_path: Path) -> 
         "said 'host box is ready'; sleep 8; line box | there; touch go\n",
     )
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
-    why = "the time of the token of host box is over, which was 8.0 s"
+    why = "the token of host box has expired after 8.0 s"
     assert f"the manager does not let this agent in: {why}" in said
     assert f"an agent on n2 is not let in: {why}" in (tmp_path / "run/titin_manager.log").read_text()
 

@@ -547,7 +547,7 @@ mod tests {
             program.mpi = program.mpi.map(|mpi| MpiProcesses { nodes, ..mpi });
             let mut context = around(&host, Path::new("/r"));
             context.job_parts = parts;
-            command(&prepare("a", &program, &context).unwrap().launch)
+            prepare("a", &program, &context).map(|prepared| command(&prepared.launch))
         };
         let srun = |words: &str| format!("{path}/srun {words}");
         let part = |het_group, nodes, processes| JobPart {
@@ -557,16 +557,18 @@ mod tests {
         };
         let each = "--kill-on-bad-exit=1 --cpus-per-task 2 --ntasks";
         assert_eq!(
-            command_of(&[part(0, 1, 2), part(2, 2, 4)], Some(3)),
+            command_of(&[part(0, 1, 2), part(2, 2, 4)], Some(3)).unwrap(),
             srun(&format!(
                 "--het-group=0 {each} 2 --nodes 1 --ntasks-per-node 2 /bin/sh -x : \
                  --het-group=2 {each} 4 --nodes 2 --ntasks-per-node 2 /bin/sh -x"
             ))
         );
         assert_eq!(
-            command_of(&[part(1, 2, 3)], None),
+            command_of(&[part(1, 2, 3)], None).unwrap(),
             srun(&format!("--het-group=1 {each} 3 /bin/sh -x"))
         );
+        let refused = command_of(&[part(0, 1, 2), part(2, 1, 2)], Some(4)).unwrap_err();
+        assert!(refused.to_string().contains("want 4 nodes"), "{refused}");
     }
 
     #[test]

@@ -179,7 +179,6 @@ impl Placer<'_> {
             None => {
                 let host = self.best_host(id, processes * threads, &[]);
                 self.placement.hosts[id] = host;
-                self.placed[id] = true;
                 self.place_processes(id, host, processes, threads);
             }
         }

@@ -100,6 +100,8 @@ struct StrayConduit {
 struct ProcessState {
     manager: Outbox,
     heard: Option<Instant>,
+    /// When the link to the manager, or to the rank above, was first there.
+    reached: Option<Instant>,
     heartbeat: f64,
     told: Option<Instant>,
     /// When the background thread last looked.

@@ -153,7 +153,8 @@ impl Trace {
         self.epoch as f64 * 1e-9
     }
 
-    /// Now, in nanoseconds since the Unix epoch, by the manager's clock.
+    /// Now, in nanoseconds since the Unix epoch: the manager's clock at the beginning of the instance, and a
+    /// clock that does not jump from then on.
     pub(crate) fn now(&self) -> i64 {
         self.epoch + self.origin.elapsed().as_nanos() as i64
     }

@@ -133,7 +133,7 @@ pub fn encode(message: &impl Serialize) -> Vec<u8> {
 /// # Errors
 /// If the message is too long, or no message.
 pub fn decode<T: DeserializeOwned>(bytes: &mut Vec<u8>) -> Result<Option<T>, Malformed> {
-    let malformed = |why: String| Malformed::new("message of a relay", why);
+    let malformed = |why: String| Malformed::new("message", why);
     let Some(length) = bytes.first_chunk::<4>() else {
         return Ok(None);
     };

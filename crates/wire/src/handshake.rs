@@ -91,7 +91,7 @@ impl Purpose {
 pub struct Agreement {
     /// The purpose that the dialler gave.
     pub purpose: Purpose,
-    /// Version of the control messages.
+    /// Version of the control messages; to a relay, of the relay messages.
     pub control: u16,
     /// Version of the data frames.
     pub data: u16,
@@ -463,8 +463,8 @@ fn hello(purpose: Purpose) -> [u8; HELLO] {
     bytes
 }
 
-/// The two formats that both ends of a connection must have a version of, and the versions here. A relay
-/// passes messages of all versions on, so the versions of its own messages count alone.
+/// The two formats of which both ends need a common version, and the versions here. For a relay both are its
+/// own messages, since a relay passes all others on unread.
 fn formats(purpose: Purpose) -> [(&'static str, (u16, u16)); 2] {
     match purpose {
         Purpose::Relay => [("relay", versions::relay()); 2],

@@ -25,7 +25,7 @@ use crate::seal::{Opener, SealKeys, Sealer};
 use crate::{Address, Malformed, Medium, Secret, addresses_from_site, circuit, control};
 
 /// The most characters of a token.
-const LONGEST: usize = 1 << 16;
+pub const LONGEST: usize = 1 << 16;
 
 /// A token: the way to the manager, and the right to ask it once for the run's secret.
 ///

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use titin_os::host;
 use titin_wire::Malformed;
 use titin_wire::connection::Connection;
-use titin_wire::token::Token;
+use titin_wire::token::{self, Token};
 
 use super::token_exchange::{self, ExchangeError};
 
@@ -22,9 +22,6 @@ pub struct AgentInput {
     /// The run directory on the manager's host.
     pub run_directory: PathBuf,
 }
-
-/// The most bytes of a line with a token.
-const LONGEST_LINE: u64 = 1 << 16;
 
 /// Why an agent has no input. Each printed error says how to go on.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +96,7 @@ impl AgentInput {
     /// [`InputError`] if the stream has no token, or the manager does not give the input.
     pub fn of_token(stream: impl io::BufRead, host: Option<&str>) -> Result<Self, InputError> {
         let mut line = String::new();
-        let mut stream = stream.take(LONGEST_LINE);
+        let mut stream = stream.take(token::LONGEST as u64 + 2);
         stream.read_line(&mut line).map_err(InputError::Input)?;
         let token = Token::parse(&line).map_err(InputError::NoToken)?;
         let system_name = host::name();

@@ -25,9 +25,14 @@ pub enum ExchangeError {
     Refused(String),
     /// The manager has not proved the one-time key.
     #[error(
-        "the manager does not take the token: it has served already, or it is of another run. If the run still waits for this agent, it prints a new line now"
+        "the manager does not take the token: it has served already, or it is of another run. If you have used this line before, \
+         use the new line that the run prints. If this was the first use, somebody else has used the line and knows the secret of \
+         the run: end the run{others}"
     )]
-    Unknown,
+    Unknown {
+        /// Why other addresses of the manager do not answer, behind a semicolon; empty if all answer.
+        others: String,
+    },
     /// The manager cannot be reached.
     #[error(
         "cannot reach the manager: {0}. Has the run ended? Can this host reach the manager's by the network?"
@@ -49,6 +54,10 @@ pub(super) fn exchange(
         system_name,
         release: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    if token.addresses.is_empty() {
+        let why = "the token has no address of the manager";
+        return Err(ExchangeError::Unreachable(why.to_owned()));
+    }
     let mut failures = Vec::new();
     let mut is_unknown = false;
     for address in &token.addresses {
@@ -63,14 +72,21 @@ pub(super) fn exchange(
                 });
             }
             Ok(TokenAnswer::Refused { why }) => return Err(ExchangeError::Refused(why)),
+            Err(AskError::Refused(why @ Refusal::Versions { .. })) => {
+                return Err(ExchangeError::Refused(why.to_string()));
+            }
             // Another host may have the same address, so the next address is tried.
             Err(AskError::Refused(Refusal::Secret)) => is_unknown = true,
             Err(why) => failures.push(format!("{address}: {why}")),
         }
     }
+    let failures = failures.join("; ");
     Err(match is_unknown {
-        true => ExchangeError::Unknown,
-        false => ExchangeError::Unreachable(failures.join("; ")),
+        true if failures.is_empty() => ExchangeError::Unknown { others: failures },
+        true => ExchangeError::Unknown {
+            others: format!("; other addresses of the manager: {failures}"),
+        },
+        false => ExchangeError::Unreachable(failures),
     })
 }
 

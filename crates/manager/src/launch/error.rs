@@ -55,6 +55,16 @@ pub enum LaunchError {
          (SLURM_JOB_ID is not set): use openmpi, mpich or intelmpi here"
     )]
     NoAllocation,
+    /// The job has fewer nodes than the description wants.
+    #[error(
+        "its resources want {wanted} nodes, and the Slurm job has {nodes} for it: ask Slurm for more nodes, or lower `nodes`"
+    )]
+    TooFewNodes {
+        /// The number in the description.
+        wanted: u32,
+        /// The number in the job.
+        nodes: u32,
+    },
     /// An environment variable is not set.
     #[error(
         "{text} names the environment variable {name}, which is not set (write $$ for a dollar sign)"

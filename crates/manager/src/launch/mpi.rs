@@ -31,7 +31,7 @@ impl Invocation<'_> {
     ) -> Result<Vec<String>, LaunchError> {
         let parts = self.context.job_parts;
         if mpi.launcher == MpiLauncher::Srun && !parts.is_empty() {
-            return Ok(self.launched_in_parts(mpi, parts, own));
+            return self.launched_in_parts(mpi, parts, own);
         }
         let mut command = self.launcher(mpi)?;
         command.extend_from_slice(own);
@@ -44,7 +44,11 @@ impl Invocation<'_> {
         mpi: MpiProcesses,
         parts: &[JobPart],
         own: &[String],
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, LaunchError> {
+        let nodes: u32 = parts.iter().map(|part| part.nodes).sum();
+        if let Some(wanted) = mpi.nodes.filter(|wanted| *wanted != nodes) {
+            return Err(LaunchError::TooFewNodes { wanted, nodes });
+        }
         let mut command = vec!["srun".to_owned()];
         for (number, part) in parts.iter().enumerate() {
             if number > 0 {
@@ -58,7 +62,7 @@ impl Invocation<'_> {
             }
             command.extend_from_slice(own);
         }
-        command
+        Ok(command)
     }
 
     /// The launcher of the ranks, with options.

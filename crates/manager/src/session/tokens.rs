@@ -3,6 +3,7 @@
 //! Each token has a one-time key. The thread for sockets looks the key up when an agent dials with the
 //! token. The session decides whether the agent gets the secret, and then forgets the key.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::agent;
 use crate::event::Level;
 use crate::host::HostId;
 
-/// How many refused tokens are logged. Anyone who has seen the number of a token can show it again.
+/// How many refused tokens of this run, and of others, are logged. Anyone who has seen the number of a token
+/// can show it again, and anyone can make up a number.
 const MOST_COMPLAINTS: usize = 100;
 
 /// The one-time keys that have not served, by their numbers.
@@ -40,7 +42,8 @@ pub(super) struct Tokens {
     hosts: BTreeMap<u64, HostId>,
     /// When tokens no longer serve; `None` for never.
     until: Option<Instant>,
-    complaints: usize,
+    /// How many tokens of other runs, and of this run, were refused.
+    complaints: [usize; 2],
 }
 
 /// Why a token does not serve.
@@ -61,7 +64,7 @@ impl Tokens {
             keys,
             hosts: BTreeMap::new(),
             until: begun.checked_add(patience),
-            complaints: 0,
+            complaints: [0; 2],
         }
     }
 
@@ -122,12 +125,18 @@ impl Session {
             return;
         };
         let text = self.refusal_text(&refusal);
-        self.complain(format!("an agent is not let in: {text}"), view);
+        let is_ours = refusal != TokenRefusal::OfAnotherRun;
+        self.complain(is_ours, format!("an agent is not let in: {text}"), view);
         if let TokenRefusal::Served(host) = refusal
             && self.host_cores[host.index()].is_none()
             && !self.is_ending
             && !self.tokens.has_unused(host)
         {
+            let name = self.host_name(host);
+            let text = format!(
+                "the token of host {name} has served, and no agent has reported yet: if the agent could not begin, use the new line"
+            );
+            self.say(Level::Info, text, view);
             self.tell_commands(&[host], view);
         }
     }
@@ -143,7 +152,7 @@ impl Session {
         let answer = match self.check_request(number, request, Instant::now()) {
             Err(why) => {
                 let text = format!("an agent on {system_name} is not let in: {why}");
-                self.complain(text, view);
+                self.complain(true, text, view);
                 TokenAnswer::Refused { why }
             }
             Ok(host) => {
@@ -177,7 +186,7 @@ impl Session {
         let name = self.host_name(host);
         if request.host != name {
             return Err(format!(
-                "its token is of host {name}, and it calls its host {}",
+                "its token is of host {name}, and it calls its host {0}: use the line that the run has printed for host {0}",
                 request.host
             ));
         }
@@ -186,7 +195,10 @@ impl Session {
 
     fn refusal_text(&self, refusal: &TokenRefusal) -> String {
         match refusal {
-            TokenRefusal::OfAnotherRun => "its token is of another run".to_owned(),
+            TokenRefusal::OfAnotherRun => {
+                "its token is of no host of this run: use the line that this run has printed"
+                    .to_owned()
+            }
             TokenRefusal::Served(host) => {
                 format!(
                     "the token of host {} has served already",
@@ -194,19 +206,24 @@ impl Session {
                 )
             }
             TokenRefusal::Late(host) => format!(
-                "the time of the token of host {} is over, which was {:.1} s",
+                "the token of host {} has expired after {:.1} s: start the run again, with a longer `titin: register_timeout` if \
+                 need be",
                 self.host_name(*host),
                 self.plan.options.patience.as_secs_f64()
             ),
         }
     }
 
-    /// Logs a refused token.
-    fn complain(&mut self, text: String, view: &mut dyn RunView) {
-        self.tokens.complaints += 1;
-        if self.tokens.complaints <= MOST_COMPLAINTS {
-            self.say(Level::Warning, text, view);
-        }
+    /// Logs a refused token of this run, or of another.
+    fn complain(&mut self, is_ours: bool, text: String, view: &mut dyn RunView) {
+        let count = &mut self.tokens.complaints[usize::from(is_ours)];
+        *count += 1;
+        let text = match (*count).cmp(&MOST_COMPLAINTS) {
+            Ordering::Less => text,
+            Ordering::Equal => text + "; further refusals of this kind are not logged",
+            Ordering::Greater => return,
+        };
+        self.say(Level::Warning, text, view);
     }
 }
 

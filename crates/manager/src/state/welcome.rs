@@ -30,6 +30,7 @@ impl Manager {
         let options = &self.plan.options;
         Welcome {
             instance: planned.name.clone(),
+            // The session notes the time when it sends the answer: the state machine has no clock.
             time: None,
             wires,
             settings: planned.settings.clone(),

@@ -6,56 +6,47 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The times that clocks may show, in seconds since the Unix epoch: up to the year 2286.
 const CLOCKS: Range<f64> = 0.0..1e10;
 
-/// The clock of the manager's host, as this process reads the clock. The clock does not jump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The clock of the manager's host, as this process knows the clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ManagerClock {
-    /// The time, in nanoseconds since the Unix epoch, and when the clock showed this time.
-    reading: (i64, Instant),
+    /// How far the manager's clock is ahead of the clock of this host, in nanoseconds.
+    ahead: i64,
 }
 
 impl ManagerClock {
-    /// The clock of this host.
-    pub(crate) fn of_this_host() -> Self {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        ManagerClock {
-            reading: (since.as_nanos() as i64, Instant::now()),
-        }
-    }
-
     /// The clock that showed the given time when the manager sent an answer. The answer has come just now,
     /// to a question of the time `asked`. A manager of an older release tells no time. A time beyond all
     /// clocks counts as none.
     pub(super) fn of_answer(time: Option<f64>, asked: Instant) -> Self {
-        let here = Self::of_this_host();
         match time {
             Some(time) if CLOCKS.contains(&time) => {
-                here.set_by((time * 1e9) as i64, asked.elapsed())
+                Self::of_times((time * 1e9) as i64, host_time(), asked.elapsed())
             }
-            _ => here,
+            _ => Self::default(),
         }
     }
 
-    /// This clock, set by the time at which the manager sent an answer. The answer came `took` after the
-    /// question. A time between both is what a clock shows that agrees with the manager's, so this clock
-    /// stays. By another time the clock is set as if the answer had taken no time.
-    fn set_by(self, time: i64, took: Duration) -> Self {
-        let (now, at) = self.reading;
+    /// The clock that showed `time` when the manager sent an answer. The answer came `took` after the
+    /// question, `now` by the clock of this host. Two clocks that agree show a time between both. If the
+    /// time is another, the answer counts as if it had taken no time.
+    fn of_times(time: i64, now: i64, took: Duration) -> Self {
         let asked = now - took.as_nanos() as i64;
-        match (asked..=now).contains(&time) {
-            true => self,
-            false => ManagerClock {
-                reading: (time, at),
-            },
+        let agree = (asked..=now).contains(&time);
+        ManagerClock {
+            ahead: if agree { 0 } else { time - now },
         }
     }
 
     /// Now, in nanoseconds since the Unix epoch.
     pub(crate) fn now(self) -> i64 {
-        let (time, at) = self.reading;
-        time + at.elapsed().as_nanos() as i64
+        host_time() + self.ahead
     }
+}
+
+/// The time by the clock of this host, in nanoseconds since the Unix epoch.
+fn host_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_nanos() as i64
 }
 
 #[cfg(test)]
@@ -64,16 +55,16 @@ mod tests {
 
     #[test]
     fn a_clock_is_set_by_an_answer_only_where_both_cannot_be_right() {
-        let here = ManagerClock {
-            reading: (1_000_000, Instant::now()),
+        let ahead = |time| {
+            let took = Duration::from_micros(100);
+            ManagerClock::of_times(time, 1_000_000, took).ahead
         };
-        let set = |time| here.set_by(time, Duration::from_micros(100)).reading.0;
         // Times from the question to the answer, with both ends.
         for time in [900_000, 950_000, 1_000_000] {
-            assert_eq!(set(time), 1_000_000);
+            assert_eq!(ahead(time), 0);
         }
         for time in [0, 899_999, 1_000_001, i64::MAX] {
-            assert_eq!(set(time), time);
+            assert_eq!(ahead(time), time - 1_000_000);
         }
     }
 
@@ -86,9 +77,8 @@ mod tests {
             Some(-1.0),
             Some(1e300),
         ] {
-            let apart = ManagerClock::of_answer(time, Instant::now()).now()
-                - ManagerClock::of_this_host().now();
-            assert!(apart.abs() < 1_000_000_000, "{apart}");
+            let clock = ManagerClock::of_answer(time, Instant::now());
+            assert_eq!(clock, ManagerClock::default());
         }
         let day = ManagerClock::of_answer(Some(86_400.0), Instant::now()).now();
         assert!(

@@ -141,7 +141,9 @@ impl Process {
     /// The link to the manager, or to the rank above, is there.
     pub(super) fn hear(&self, link: &Arc<Link>) {
         let mut state = self.lock();
-        state.heard = Some(Instant::now());
+        let now = Instant::now();
+        state.heard = Some(now);
+        state.reached.get_or_insert(now);
         // The lock keeps the order: an instance cannot fail before the instance has registered.
         state.manager.open(link);
     }

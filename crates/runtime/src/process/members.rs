@@ -102,13 +102,16 @@ impl Process {
 
     pub(super) fn answered(&self, name: &str, answer: Result<Welcome>) {
         let mut state = self.lock();
+        let reached = state.reached;
         // The instance may have given up.
         let Some(request) = state.join_requests.get_mut(name) else {
             return;
         };
         if let Ok(welcome) = &answer {
+            // The question went out once there was a link.
+            let asked = reached.map_or(request.since, |reached| reached.max(request.since));
             self.clock
-                .get_or_init(|| ManagerClock::of_answer(welcome.time, request.since));
+                .get_or_init(|| ManagerClock::of_answer(welcome.time, asked));
         }
         request.answer = Some(answer);
         let bell = request.bell.clone();
@@ -118,8 +121,7 @@ impl Process {
 
     /// The manager's clock; before any answer of the manager, the clock of this host.
     pub(crate) fn clock(&self) -> ManagerClock {
-        let clock = self.clock.get().copied();
-        clock.unwrap_or_else(ManagerClock::of_this_host)
+        self.clock.get().copied().unwrap_or_default()
     }
 
     /// Forgets that an instance has asked. The manager may already have let the instance in, or may

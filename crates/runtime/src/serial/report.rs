@@ -95,7 +95,7 @@ impl Serial {
         if level < self.core.habits.log_level {
             return;
         }
-        let time = self.profile.trace.now() as f64 * 1e-9;
+        let time = self.core.process.clock().now() as f64 * 1e-9;
         self.tell(&ToManager::Log {
             instance: self.core.name.clone(),
             level,

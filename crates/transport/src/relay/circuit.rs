@@ -204,10 +204,7 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
         }
         why => format!("the relay {relay} of this site: {why}"),
     };
-    CircuitRefusal {
-        why,
-        may_pass: !is_final,
-    }
+    refusal(why, is_final)
 }
 
 fn refused_by_end(why: LinkError) -> CircuitRefusal {
@@ -215,9 +212,13 @@ fn refused_by_end(why: LinkError) -> CircuitRefusal {
         why,
         LinkError::Refused(Refusal::Secret | Refusal::Versions { .. })
     );
-    CircuitRefusal {
-        why: why.to_string(),
-        may_pass: !is_final,
+    refusal(why.to_string(), is_final)
+}
+
+fn refusal(why: String, is_final: bool) -> CircuitRefusal {
+    match is_final {
+        true => CircuitRefusal::lasting(why),
+        false => CircuitRefusal::passing(why),
     }
 }
 
