@@ -68,7 +68,7 @@ def test_a_token_serves_once_on_its_host_and_in_its_run(hosts: Hosts, tmp_path: 
     other = "its token is of host box, and it calls its host last"
     assert f"the manager does not let this agent in: {other}" in said
     assert f"an agent on n2 is not let in: {other}" in log
-    assert "an agent is not let in: its token is of another run" in log
+    assert "an agent is not let in: its token is of no host of this run" in log
     assert "standard input has no token of a run" in said
     assert "cannot make a folder in /dev/shm" in said
     assert said.count("the manager does not take the token: it has served already, or it is of another run") == 3
