@@ -56,8 +56,7 @@ def test_a_token_serves_once_on_its_host_and_in_its_run(hosts: Hosts, tmp_path: 
         # The agent gets the secret, and then cannot begin.
         "{ echo 'mount -o remount,ro /dev/shm'; line box; } | there\n"
         "old=$(line box)\n"
-        'echo "$old" | there\n'
-        'until [ "$(line box)" != "$old" ]; do sleep 0.05; done\n'
+        'until [ "$(line box)" != "$old" ]; do echo "$old" | there; sleep 0.5; done\n'
         "{ echo 'mount -o remount,rw /dev/shm'; line box; } | there &\n"
         "said 'host box is ready'\n"
         "line box | there\n"
@@ -71,13 +70,14 @@ def test_a_token_serves_once_on_its_host_and_in_its_run(hosts: Hosts, tmp_path: 
     assert "an agent is not let in: its token is of no host of this run" in log
     assert "standard input has no token of a run" in said
     assert "cannot make a folder in /dev/shm" in said
-    assert said.count("the manager does not take the token: it has served already, or it is of another run") == 3
-    assert log.count("an agent is not let in: the token of host box has served already") == 2
+    refused = said.count("the manager does not take the token: it has served already, or is of another run")
+    # One token is of no host, and the others have served.
+    assert log.count("an agent is not let in: the token of host box has served already") == refused - 1 >= 2
     assert log.count("the token of host box has served an agent on n2") == 2
     # The run gives another token for the one that has served in vain, and for no other.
     assert (said.count("on box: echo"), said.count("on last: echo")) == (2, 1)
     assert said.count("agent: 0") == 2
-    assert said.count("agent: 2") == 6
+    assert said.count("agent: 2") == refused + 3
 
 
 def test_a_token_does_not_serve_after_its_time(hosts: Hosts, tmp_path: Path) -> None:

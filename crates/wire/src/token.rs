@@ -118,7 +118,13 @@ impl Token {
         let bytes: Option<Vec<u8>> = pairs.iter().map(of_digits).collect();
         let bytes = bytes.filter(|_| rest.is_empty());
         let bytes = bytes.ok_or_else(|| malformed("expected pairs of hexadecimal digits"))?;
-        control::decode(&bytes).map_err(|error| malformed(&error.why))
+        let mut rest = &bytes[..];
+        let token =
+            rmp_serde::from_read(&mut rest).map_err(|error| malformed(&error.to_string()))?;
+        match rest {
+            [] => Ok(token),
+            _ => Err(malformed("something is behind it")),
+        }
     }
 }
 

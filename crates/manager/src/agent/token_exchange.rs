@@ -25,9 +25,9 @@ pub enum ExchangeError {
     Refused(String),
     /// The manager has not proved the one-time key.
     #[error(
-        "the manager does not take the token: it has served already, or it is of another run. If you have used this line before, \
-         use the new line that the run prints. If this was the first use, somebody else has used the line and knows the secret of \
-         the run: end the run{others}"
+        "the manager does not take the token: it has served already, or is of another run, or is not as the run has printed it. If \
+         you have used the line before, give it again after some seconds, and the run prints a new one. If it is whole and was \
+         not used, somebody else may have used it, who then knows the secret of the run: end the run{others}"
     )]
     Unknown {
         /// Why other addresses of the manager do not answer, behind a semicolon; empty if all answer.
@@ -103,7 +103,12 @@ fn ask_at(
         }
         _ => return Err(io::Error::other("an agent cannot dial this address").into()),
     };
-    ask(&mut stream, token, request)
+    ask(&mut stream, token, request).map_err(|error| match error {
+        AskError::System(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            io::Error::other(format!("no answer within {ANSWER_TIME:?}")).into()
+        }
+        error => error,
+    })
 }
 
 /// Opens a circuit to a listener at another site. The address is `relay:SITE/HOST:PORT`.

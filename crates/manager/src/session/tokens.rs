@@ -21,6 +21,9 @@ use crate::host::HostId;
 /// can show it again, and anyone can make up a number.
 const MOST_COMPLAINTS: usize = 100;
 
+/// How long an agent that has got the secret may take to report, before another line is printed.
+const REPORTING_TIME: Duration = Duration::from_secs(3);
+
 /// The one-time keys that have not served, by their numbers.
 #[derive(Default)]
 pub(super) struct OneTimeKeys(Mutex<HashMap<u64, Secret>>);
@@ -40,6 +43,8 @@ pub(super) struct Tokens {
     keys: Arc<OneTimeKeys>,
     /// The host of each token, by the number of the key.
     hosts: BTreeMap<u64, HostId>,
+    /// When a token of each host last served.
+    served: BTreeMap<HostId, Instant>,
     /// When tokens no longer serve; `None` for never.
     until: Option<Instant>,
     /// How many tokens of other runs, and of this run, were refused.
@@ -63,6 +68,7 @@ impl Tokens {
         Tokens {
             keys,
             hosts: BTreeMap::new(),
+            served: BTreeMap::new(),
             until: begun.checked_add(patience),
             complaints: [0; 2],
         }
@@ -81,10 +87,15 @@ impl Tokens {
         (number, key)
     }
 
-    /// Whether a host has a token that has not served.
-    fn has_unused(&self, host: HostId) -> bool {
+    /// Whether a host that has not reported needs another token: none is left, and the agent with the last
+    /// one has had its time to report.
+    fn needs_another(&self, host: HostId, now: Instant) -> bool {
         let mut tokens = self.hosts.iter();
-        tokens.any(|(number, of)| *of == host && self.keys.find(*number).is_some())
+        let is_unused =
+            |(number, of): (&u64, &HostId)| *of == host && self.keys.find(*number).is_some();
+        let served = self.served.get(&host);
+        let is_starting = served.is_some_and(|served| now < *served + REPORTING_TIME);
+        !tokens.any(is_unused) && !is_starting
     }
 
     /// The host of the token with this number, if the token serves.
@@ -99,9 +110,10 @@ impl Tokens {
         }
     }
 
-    /// The token serves no more.
-    fn forget(&mut self, number: u64) {
+    /// The token has served an agent of its host, and serves no more.
+    fn note_served(&mut self, number: u64, host: HostId, now: Instant) {
         self.keys.lock().remove(&number);
+        self.served.insert(host, now);
     }
 }
 
@@ -121,7 +133,8 @@ impl Session {
     /// An agent has dialled with a token whose key is not known, or no longer. If the token has served in
     /// vain, so that the run still waits for the agent, the user gets another.
     pub(super) fn unknown_token(&mut self, number: u64, view: &mut dyn RunView) {
-        let Err(refusal) = self.tokens.host_of(number, Instant::now()) else {
+        let now = Instant::now();
+        let Err(refusal) = self.tokens.host_of(number, now) else {
             return;
         };
         let text = self.refusal_text(&refusal);
@@ -130,7 +143,7 @@ impl Session {
         if let TokenRefusal::Served(host) = refusal
             && self.host_cores[host.index()].is_none()
             && !self.is_ending
-            && !self.tokens.has_unused(host)
+            && self.tokens.needs_another(host, now)
         {
             let name = self.host_name(host);
             let text = format!(
@@ -149,14 +162,15 @@ impl Session {
         view: &mut dyn RunView,
     ) {
         let (number, system_name) = (connection.number(), &request.system_name);
-        let answer = match self.check_request(number, request, Instant::now()) {
+        let now = Instant::now();
+        let answer = match self.check_request(number, request, now) {
             Err(why) => {
                 let text = format!("an agent on {system_name} is not let in: {why}");
                 self.complain(true, text, view);
                 TokenAnswer::Refused { why }
             }
             Ok(host) => {
-                self.tokens.forget(number);
+                self.tokens.note_served(number, host, now);
                 let name = self.host_name(host);
                 let text = format!("the token of host {name} has served an agent on {system_name}");
                 self.say(Level::Info, text, view);
@@ -245,7 +259,7 @@ mod tests {
         assert_eq!(tokens.host_of(number, after(60)), Err(late));
         tokens.postpone(Duration::from_secs(30));
         assert_eq!(tokens.host_of(number, after(89)), Ok(HostId(2)));
-        tokens.forget(number);
+        tokens.note_served(number, HostId(2), after(10));
         assert_eq!(keys.find(number), None);
         for seconds in [0, 100] {
             let served = Err(TokenRefusal::Served(HostId(2)));
@@ -254,9 +268,14 @@ mod tests {
         let unknown = Err(TokenRefusal::OfAnotherRun);
         assert_eq!(tokens.host_of(number ^ 1, begun), unknown);
         assert_eq!(tokens.host_of(other, begun), Ok(HostId(1)));
-        assert!(tokens.has_unused(HostId(1)) && !tokens.has_unused(HostId(2)));
+        // The agent that was served at 10 s has 3 s to report.
+        let needing = |tokens: &Tokens, seconds| {
+            [1, 2].map(|host| tokens.needs_another(HostId(host), after(seconds)))
+        };
+        assert_eq!(needing(&tokens, 12), [false, false]);
+        assert_eq!(needing(&tokens, 13), [false, true]);
         tokens.issue(HostId(2));
-        assert!(tokens.has_unused(HostId(2)));
+        assert_eq!(needing(&tokens, 13), [false, false]);
     }
 
     #[test]
