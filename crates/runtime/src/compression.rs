@@ -2,7 +2,9 @@
 //!
 //! A message of n bytes is at the receiver after n/L, where L is the rate of the line. Compressed to
 //! the share s of its bytes it is there after n/c + s n/L + n/d, with the speeds c of compression and
-//! d of decompression. The conduit compresses where that is clearly less. L is measured by the medium
+//! d of decompression. The conduit compresses where that is clearly less. This is the time to the
+//! arrival alone: n/c is time of the call that sends, and n/d of the call that receives, so a program
+//! that sends ahead and waits for no answer loses this time and gains nothing. L is measured by the medium
 //! ([`titin_transport::Carrier::line_rate`]), c and s by the conduit: on a sample of a message, and
 //! then on each message that is compressed. So data that do not compress cost a sample now and then,
 //! and never a whole message in vain for long.
@@ -30,6 +32,10 @@ const WORTHWHILE: f64 = 0.9;
 /// The most messages without a measurement. The gaps between samples double up to this number.
 const LONGEST_GAP: u32 = 16;
 
+/// How many messages in a row must be compressed for the gaps to begin anew. A sample may be faster than
+/// a whole message, so that the first messages after a sample are compressed in vain.
+const SERIES: u32 = 4;
+
 /// The weight of a new measurement in the averages.
 const WEIGHT: f64 = 0.5;
 
@@ -52,6 +58,8 @@ pub(crate) struct CompressionChoice {
     /// sample is due.
     unmeasured: u32,
     gap: u32,
+    /// The messages in a row that were compressed.
+    series: u32,
 }
 
 /// Averages over the measurements, in which late ones count most.
@@ -79,13 +87,23 @@ impl CompressionChoice {
     /// Notes that a message was compressed.
     pub(crate) fn note_compressed(&mut self, message: Measurement) {
         self.average(message);
-        self.gap = 1;
         self.unmeasured = 0;
+        self.series = self.series.saturating_add(1);
+        if self.series >= SERIES {
+            self.gap = 1;
+        }
     }
 
     /// Notes that a message was sent as it is.
     pub(crate) fn note_plain(&mut self) {
         self.unmeasured += 1;
+        self.series = 0;
+    }
+
+    /// Whether the next message may be compressed, as far as can be told without its data, by a line
+    /// with this rate.
+    pub(crate) fn may_be_worthwhile(&self, line_rate: u64) -> bool {
+        self.wants_sample() || self.is_worthwhile(line_rate)
     }
 
     /// Whether a compressed message is sooner at the receiver, by a line with this rate in bytes a
@@ -164,9 +182,14 @@ mod tests {
 
         /// Sends a message. Returns whether it was compressed.
         fn send(&mut self, data: Measurement) -> bool {
+            self.send_sampled(data, data)
+        }
+
+        /// Sends a message with a sample that is unlike the whole message.
+        fn send_sampled(&mut self, sample: Measurement, data: Measurement) -> bool {
             if self.choice.wants_sample() {
                 self.samples += 1;
-                self.choice.note_sample(data);
+                self.choice.note_sample(sample);
             }
             let compresses = self.choice.is_worthwhile(self.rate);
             match compresses {
@@ -225,6 +248,15 @@ mod tests {
         // The gap to the next sample is at most 16 messages.
         let compressed = conduit.send_all(100, smooth);
         assert!(compressed >= 80, "{compressed}");
+    }
+
+    #[test]
+    fn samples_that_are_too_fast_compress_few_messages_in_vain() {
+        let mut conduit = Conduit::new(200 * MB);
+        let (sample, whole) = (measured(0.3, 500 * MB), measured(0.3, 250 * MB));
+        let is_in_vain = |_: &i32| conduit.send_sampled(sample, whole);
+        let in_vain = (0..200).filter(is_in_vain).count();
+        assert!((1..20).contains(&in_vain), "{in_vain}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Meter {
     }
 
     /// Counts a message that was compressed.
-    pub(crate) fn compressed(&self, before: u64, after: u64) {
+    pub(crate) fn count_compressed(&self, before: u64, after: u64) {
         if !self.off {
             add(&self.compressed, 1);
             add(&self.saved, before.wrapping_sub(after));

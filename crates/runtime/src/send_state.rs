@@ -26,6 +26,9 @@ pub(crate) struct SendState {
     pub(crate) copy: Option<SharedBuffer>,
     /// The payload after compression, shared by several receivers.
     pub(crate) compressed: Option<SharedBuffer>,
+    /// Whether it is settled that the message goes as it is by the next conduit, although the conduit
+    /// may compress. Holds while the conduit has no room.
+    pub(crate) goes_plain: bool,
     /// The conduits that do not get the message.
     pub(crate) left_out: Option<Vec<ConduitId>>,
     /// How many of the conduits have had the message.
@@ -61,6 +64,7 @@ impl SendState {
             overlay: None,
             copy: payload.lent.clone(),
             compressed: None,
+            goes_plain: false,
             left_out: None,
             done: 0,
             filtered: None,

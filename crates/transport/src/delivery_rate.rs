@@ -9,7 +9,8 @@
 //!
 //! A train that comes out about as fast as it went in shows how fast the program sends. The line is
 //! as fast or faster, so such a sample counts only if it is larger than the known rate. It then must be
-//! of a long train, since many lines let the first bytes after a pause pass at once.
+//! of a long train, since many lines let the first bytes after a pause pass at once. If short trains
+//! are faster than the known rate time and again, the rate is forgotten.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,6 +25,10 @@ const LONGEST: u64 = 4 << 20;
 
 /// The shortest train that counts although it came out as fast as it went in.
 const LONG: u64 = 256 << 10;
+
+/// After how many trains in a row that are faster than the known rate, but too short to count, the rate
+/// is forgotten.
+const MOST_DOUBTS: u32 = 8;
 
 /// How many times as long as the program takes to give a train, the line must take for it.
 const SLOWER: f64 = 1.5;
@@ -49,6 +54,8 @@ pub(crate) struct DeliveryRate {
     free_since: Option<Instant>,
     round_trip: Recent,
     rate: Recent,
+    /// The trains since the last sample that were faster than the rate, but too short to count.
+    doubts: u32,
 }
 
 /// Bytes that were taken without a pause.
@@ -74,25 +81,27 @@ impl DeliveryRate {
             acknowledged: 0,
             trains: VecDeque::new(),
             free_since: None,
-            round_trip: Recent::new(HALF_ROUND_TRIP_TIME),
-            rate: Recent::new(HALF_RATE_TIME),
+            round_trip: Recent::new(HALF_ROUND_TRIP_TIME, f64::min),
+            rate: Recent::new(HALF_RATE_TIME, f64::max),
+            doubts: 0,
         }
     }
 
     /// The rate in bytes a second, once known.
     pub(crate) fn rate(&self) -> Option<f64> {
-        self.rate.best(f64::max)
+        self.rate.best()
     }
 
-    /// Notes that bytes were taken to be sent. `have_waited` says whether the bytes could have been
-    /// taken earlier, had there been room.
-    pub(crate) fn note_taken(&mut self, bytes: u64, have_waited: bool, now: Instant) {
+    /// Notes that bytes were taken to be sent. `room_since` says since when there has been room for the
+    /// bytes, if there was none before. Only from then on the bytes have waited for the program.
+    pub(crate) fn note_taken(&mut self, bytes: u64, room_since: Option<Instant>, now: Instant) {
+        if bytes == 0 {
+            return;
+        }
         self.taken += bytes;
         if let Some(train) = self.trains.back_mut() {
-            let pause = match have_waited {
-                true => Duration::ZERO,
-                false => now.saturating_duration_since(train.last),
-            };
+            let since = room_since.map_or(train.last, |since| since.max(train.last));
+            let pause = now.saturating_duration_since(since);
             if pause <= PAUSE && train.length < LONGEST {
                 train.end = self.taken;
                 train.length += bytes;
@@ -125,7 +134,7 @@ impl DeliveryRate {
 
     /// Notes how long a byte and its acknowledgement took together.
     pub(crate) fn note_round_trip(&mut self, sample: Duration, now: Instant) {
-        self.round_trip.note(sample.as_secs_f64(), f64::min, now);
+        self.round_trip.note(sample.as_secs_f64(), now);
     }
 
     /// Notes that a circuit was lost or opened: bytes have waited for other reasons than the rate of
@@ -144,7 +153,7 @@ impl DeliveryRate {
 
     /// Notes a train that is acknowledged to its end.
     fn note_train(&mut self, train: &Train, now: Instant) {
-        let Some(round_trip) = self.round_trip.best(f64::min) else {
+        let Some(round_trip) = self.round_trip.best() else {
             return;
         };
         let round_trip = Duration::from_secs_f64(round_trip);
@@ -154,10 +163,16 @@ impl DeliveryRate {
         let is_of_line = service >= jitter && service >= train.supply.mul_f64(SLOWER);
         let time = service.max(train.supply).max(jitter);
         let rate = train.length as f64 / time.as_secs_f64();
-        let is_long = train.length >= LONG;
-        let is_faster = is_long && self.rate().is_some_and(|known| rate > known);
-        if is_of_line || is_faster {
-            self.rate.note(rate, f64::max, now);
+        let is_faster = self.rate().is_some_and(|known| rate > known);
+        if is_of_line || is_faster && train.length >= LONG {
+            self.rate.note(rate, now);
+            self.doubts = 0;
+        } else if is_faster {
+            self.doubts += 1;
+            if self.doubts == MOST_DOUBTS {
+                self.rate = Recent::new(HALF_RATE_TIME, f64::max);
+                self.doubts = 0;
+            }
         }
     }
 }
@@ -167,32 +182,38 @@ impl DeliveryRate {
 #[derive(Debug)]
 struct Recent {
     half: Duration,
+    /// The better one of two samples.
+    better: fn(f64, f64) -> f64,
     since: Option<Instant>,
     present: Option<f64>,
     before: Option<f64>,
 }
 
 impl Recent {
-    fn new(half: Duration) -> Self {
+    fn new(half: Duration, better: fn(f64, f64) -> f64) -> Self {
         Recent {
             half,
+            better,
             since: None,
             present: None,
             before: None,
         }
     }
 
-    fn note(&mut self, sample: f64, better: fn(f64, f64) -> f64, now: Instant) {
+    fn note(&mut self, sample: f64, now: Instant) {
         let since = *self.since.get_or_insert(now);
-        if now.saturating_duration_since(since) >= self.half {
-            self.before = self.present.take();
+        let age = now.saturating_duration_since(since);
+        if age >= self.half {
+            self.before = self.present.take().filter(|_| age < 2 * self.half);
             self.since = Some(now);
         }
-        self.present = Some(self.present.map_or(sample, |best| better(best, sample)));
+        let best = self.present.map(|best| (self.better)(best, sample));
+        self.present = Some(best.unwrap_or(sample));
     }
 
-    fn best(&self, better: fn(f64, f64) -> f64) -> Option<f64> {
-        self.present.into_iter().chain(self.before).reduce(better)
+    fn best(&self) -> Option<f64> {
+        let samples = self.present.into_iter().chain(self.before);
+        samples.reduce(self.better)
     }
 }
 
@@ -248,7 +269,7 @@ mod tests {
             let mut left = bytes;
             while left > 0 {
                 let piece = left.min(64 << 10);
-                self.meter.note_taken(piece, false, self.now);
+                self.meter.note_taken(piece, None, self.now);
                 let time = Duration::from_secs_f64(piece as f64 / self.rate);
                 self.free = self.free.max(self.now) + time;
                 self.coming
@@ -339,10 +360,45 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_known_after_a_long_pause() {
+    fn a_rate_that_short_trains_contradict_is_forgotten() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.message(1 << 20);
+        line.rate = 100.0 * MB;
+        for _ in 1..MOST_DOUBTS {
+            line.message(128 << 10);
+        }
+        assert!((line.measured() - 10.0).abs() < 0.2);
+        line.message(128 << 10);
+        assert_eq!(line.meter.rate(), None);
+        line.message(1 << 20);
+        assert!((line.measured() - 100.0).abs() < 2.0);
+        // A line whose rate is confirmed now and then may let short trains pass at once.
+        for _ in 0..2 * MOST_DOUBTS {
+            line.rate = 10_000.0 * MB;
+            line.message(128 << 10);
+            line.rate = 100.0 * MB;
+            line.message(1 << 20);
+        }
+        assert!((line.measured() - 100.0).abs() < 2.0);
+    }
+
+    #[test]
+    fn the_rate_is_known_after_a_long_pause_until_the_next_sample() {
         let mut line = Line::new(10.0 * MB, ms(20));
         line.message(1 << 20);
         line.pass(Duration::from_secs(3600));
+        assert!((line.measured() - 10.0).abs() < 0.2);
+        line.rate = 5.0 * MB;
+        line.message(1 << 20);
+        assert!((line.measured() - 5.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn no_bytes_are_no_train() {
+        let mut line = Line::new(10.0 * MB, ms(20));
+        line.meter.note_taken(0, None, line.now);
+        line.pass(ms(100));
+        line.message(1 << 20);
         assert!((line.measured() - 10.0).abs() < 0.2);
     }
 
@@ -363,14 +419,31 @@ mod tests {
         let (mut meter, mut now) = (DeliveryRate::new(), Instant::now());
         meter.note_round_trip(round_trip, now);
         // A window of 1 MiB that is always full.
-        meter.note_taken(1 << 20, false, now);
+        meter.note_taken(1 << 20, None, now);
         for _ in 0..300 {
             now += Duration::from_secs_f64((64 << 10) as f64 / rate);
             meter.note_acknowledged(64 << 10, now);
-            meter.note_taken(64 << 10, true, now);
+            meter.note_taken(64 << 10, Some(now), now);
         }
         let measured = meter.rate().unwrap() / MB;
         assert!((9.0..11.5).contains(&measured), "{measured}");
+    }
+
+    #[test]
+    fn a_pause_after_there_is_room_is_of_the_program() {
+        let (rate, round_trip) = (10.0 * MB, ms(200));
+        let mut line = Line::new(rate, round_trip);
+        // Bytes are always under way, so that no acknowledgement ends a train.
+        for _ in 0..20 {
+            line.send(512 << 10, 2e9);
+            let room_since = line.now;
+            line.pass(ms(100));
+            line.meter.note_taken(1, Some(room_since), line.now);
+            line.free = line.free.max(line.now);
+            line.coming.push_back((line.free + round_trip, 1));
+        }
+        line.pass(Duration::from_secs(1));
+        assert!((line.measured() - 10.0).abs() < 0.2);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::terminal::{self, BOLD, FAINT, answer, complain, harmless};
 /// The rows of a table, unless all are asked for.
 const MOST_ROWS: usize = 40;
 
+/// The place of the column `compressed` of conduits: behind the column `bytes`.
+const BEHIND_BYTES: usize = 5;
+
 /// Shows where the time of a run went
 #[derive(Args)]
 pub(crate) struct ProfileOf {
@@ -215,7 +218,7 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
         Column::spare("buffer"),
     ];
     if compresses {
-        columns.insert(5, Column::spare("compressed"));
+        columns.insert(BEHIND_BYTES, Column::spare("compressed"));
     }
     let mut sorted: Vec<&ConduitTotals> = conduits.iter().collect();
     if sorted.len() > most {
@@ -249,12 +252,13 @@ fn conduit_row(conduit: &ConduitTotals, compresses: bool) -> Vec<String> {
         buffer,
     ];
     if compresses {
-        row.insert(5, compression(conduit));
+        row.insert(BEHIND_BYTES, compression(conduit));
     }
     row
 }
 
-/// How many messages of a conduit were compressed, and to which share the bytes of all messages became.
+/// How many messages of a conduit were compressed, unless all were, and the ratio of the bytes before to
+/// the bytes that travelled.
 fn compression(conduit: &ConduitTotals) -> String {
     if conduit.compressed == 0 {
         return String::new();

@@ -1,5 +1,5 @@
-//! Compression of messages without a filter for it: on conduits between sites where it pays, or where
-//! the description asks for it.
+//! Compression of messages on conduits without the filter `zstd`: between sites where compressed
+//! messages are sooner at the receiver, or where the description asks for compression.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::{Payload, Result};
 
 /// The compressed form of a message, if the message is to be sent in this form. Notes the coding in
 /// the metadata. `filtered` is the message after the filters before the wire, if there are any.
-pub(super) fn compressed(
+pub(super) fn compress_if_worthwhile(
     outlet: &Outlet,
     state: &mut OutletState,
     carrier: &dyn Carrier,
@@ -27,39 +27,84 @@ pub(super) fn compressed(
     if !outlet.end.may_compress(length) {
         return Ok(None);
     }
-    let whole = match (filtered, &payload.parts[..]) {
-        (Some(body), _) => Some(body.clone()),
-        (None, [_]) => None,
-        (None, _) => Some(message.copy_of(payload)?),
+    let compression = Compression {
+        choice: state.compression.get_or_insert_default(),
+        is_always: outlet.end.compress == Compress::Always,
+        line_rate: carrier.line_rate(),
     };
-    let body: &[u8] = whole.as_ref().map_or(&payload.parts[0], |whole| whole);
-    let choice = state.compression.get_or_insert_default();
-    if outlet.end.compress != Compress::Always && !is_worthwhile(choice, body, carrier)? {
-        choice.note_plain();
-        return Ok(None);
+    let small = compression.apply(payload, filtered, message)?;
+    if small.is_some() {
+        meta.codings.push((Codec::Zstd, length));
     }
-    let small = match &message.compressed {
-        // Another receiver gets the same bytes.
-        Some(small) if filtered.is_none() => small.clone(),
-        _ => {
-            let begun = Instant::now();
-            let small = SharedBuffer::from(compress(body, LEVEL)?);
-            choice.note_compressed(Measurement {
-                before: length,
-                after: small.len() as u64,
-                time: begun.elapsed(),
-            });
-            small
+    Ok(small)
+}
+
+/// The compression of a message that may be compressed.
+struct Compression<'a> {
+    choice: &'a mut CompressionChoice,
+    /// Whether the message is compressed in any case.
+    is_always: bool,
+    line_rate: Option<u64>,
+}
+
+impl Compression<'_> {
+    /// The compressed form of the message, if it is to be sent in this form. Otherwise notes in
+    /// `message` that the message goes as it is: the decision holds until the conduit has room.
+    fn apply(
+        self,
+        payload: &Payload<'_>,
+        filtered: Option<&SharedBuffer>,
+        message: &mut SendState,
+    ) -> Result<Option<SharedBuffer>> {
+        if message.goes_plain {
+            return Ok(None);
         }
-    };
-    if filtered.is_none() {
-        message.compressed = Some(small.clone());
+        let small = self.compress(payload, filtered, message)?;
+        message.goes_plain = small.is_none();
+        Ok(small)
     }
-    if small.len() as u64 >= length {
-        return Ok(None);
+
+    fn compress(
+        self,
+        payload: &Payload<'_>,
+        filtered: Option<&SharedBuffer>,
+        message: &mut SendState,
+    ) -> Result<Option<SharedBuffer>> {
+        let choice = self.choice;
+        let may_pay = |rate| choice.may_be_worthwhile(rate);
+        if !self.is_always && !self.line_rate.is_some_and(may_pay) {
+            choice.note_plain();
+            return Ok(None);
+        }
+        let whole = match (filtered, &payload.parts[..]) {
+            (Some(body), _) => Some(body.clone()),
+            (None, [_]) => None,
+            (None, _) => Some(message.copy_of(payload)?),
+        };
+        let body: &[u8] = whole.as_ref().map_or(&payload.parts[0], |whole| whole);
+        if !self.is_always && !is_worthwhile(choice, body, self.line_rate)? {
+            choice.note_plain();
+            return Ok(None);
+        }
+        let small = match &message.compressed {
+            // Another receiver gets the same bytes.
+            Some(small) if filtered.is_none() => small.clone(),
+            _ => {
+                let begun = Instant::now();
+                let small = SharedBuffer::from(compress(body, LEVEL)?);
+                choice.note_compressed(Measurement {
+                    before: body.len() as u64,
+                    after: small.len() as u64,
+                    time: begun.elapsed(),
+                });
+                small
+            }
+        };
+        if filtered.is_none() {
+            message.compressed = Some(small.clone());
+        }
+        Ok(Some(small).filter(|small| small.len() < body.len()))
     }
-    meta.codings.push((Codec::Zstd, length));
-    Ok(Some(small))
 }
 
 /// Whether a message is sooner at the receiver if it is compressed. Measures a sample of the message, if
@@ -67,9 +112,9 @@ pub(super) fn compressed(
 fn is_worthwhile(
     choice: &mut CompressionChoice,
     body: &[u8],
-    carrier: &dyn Carrier,
+    line_rate: Option<u64>,
 ) -> Result<bool> {
-    let Some(line_rate) = carrier.line_rate() else {
+    let Some(line_rate) = line_rate else {
         return Ok(false);
     };
     if choice.wants_sample() {
@@ -85,4 +130,95 @@ fn is_worthwhile(
         });
     }
     Ok(choice.is_worthwhile(line_rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use titin_wire::structure::{Value, encode};
+
+    use super::*;
+
+    /// Bytes that do not compress.
+    fn noise() -> Value<Vec<u8>> {
+        let next = |seed: &u64| Some(seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
+        let numbers = std::iter::successors(Some(1), next);
+        Value::Bytes(
+            numbers
+                .map(|seed| (seed >> 56) as u8)
+                .take(200_000)
+                .collect(),
+        )
+    }
+
+    /// Makes the choice for a message of several parts. Returns whether the message is compressed.
+    fn is_compressed(
+        choice: &mut CompressionChoice,
+        line_rate: Option<u64>,
+        payload: &Payload<'_>,
+        message: &mut SendState,
+    ) -> bool {
+        let compression = Compression {
+            choice,
+            is_always: false,
+            line_rate,
+        };
+        let small = compression.apply(payload, None, message).unwrap();
+        small.is_some()
+    }
+
+    #[test]
+    fn parts_are_gathered_for_samples_alone() {
+        let data = noise();
+        let encoded = encode(&data).unwrap();
+        let payload = Payload::structure(&encoded);
+        assert!(payload.parts.len() > 1);
+        for (line_rate, expected) in [(None, 0), (Some(1_000_000), 5)] {
+            let mut choice = CompressionChoice::default();
+            let is_gathered = |_: &i32| {
+                let mut message = SendState::of(&payload, (0.0, None));
+                assert!(!is_compressed(
+                    &mut choice,
+                    line_rate,
+                    &payload,
+                    &mut message
+                ));
+                message.copy.is_some()
+            };
+            assert_eq!((0..20).filter(is_gathered).count(), expected);
+        }
+    }
+
+    #[test]
+    fn a_message_that_waits_for_room_is_one_message() {
+        let data = noise();
+        let encoded = encode(&data).unwrap();
+        let payload = Payload::structure(&encoded);
+        let (mut choice, line_rate) = (CompressionChoice::default(), Some(1_000_000));
+        let mut message = SendState::of(&payload, (0.0, None));
+        assert!(!is_compressed(
+            &mut choice,
+            line_rate,
+            &payload,
+            &mut message
+        ));
+        let before = format!("{choice:?}");
+        for _ in 0..3 {
+            assert!(!is_compressed(
+                &mut choice,
+                line_rate,
+                &payload,
+                &mut message
+            ));
+        }
+        assert_eq!(format!("{choice:?}"), before);
+        // Another message is another one.
+        let mut message = SendState::of(&payload, (1.0, None));
+        assert!(!is_compressed(
+            &mut choice,
+            line_rate,
+            &payload,
+            &mut message
+        ));
+        assert_ne!(format!("{choice:?}"), before);
+    }
 }

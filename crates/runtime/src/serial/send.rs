@@ -14,7 +14,7 @@ use titin_wire::settings::{Overlay, encode_overlay};
 
 use super::Serial;
 use super::close::WARNING;
-use super::compress::compressed;
+use super::compress::compress_if_worthwhile;
 use super::report::RowOfMessage;
 use super::wait::Wait;
 use crate::execution_loop::{LoopError, PortCall};
@@ -388,6 +388,7 @@ impl Serial {
             let known = &mut state.outlets[outlet.number];
             let sent = self.send_along(port, outlet, known, payload, message)?;
             message.done += 1;
+            message.goes_plain = false;
             if self.profile.trace.on {
                 let stop = self.profile.trace.now();
                 let (number, size) = sent;
@@ -533,7 +534,8 @@ impl Serial {
                 false => Some(self.map(outlet, payload, message, &mut meta, &mut stamps)?),
             };
             let data = (payload, filtered.as_ref());
-            let compressed = compressed(outlet, state, carrier, data, message, &mut meta)?;
+            let compressed =
+                compress_if_worthwhile(outlet, state, carrier, data, message, &mut meta)?;
             compressed.or(filtered)
         };
         let whole;
@@ -576,7 +578,7 @@ impl Serial {
             .for_each(|copy| outgoing.share(copy.clone()));
         let sent = self.hand_over(outlet, carrier, &outgoing, message)?;
         if let Some((_, before)) = meta.codings.first() {
-            outlet.end.meter.compressed(*before, length);
+            outlet.end.meter.count_compressed(*before, length);
         }
         if mapped.is_none() {
             message.copy = outgoing.into_copy();

@@ -95,8 +95,8 @@ pub(super) struct SessionEnd {
     last_error: String,
     /// How many bytes the end may keep for the other end.
     window: CongestionWindow,
-    /// Whether there has been no room since the last bytes were taken from the link.
-    was_full: bool,
+    /// Since when there has been room, if there was none after the last bytes from the link.
+    room_since: Option<Instant>,
     /// The meter of the link's line, and how many bytes are noted there as acknowledged.
     line: Option<(Arc<LineMeter>, u64)>,
     /// Received bytes for the link, and how many of them the link has.
@@ -133,7 +133,7 @@ impl SessionEnd {
             attempts: 0,
             last_error: String::new(),
             window: CongestionWindow::new(),
-            was_full: false,
+            room_since: None,
             line: None,
             to_link: Vec::new(),
             taken: 0,
@@ -166,9 +166,7 @@ impl SessionEnd {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
         let round_trip = self.window.base_round_trip();
         line.note(|rate| {
-            if kept > 0 {
-                rate.note_taken(kept, false, now);
-            }
+            rate.note_taken(kept, None, now);
             round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
         });
         let (_, acknowledged) = self.session.sent_and_acknowledged();
@@ -365,9 +363,9 @@ impl SessionEnd {
             }
         }
         if taken > 0 {
-            let has_waited = std::mem::take(&mut self.was_full);
+            let room_since = self.room_since.take();
             if let Some((line, _)) = &self.line {
-                line.note(|rate| rate.note_taken(taken as u64, has_waited, Instant::now()));
+                line.note(|rate| rate.note_taken(taken as u64, room_since, Instant::now()));
             }
         }
     }
@@ -474,6 +472,7 @@ impl SessionEnd {
         if !matches!(self.circuit, CircuitState::Open(_)) {
             return Ok(());
         }
+        let was_full = !self.has_room();
         self.receive()?;
         self.check_life()?;
         let CircuitState::Open(circuit) = &mut self.circuit else {
@@ -485,11 +484,11 @@ impl SessionEnd {
             let now = Instant::now();
             let round_trip = self.window.note_progress(sent, acknowledged, now);
             self.note_acknowledged(acknowledged, round_trip, now);
-            if !self.has_room() {
-                self.was_full = true;
-                if self.session.is_written() {
-                    self.window.note_full();
-                }
+            if was_full {
+                self.room_since = Some(now);
+            }
+            if !self.has_room() && self.session.is_written() {
+                self.window.note_full();
             }
         }
         Ok(())
@@ -814,6 +813,35 @@ mod tests {
         rig.send(&[]);
         rig.end.advance();
         assert_eq!(under_way(), 0);
+    }
+
+    #[test]
+    fn the_end_knows_since_when_there_is_room() {
+        let mut rig = Rig::new();
+        rustix::io::write(&rig.link, &[7; 1000]).unwrap();
+        rig.end.advance();
+        assert_eq!(rig.end.room_since, None);
+        // The end takes each piece at once, so none waits in the socket.
+        while rig.end.has_room() {
+            rustix::io::write(&rig.link, &[7; 10_000]).unwrap();
+            rig.end.advance();
+            rig.receive();
+        }
+        // The other end acknowledges what it has got.
+        let acknowledged = Instant::now();
+        while !rig.end.has_room() {
+            rig.receive();
+            rig.send(&[]);
+            rig.end.advance();
+        }
+        let room_since = rig.end.room_since.unwrap();
+        assert!(room_since >= acknowledged);
+        // It stays while the program pauses.
+        rig.end.advance();
+        assert_eq!(rig.end.room_since, Some(room_since));
+        rustix::io::write(&rig.link, &[7; 1000]).unwrap();
+        rig.end.advance();
+        assert_eq!(rig.end.room_since, None);
     }
 
     #[test]
