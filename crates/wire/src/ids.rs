@@ -58,7 +58,7 @@ impl Secret {
 
     /// The 64 hexadecimal digits, for the private connection file and `TITIN_SECRET` only.
     pub fn reveal(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        to_hex(&self.0)
     }
 }
 
@@ -77,16 +77,23 @@ impl FromStr for Secret {
     }
 }
 
+/// The hexadecimal digits of bytes.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of pairs of hexadecimal digits; `None` for any other text.
+pub(crate) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks();
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let byte = |[high, low]: &[u8; 2]| u8::try_from(16 * digit(high)? + digit(low)?).ok();
+    let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>();
+    bytes.filter(|_| rest.is_empty())
+}
+
 /// The bytes of 64 hexadecimal digits; `None` for any other text.
 pub fn from_hex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
+    bytes_of_hex(text)?.try_into().ok()
 }
 
 impl TryFrom<String> for Secret {

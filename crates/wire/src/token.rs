@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection::Connection;
 use crate::handshake::{Handshake, Refusal};
+use crate::ids::{bytes_of_hex, to_hex};
 use crate::seal::{Opener, SealKeys, Sealer};
 use crate::{Address, Malformed, Medium, Secret, addresses_from_site, circuit, control};
 
@@ -100,8 +101,7 @@ impl Token {
 
     /// The text of the token, for the user alone.
     pub fn reveal(&self) -> String {
-        let bytes = control::encode(self);
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        to_hex(&control::encode(self))
     }
 
     /// Reads the text of a token. Blanks around the text are left out.
@@ -114,9 +114,7 @@ impl Token {
         if text.len() > LONGEST {
             return Err(malformed("it is too long"));
         }
-        let (pairs, rest) = text.as_bytes().as_chunks();
-        let bytes: Option<Vec<u8>> = pairs.iter().map(of_digits).collect();
-        let bytes = bytes.filter(|_| rest.is_empty());
+        let bytes = bytes_of_hex(text);
         let bytes = bytes.ok_or_else(|| malformed("expected pairs of hexadecimal digits"))?;
         let mut rest = &bytes[..];
         let token =
@@ -126,12 +124,6 @@ impl Token {
             _ => Err(malformed("something is behind it")),
         }
     }
-}
-
-/// The byte of two hexadecimal digits.
-fn of_digits([high, low]: &[u8; 2]) -> Option<u8> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    u8::try_from(16 * digit(high)? + digit(low)?).ok()
 }
 
 /// What an agent with a token asks of the manager.
