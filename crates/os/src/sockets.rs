@@ -1,7 +1,7 @@
 //! Options of sockets, and the process at the other end.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -77,6 +77,30 @@ pub fn begin_connection(socket: impl AsFd, address: &SocketAddr) -> io::Result<(
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Connects to the first address of a host that accepts within the time `accepting`. Each answer is then
+/// waited for as long as `answering`.
+///
+/// # Errors
+/// If the host is not known, or the error of its last address.
+pub fn connect(
+    place: impl ToSocketAddrs,
+    accepting: Duration,
+    answering: Duration,
+) -> io::Result<TcpStream> {
+    let mut failure = io::Error::other("the host is not known here");
+    for address in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, accepting) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(answering))?;
+                return Ok(stream);
+            }
+            Err(why) => failure = why,
+        }
+    }
+    Err(failure)
 }
 
 /// Has the system send at most `rate` bytes a second.

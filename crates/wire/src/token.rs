@@ -28,6 +28,9 @@ use crate::{Address, Malformed, Medium, Secret, addresses_from_site, circuit, co
 /// The most characters of a token.
 pub const LONGEST: usize = 1 << 16;
 
+/// The most bytes of each name in a request. A name in the DNS has 253 at most.
+const LONGEST_NAME: usize = 255;
+
 /// A token: the way to the manager, and the right to ask it once for the run's secret.
 ///
 /// The debug output hides the keys.
@@ -135,6 +138,14 @@ pub struct TokenRequest {
     pub system_name: String,
     /// The release of titin.
     pub release: String,
+}
+
+impl TokenRequest {
+    /// Whether a name is too long to be one.
+    fn has_long_name(&self) -> bool {
+        let mut names = [&self.host, &self.system_name, &self.release].into_iter();
+        names.any(|name| name.len() > LONGEST_NAME)
+    }
 }
 
 /// The manager's answer to an agent with a token.
@@ -250,7 +261,11 @@ impl TokenEnd {
     /// [`Malformed`] if the bytes are not sealed by the other end, or no request.
     pub fn read(&mut self, sealed: &[u8]) -> Result<Option<TokenRequest>, Malformed> {
         self.opener.open(sealed, &mut self.opened)?;
-        circuit::decode(&mut self.opened)
+        let request: Option<TokenRequest> = circuit::decode(&mut self.opened)?;
+        if request.as_ref().is_some_and(TokenRequest::has_long_name) {
+            return Err(Malformed::new("request", "a name is too long"));
+        }
+        Ok(request)
     }
 
     /// The sealed bytes of the answer.
@@ -425,6 +440,15 @@ mod tests {
         let error = ask(&mut unknown, &token, &request).unwrap_err();
         assert!(matches!(error, AskError::Refused(Refusal::Secret)));
         assert!(unknown.requests.is_empty());
+        // A name that would fill the log.
+        let long = TokenRequest {
+            host: "x".repeat(LONGEST_NAME + 1),
+            ..request
+        };
+        let mut known = wire(&token.key);
+        let error = ask(&mut known, &token, &long).unwrap_err();
+        assert!(matches!(error, AskError::System(_)), "{error}");
+        assert!(known.requests.is_empty());
     }
 
     proptest! {

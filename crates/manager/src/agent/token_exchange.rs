@@ -1,9 +1,10 @@
 //! How an agent that the user has started gets its input from the manager: for a token.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::Duration;
 
+use titin_os::sockets;
 use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest};
 use titin_wire::handshake::Refusal;
 use titin_wire::token::{AskError, Token, TokenAnswer, TokenRelay, TokenRequest, ask};
@@ -97,7 +98,9 @@ fn ask_at(
     request: &TokenRequest,
 ) -> Result<TokenAnswer, AskError> {
     let mut stream = match (address, &token.relay) {
-        (Address::Tcp(host, port), _) => connect((host.as_str(), *port))?,
+        (Address::Tcp(host, port), _) => {
+            sockets::connect((host.as_str(), *port), CONNECTION_TIME, ANSWER_TIME)?
+        }
         (Address::Other(text), Some(relay)) if address.medium() == Some(Medium::Relay) => {
             open_circuit(text, relay)?
         }
@@ -121,7 +124,7 @@ fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
         io::Error::other(format!("the relay {address} of this site: {why}"))
     };
     let dial = || {
-        let mut stream = connect(relay.address.as_str())?;
+        let mut stream = sockets::connect(relay.address.as_str(), CONNECTION_TIME, ANSWER_TIME)?;
         let request = RelayRequest::Circuit(destination);
         let permit = (relay.run, relay.permit.clone());
         io::Result::Ok((circuit::ask(&mut stream, permit, &request)?, stream))
@@ -131,23 +134,4 @@ fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
         (RelayAnswer::Refused(refusal), _) => Err(at_relay(refusal.why)),
         (other, _) => Err(at_relay(format!("it answers {other:?}"))),
     }
-}
-
-/// Connects to the first address of a host that answers.
-fn connect(place: impl ToSocketAddrs) -> io::Result<TcpStream> {
-    let mut failure = io::Error::other("the host is not known here");
-    for address in place.to_socket_addrs()? {
-        match connect_to(&address) {
-            Ok(stream) => return Ok(stream),
-            Err(why) => failure = why,
-        }
-    }
-    Err(failure)
-}
-
-fn connect_to(address: &SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(address, CONNECTION_TIME)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(ANSWER_TIME))?;
-    Ok(stream)
 }

@@ -1,7 +1,7 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
 use std::io::{self, Read as _};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -124,11 +124,8 @@ fn specified(address: &str) -> String {
 /// name of the site.
 fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, String), String> {
     let ask = || {
-        let unknown = || io::Error::other("the host is not known here");
-        let relay = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
-        let mut stream = TcpStream::connect_timeout(&relay, ANSWER_TIME)?;
+        let mut stream = sockets::connect(address, ANSWER_TIME, ANSWER_TIME)?;
         sockets::set_keepalive(&stream, DEAD_RELAY);
-        stream.set_read_timeout(Some(ANSWER_TIME))?;
         let request = RelayRequest::Admit(permit.clone());
         let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;
         io::Result::Ok((stream, answer))

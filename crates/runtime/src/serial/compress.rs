@@ -29,8 +29,10 @@ pub(super) fn compress_if_worthwhile(
     }
     let compression = Compression {
         choice: state.compression.get_or_insert_default(),
-        is_always: outlet.end.compress == Compress::Always,
-        line_rate: carrier.line_rate(),
+        rule: match outlet.end.compress {
+            Compress::Always => CompressionRule::Always,
+            _ => CompressionRule::IfSooner(carrier.line_rate()),
+        },
     };
     let small = compression.apply(payload, filtered, message)?;
     if small.is_some() {
@@ -39,12 +41,19 @@ pub(super) fn compress_if_worthwhile(
     Ok(small)
 }
 
+/// When a message is compressed.
+#[derive(Clone, Copy)]
+enum CompressionRule {
+    Always,
+    /// Where the compressed message is sooner at the receiver, by a line with this rate in bytes a second,
+    /// once the rate is known.
+    IfSooner(Option<u64>),
+}
+
 /// The compression of a message that may be compressed.
 struct Compression<'a> {
     choice: &'a mut CompressionChoice,
-    /// Whether the message is compressed in any case.
-    is_always: bool,
-    line_rate: Option<u64>,
+    rule: CompressionRule,
 }
 
 impl Compression<'_> {
@@ -71,8 +80,7 @@ impl Compression<'_> {
         message: &mut SendState,
     ) -> Result<Option<SharedBuffer>> {
         let choice = self.choice;
-        let may_pay = |rate| choice.may_be_worthwhile(rate);
-        if !self.is_always && !self.line_rate.is_some_and(may_pay) {
+        if !self.rule.may_be_worthwhile(choice) {
             choice.note_plain();
             return Ok(None);
         }
@@ -82,7 +90,7 @@ impl Compression<'_> {
             (None, _) => Some(message.copy_of(payload)?),
         };
         let body: &[u8] = whole.as_ref().map_or(&payload.parts[0], |whole| whole);
-        if !self.is_always && !is_worthwhile(choice, body, self.line_rate)? {
+        if !self.rule.is_worthwhile(choice, body)? {
             choice.note_plain();
             return Ok(None);
         }
@@ -107,29 +115,42 @@ impl Compression<'_> {
     }
 }
 
-/// Whether a message is sooner at the receiver if it is compressed. Measures a sample of the message, if
-/// one is due.
-fn is_worthwhile(
-    choice: &mut CompressionChoice,
-    body: &[u8],
-    line_rate: Option<u64>,
-) -> Result<bool> {
-    let Some(line_rate) = line_rate else {
-        return Ok(false);
-    };
-    if choice.wants_sample() {
-        let pieces: Vec<&[u8]> = sample_places(body.len())
-            .map(|place| &body[place])
-            .collect();
-        let begun = Instant::now();
-        let after = compress_pieces(&pieces, LEVEL)?;
-        choice.note_sample(Measurement {
-            before: pieces.iter().map(|piece| piece.len() as u64).sum(),
-            after,
-            time: begun.elapsed(),
-        });
+impl CompressionRule {
+    /// Whether the message may be compressed, as far as can be told without its data.
+    fn may_be_worthwhile(self, choice: &CompressionChoice) -> bool {
+        match self {
+            CompressionRule::Always => true,
+            CompressionRule::IfSooner(rate) => {
+                rate.is_some_and(|rate| choice.may_be_worthwhile(rate))
+            }
+        }
     }
-    Ok(choice.is_worthwhile(line_rate))
+
+    /// Whether the message with the data `body` is compressed. Measures a sample of the data, if one is
+    /// due.
+    fn is_worthwhile(self, choice: &mut CompressionChoice, body: &[u8]) -> Result<bool> {
+        let CompressionRule::IfSooner(rate) = self else {
+            return Ok(true);
+        };
+        if choice.wants_sample() {
+            choice.note_sample(measure_sample(body)?);
+        }
+        Ok(rate.is_some_and(|rate| choice.is_worthwhile(rate)))
+    }
+}
+
+/// Compresses a sample of a message.
+fn measure_sample(body: &[u8]) -> Result<Measurement> {
+    let pieces: Vec<&[u8]> = sample_places(body.len())
+        .map(|place| &body[place])
+        .collect();
+    let begun = Instant::now();
+    let after = compress_pieces(&pieces, LEVEL)?;
+    Ok(Measurement {
+        before: pieces.iter().map(|piece| piece.len() as u64).sum(),
+        after,
+        time: begun.elapsed(),
+    })
 }
 
 #[cfg(test)]
@@ -150,20 +171,16 @@ mod tests {
         )
     }
 
-    /// Makes the choice for a message of several parts. Returns whether the message is compressed.
-    fn is_compressed(
+    /// Makes the choice for a message that does not compress.
+    fn send_plain(
         choice: &mut CompressionChoice,
         line_rate: Option<u64>,
         payload: &Payload<'_>,
         message: &mut SendState,
-    ) -> bool {
-        let compression = Compression {
-            choice,
-            is_always: false,
-            line_rate,
-        };
-        let small = compression.apply(payload, None, message).unwrap();
-        small.is_some()
+    ) {
+        let rule = CompressionRule::IfSooner(line_rate);
+        let small = Compression { choice, rule }.apply(payload, None, message);
+        assert!(small.unwrap().is_none());
     }
 
     #[test]
@@ -176,12 +193,7 @@ mod tests {
             let mut choice = CompressionChoice::default();
             let is_gathered = |_: &i32| {
                 let mut message = SendState::of(&payload, (0.0, None));
-                assert!(!is_compressed(
-                    &mut choice,
-                    line_rate,
-                    &payload,
-                    &mut message
-                ));
+                send_plain(&mut choice, line_rate, &payload, &mut message);
                 message.copy.is_some()
             };
             assert_eq!((0..20).filter(is_gathered).count(), expected);
@@ -195,30 +207,15 @@ mod tests {
         let payload = Payload::structure(&encoded);
         let (mut choice, line_rate) = (CompressionChoice::default(), Some(1_000_000));
         let mut message = SendState::of(&payload, (0.0, None));
-        assert!(!is_compressed(
-            &mut choice,
-            line_rate,
-            &payload,
-            &mut message
-        ));
+        send_plain(&mut choice, line_rate, &payload, &mut message);
         let before = format!("{choice:?}");
         for _ in 0..3 {
-            assert!(!is_compressed(
-                &mut choice,
-                line_rate,
-                &payload,
-                &mut message
-            ));
+            send_plain(&mut choice, line_rate, &payload, &mut message);
         }
         assert_eq!(format!("{choice:?}"), before);
         // Another message is another one.
         let mut message = SendState::of(&payload, (1.0, None));
-        assert!(!is_compressed(
-            &mut choice,
-            line_rate,
-            &payload,
-            &mut message
-        ));
+        send_plain(&mut choice, line_rate, &payload, &mut message);
         assert_ne!(format!("{choice:?}"), before);
     }
 }
