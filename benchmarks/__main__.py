@@ -25,6 +25,7 @@ from benchmarks import (
     python_pair,
     rate,
     redistribution,
+    releases,
     ring,
     schedule,
     senders,
@@ -61,10 +62,11 @@ QUESTIONS = {
     "pull": pull.main,
     "lines": lines.main,
     "distributed": distributed.main,
+    "releases": releases.main,
 }
 
 #: Benchmarks that run only if named on the command line, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines", "distributed"}
+APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines", "distributed", "releases"}
 
 
 def measure(name: str, *, quick: bool) -> float:
