@@ -33,9 +33,14 @@ use crate::stream_growth::{StreamGrowth, StreamRequest};
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
-/// Messages of at most this many bytes go by the first stream; no other piece but a message's last
-/// is smaller.
+/// Messages of at most this many bytes go by the first stream.
 const SMALL: u64 = 128 << 10;
+
+/// The smallest piece, except for a message's last.
+const SMALLEST_PIECE: u64 = 64 << 10;
+
+/// Into how many pieces for each stream the rest of a message is split at least.
+const PIECES_PER_STREAM: u64 = 2;
 
 /// The most bytes of copied messages written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
@@ -84,12 +89,16 @@ struct StreamOutput {
 }
 
 /// The pieces of a message, one after the other.
+///
+/// As in guided self-scheduling (Polychronopoulos and Kuck 1987), the pieces become smaller towards the
+/// end of the message: so no stream still has much to send when the others have ended.
 struct MessagePieces {
     conduit: ConduitId,
     sequence: u64,
     total: u64,
     offset: u64,
-    piece_size: u64,
+    /// The number of streams when the message began.
+    streams: u64,
 }
 
 /// A piece under way, written from the caller's memory.
@@ -113,16 +122,12 @@ struct PayloadInProgress<'a> {
 impl MessagePieces {
     fn new(message: &Outgoing<'_>, streams: usize) -> Self {
         let (head, total) = (&message.head, message.length());
-        let piece_size = total
-            .div_ceil(streams as u64)
-            .next_multiple_of(64)
-            .clamp(SMALL, PIECE as u64);
         MessagePieces {
             conduit: head.conduit,
             sequence: head.sequence,
             total,
             offset: 0,
-            piece_size,
+            streams: streams as u64,
         }
     }
 
@@ -132,9 +137,13 @@ impl MessagePieces {
             sequence,
             total,
             offset,
-            piece_size,
+            streams,
         } = *self;
-        let length = piece_size.min(total - offset);
+        let rest = total - offset;
+        let length = (rest / (PIECES_PER_STREAM * streams))
+            .next_multiple_of(64)
+            .clamp(SMALLEST_PIECE, PIECE as u64)
+            .min(rest);
         self.offset += length;
         let frame = Frame::Piece {
             conduit,
@@ -211,7 +220,7 @@ impl FurtherStreams {
         let growth = match (&line, &request) {
             (None, Some(_)) => Some((FullTime::new(count), StreamGrowth::new(count))),
             (Some(line), Some(request)) => {
-                line.grow(count, SMALL, request.clone());
+                line.grow(count, SMALLEST_PIECE, request.clone());
                 None
             }
             (_, None) => None,
