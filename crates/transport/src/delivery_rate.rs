@@ -58,6 +58,18 @@ pub(crate) struct DeliveryRate {
     doubts: u32,
 }
 
+/// A train that the line has limited.
+#[derive(Debug)]
+pub(crate) struct LineSample {
+    /// When the first bytes were taken.
+    pub(crate) first: Instant,
+    pub(crate) bytes: u64,
+    /// How long the line took for the bytes.
+    pub(crate) time: Duration,
+    /// The most bytes that were under way while the train was taken.
+    pub(crate) most_under_way: u64,
+}
+
 /// Bytes that were taken without a pause.
 #[derive(Debug)]
 struct Train {
@@ -69,13 +81,15 @@ struct Train {
     last: Instant,
     /// How long the program took to give the bytes.
     supply: Duration,
+    /// The most bytes that were taken and not acknowledged meanwhile.
+    most_under_way: u64,
     /// Whether a circuit was lost meanwhile.
     is_spoiled: bool,
 }
 
-impl DeliveryRate {
+impl Default for DeliveryRate {
     /// A line of which nothing is known.
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         DeliveryRate {
             taken: 0,
             acknowledged: 0,
@@ -86,10 +100,17 @@ impl DeliveryRate {
             doubts: 0,
         }
     }
+}
 
+impl DeliveryRate {
     /// The rate in bytes a second, once known.
     pub(crate) fn rate(&self) -> Option<f64> {
         self.rate.best()
+    }
+
+    /// The shortest round trip, once known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.best().map(Duration::from_secs_f64)
     }
 
     /// Notes that bytes were taken to be sent. `room_since` says since when there has been room for the
@@ -99,6 +120,7 @@ impl DeliveryRate {
             return;
         }
         self.taken += bytes;
+        let under_way = self.taken - self.acknowledged;
         if let Some(train) = self.trains.back_mut() {
             let since = room_since.map_or(train.last, |since| since.max(train.last));
             let pause = now.saturating_duration_since(since);
@@ -107,6 +129,7 @@ impl DeliveryRate {
                 train.length += bytes;
                 train.last = now;
                 train.supply += pause;
+                train.most_under_way = train.most_under_way.max(under_way);
                 return;
             }
         }
@@ -116,20 +139,24 @@ impl DeliveryRate {
             first: now,
             last: now,
             supply: Duration::ZERO,
+            most_under_way: under_way,
             is_spoiled: false,
         });
     }
 
-    /// Notes that the other end has acknowledged further bytes.
-    pub(crate) fn note_acknowledged(&mut self, bytes: u64, now: Instant) {
+    /// Notes that the other end has acknowledged further bytes. Returns the trains that are now
+    /// acknowledged to their ends and that the line has limited.
+    pub(crate) fn note_acknowledged(&mut self, bytes: u64, now: Instant) -> Vec<LineSample> {
         self.acknowledged += bytes;
         let acknowledged = self.acknowledged;
+        let mut samples = Vec::new();
         while let Some(train) = self.trains.pop_front_if(|train| train.end <= acknowledged) {
             if !train.is_spoiled && train.length >= SHORTEST {
-                self.note_train(&train, now);
+                samples.extend(self.note_train(&train, now));
             }
             self.free_since = Some(now);
         }
+        samples
     }
 
     /// Notes how long a byte and its acknowledgement took together.
@@ -151,12 +178,9 @@ impl DeliveryRate {
         self.taken - self.acknowledged
     }
 
-    /// Notes a train that is acknowledged to its end.
-    fn note_train(&mut self, train: &Train, now: Instant) {
-        let Some(round_trip) = self.round_trip.best() else {
-            return;
-        };
-        let round_trip = Duration::from_secs_f64(round_trip);
+    /// Notes a train that is acknowledged to its end. Returns the train if the line has limited it.
+    fn note_train(&mut self, train: &Train, now: Instant) -> Option<LineSample> {
+        let round_trip = self.round_trip()?;
         let begin = (train.first + round_trip).max(self.free_since.unwrap_or(train.first));
         let service = now.saturating_duration_since(begin);
         let jitter = JITTER.max(round_trip / SHARE_OF_JITTER);
@@ -174,6 +198,12 @@ impl DeliveryRate {
                 self.doubts = 0;
             }
         }
+        is_of_line.then_some(LineSample {
+            first: train.first,
+            bytes: train.length,
+            time,
+            most_under_way: train.most_under_way,
+        })
     }
 }
 
@@ -238,7 +268,7 @@ mod tests {
     impl Line {
         fn new(rate: f64, round_trip: Duration) -> Self {
             let now = Instant::now();
-            let mut meter = DeliveryRate::new();
+            let mut meter = DeliveryRate::default();
             meter.note_round_trip(round_trip, now);
             Line {
                 meter,
@@ -416,7 +446,7 @@ mod tests {
     #[test]
     fn bytes_that_wait_for_room_were_given_at_once() {
         let (rate, round_trip) = (10.0 * MB, ms(10));
-        let (mut meter, mut now) = (DeliveryRate::new(), Instant::now());
+        let (mut meter, mut now) = (DeliveryRate::default(), Instant::now());
         meter.note_round_trip(round_trip, now);
         // A window of 1 MiB that is always full.
         meter.note_taken(1 << 20, None, now);

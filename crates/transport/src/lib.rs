@@ -57,6 +57,7 @@ mod socket_carrier;
 mod socket_sleepers;
 mod spin;
 mod spin_lock;
+mod stream_growth;
 mod sync;
 mod tcp;
 mod ticket_queue;

@@ -18,13 +18,13 @@
 //! and leaves its frames to the writing thread.
 
 mod assembly;
+mod full_time;
 mod input;
 mod payload;
 mod reader;
 mod received;
 mod room;
 mod socket;
-mod stream_growth;
 mod streams;
 mod writer;
 
@@ -47,6 +47,7 @@ use crate::carrier::{Carrier, Outgoing, SendReport};
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::spin::WaitPolicy;
+use crate::stream_growth::StreamRequest;
 use crate::ticket_queue::TicketQueue;
 use crate::token_connection::TokenConnection;
 use room::RoomWait;
@@ -57,8 +58,7 @@ pub(crate) use input::{LinkInput, Receivers};
 pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
-pub(crate) use stream_growth::MOST_GROWN_STREAMS;
-pub(crate) use streams::{FurtherStream, StreamRequest};
+pub(crate) use streams::FurtherStream;
 
 /// How long a caller waits until the reactor leaves the reading side: as long as a system call for a
 /// large piece of a payload.
@@ -200,7 +200,7 @@ impl Link {
         let streams = if further.is_empty() {
             None
         } else {
-            Some(FurtherStreams::new(further, request)?)
+            Some(FurtherStreams::new(further, request, line.clone())?)
         };
         Ok(Arc::new_cyclic(|this| Link {
             id,

@@ -28,8 +28,9 @@ use titin_wire::{Address, EndpointId, LinkSettings, Secret};
 use crate::carrier::Medium;
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
-use crate::link::{Handler, Link, LinkId, Receivers, StreamRequest};
+use crate::link::{Handler, Link, LinkId, Receivers};
 use crate::medium::SocketMedium;
+use crate::stream_growth::StreamRequest;
 use dial::{DialStep, Dialling, Target};
 use gathering::{IncompleteLink, IncompleteLinks};
 use growing::{GrowingLink, GrowingLinks};
@@ -587,7 +588,7 @@ impl Worker {
     /// Asks the reactor for more further streams of the link with the token.
     fn stream_request(&self, token: u64) -> StreamRequest {
         let reactor = Arc::downgrade(&self.reactor);
-        Box::new(move |count| {
+        Arc::new(move |count| {
             let reactor = reactor.upgrade();
             reactor.inspect(|reactor| reactor.command(ReactorCommand::Grow(token, count)));
         })

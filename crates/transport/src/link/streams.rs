@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use rustix::event::epoll;
@@ -22,24 +22,28 @@ use rustix::io::Errno;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Header, MAX_STREAMS, PIECE};
 
+use super::full_time::{FullTime, MEASUREMENT};
 use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
-use super::stream_growth::StreamGrowth;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
+use crate::line_meter::LineMeter;
+use crate::stream_growth::{StreamGrowth, StreamRequest};
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
-/// Messages of at most this many bytes go by the first stream; no other piece but a message's last
-/// is smaller.
+/// Messages of at most this many bytes go by the first stream.
 const SMALL: u64 = 128 << 10;
+
+/// The smallest piece, except for a message's last.
+const SMALLEST_PIECE: u64 = 64 << 10;
+
+/// Into how many pieces for each stream the rest of a message is split at least.
+const PIECES_PER_STREAM: u64 = 2;
 
 /// The most bytes of copied messages written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
-
-/// Asks the reactor for so many further streams in all.
-pub(crate) type StreamRequest = Box<dyn Fn(usize) + Send + Sync>;
 
 /// The further streams of one link.
 pub(super) struct FurtherStreams {
@@ -51,6 +55,8 @@ pub(super) struct FurtherStreams {
     output: TicketQueue<StreamOutputs, ()>,
     /// Asks for more streams; `None` if their number is set.
     request: Option<StreamRequest>,
+    /// The meter of the line, if the medium measures the line.
+    line: Option<Arc<LineMeter>>,
 }
 
 /// A further stream.
@@ -70,7 +76,8 @@ struct StreamOutputs {
     /// No stream has taken anything for a while: the next thread does not wait for the streams
     /// again.
     stalled: bool,
-    growth: StreamGrowth,
+    /// Lets the number of streams grow on a line that no medium measures.
+    growth: Option<(FullTime, StreamGrowth)>,
 }
 
 /// A frame of the queue, or the rest of a frame, that a stream writes from private memory.
@@ -82,12 +89,16 @@ struct StreamOutput {
 }
 
 /// The pieces of a message, one after the other.
+///
+/// As in guided self-scheduling (Polychronopoulos and Kuck 1987), the pieces become smaller towards the
+/// end of the message: so no stream still has much to send when the others have ended.
 struct MessagePieces {
     conduit: ConduitId,
     sequence: u64,
     total: u64,
     offset: u64,
-    piece_size: u64,
+    /// The number of streams when the message began.
+    streams: u64,
 }
 
 /// A piece under way, written from the caller's memory.
@@ -111,16 +122,12 @@ struct PayloadInProgress<'a> {
 impl MessagePieces {
     fn new(message: &Outgoing<'_>, streams: usize) -> Self {
         let (head, total) = (&message.head, message.length());
-        let piece_size = total
-            .div_ceil(streams as u64)
-            .next_multiple_of(64)
-            .clamp(SMALL, PIECE as u64);
         MessagePieces {
             conduit: head.conduit,
             sequence: head.sequence,
             total,
             offset: 0,
-            piece_size,
+            streams: streams as u64,
         }
     }
 
@@ -130,9 +137,13 @@ impl MessagePieces {
             sequence,
             total,
             offset,
-            piece_size,
+            streams,
         } = *self;
-        let length = piece_size.min(total - offset);
+        let rest = total - offset;
+        let length = (rest / (PIECES_PER_STREAM * streams))
+            .next_multiple_of(64)
+            .clamp(SMALLEST_PIECE, PIECE as u64)
+            .min(rest);
         self.offset += length;
         let frame = Frame::Piece {
             conduit,
@@ -203,10 +214,20 @@ impl FurtherStreams {
     pub(super) fn new(
         streams: Vec<FurtherStream>,
         request: Option<StreamRequest>,
+        line: Option<Arc<LineMeter>>,
     ) -> Result<Self, Errno> {
+        let count = streams.len();
+        let growth = match (&line, &request) {
+            (None, Some(_)) => Some((FullTime::new(count), StreamGrowth::new(count))),
+            (Some(line), Some(request)) => {
+                line.grow(count, SMALLEST_PIECE, request.clone());
+                None
+            }
+            (_, None) => None,
+        };
         let most = match request {
             Some(_) => MAX_STREAMS as usize,
-            None => streams.len(),
+            None => count,
         };
         let further = FurtherStreams {
             places: (0..most).map(|_| OnceLock::new()).collect(),
@@ -216,9 +237,10 @@ impl FurtherStreams {
                 streams: Vec::new(),
                 queue: VecDeque::new(),
                 stalled: false,
-                growth: StreamGrowth::new(streams.len()),
+                growth,
             }),
             request,
+            line,
         };
         for stream in streams {
             further.add(stream)?;
@@ -239,6 +261,9 @@ impl FurtherStreams {
         epoll::add(&self.epoll, &stream.socket, data, epoll::EventFlags::IN)?;
         let _ = place.set(stream);
         self.count.store(count + 1, Ordering::Release);
+        self.line
+            .as_ref()
+            .inspect(|line| line.note_streams(count + 1));
         Ok(())
     }
 
@@ -421,7 +446,7 @@ impl FurtherStreams {
             payload.torn |= piece.written > 0;
             outcome?;
             let count = (piece.written - before) as usize;
-            outputs.growth.note_written(count);
+            outputs.note_written(count);
             written += count;
             current.take_if(|piece| piece.is_done());
         }
@@ -455,14 +480,17 @@ impl FurtherStreams {
             let rest = [IoSlice::new(&stream.queued_frame[stream.written..])];
             let count = write(&self.stream(number).socket, &rest, None)
                 .map_err(|why| StreamFailure::of(number, why))?;
-            outputs.growth.note_written(count);
             stream.written += count;
             written += count;
-            if stream.written < stream.queued_frame.len() {
+            let is_whole = stream.written == stream.queued_frame.len();
+            if is_whole {
+                stream.queued_frame = Vec::new();
+                stream.written = 0;
+            }
+            outputs.note_written(count);
+            if !is_whole {
                 return Ok(written);
             }
-            stream.queued_frame = Vec::new();
-            stream.written = 0;
             if written >= PIECE {
                 return Ok(written);
             }
@@ -508,13 +536,12 @@ impl FurtherStreams {
 
     /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
     fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
-        // The clock is for links that may grow alone.
-        let Some(request) = &self.request else { return };
-        let (now, count) = (Instant::now(), outputs.streams.len());
-        let wanted = match is_full {
-            true => outputs.growth.note_full(count, now),
-            false => outputs.growth.note_empty(count, now),
+        let (Some(request), Some((full, growth))) = (&self.request, &mut outputs.growth) else {
+            return;
         };
+        let (now, count) = (Instant::now(), outputs.streams.len());
+        let sample = full.note(count, is_full, now);
+        let wanted = growth.note(count, sample, MEASUREMENT, now);
         wanted.inspect(|wanted| request(*wanted));
     }
 
@@ -547,6 +574,13 @@ impl StreamOutputs {
     /// Makes room for streams that have joined; there are `count` now.
     fn take_in_streams(&mut self, count: usize) {
         self.streams.resize_with(count, StreamOutput::default);
+    }
+
+    /// Notes bytes that the streams have taken.
+    fn note_written(&mut self, count: usize) {
+        if let Some((full, _)) = &mut self.growth {
+            full.note_written(count);
+        }
     }
 
     /// Whether bytes wait for the streams.

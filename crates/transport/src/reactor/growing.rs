@@ -13,8 +13,9 @@ use titin_wire::frame::{Frame, Header};
 use super::dial::Target;
 use super::pending::{JoiningStream, Pending, StreamsRequest};
 use crate::error::LinkError;
-use crate::link::{Link, MOST_GROWN_STREAMS};
+use crate::link::Link;
 use crate::medium::send_whole;
+use crate::stream_growth::MOST_GROWN_STREAMS;
 
 /// The descriptors of a stream of the medium with the most of them, and the share of the process's
 /// descriptors that may serve for streams that join later.

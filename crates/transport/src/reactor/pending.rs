@@ -17,10 +17,11 @@ use super::dial::{Connecting, Dialling, Target};
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::link::{
-    FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, StreamRequest,
-    read, read_with_files,
+    FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, read,
+    read_with_files,
 };
 use crate::medium::{LinkSetup, ProvedConnection, SocketMedium, send_whole};
+use crate::stream_growth::StreamRequest;
 use crate::token_connection::TokenConnection;
 use titin_os::Descriptor;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt;
 use titin_os::Descriptor;
 use titin_os::time::timespec;
 use titin_wire::session::{RESUME, SessionGreeting, SessionId};
@@ -18,6 +19,10 @@ use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
+
+/// The size of the buffer between a link and the pump. Bytes in the buffer leave by this stream and no
+/// other, however slow the stream is.
+const LINK_BUFFER: usize = 32 << 10;
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
@@ -62,7 +67,7 @@ impl RelayPump {
     /// Begins a session. Returns the link's end of the socket.
     pub(super) fn dial(&self, route: Arc<CircuitRoute>) -> io::Result<Descriptor> {
         let shared = self.shared()?;
-        let [link, socket] = socket_pair()?;
+        let [link, socket] = session_sockets()?;
         let patience = route.access.patience();
         let id = SessionId::random();
         let end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
@@ -98,6 +103,13 @@ impl RelayPump {
         }
         None
     }
+}
+
+/// The link's and the pump's end of the socket of a session.
+fn session_sockets() -> io::Result<[Descriptor; 2]> {
+    let [link, pump] = socket_pair()?;
+    sockopt::set_socket_send_buffer_size(&link, LINK_BUFFER)?;
+    Ok([link, pump])
 }
 
 /// A circuit that has not named its session.
@@ -304,7 +316,7 @@ impl SessionPump {
         let (Some((ready, patience)), None) = (&self.listener, self.until) else {
             return false;
         };
-        let Ok([link, socket]) = socket_pair() else {
+        let Ok([link, socket]) = session_sockets() else {
             return false;
         };
         let end = SessionEnd::new(id, socket, link.id(), None, *patience);

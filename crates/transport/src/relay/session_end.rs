@@ -502,10 +502,7 @@ impl SessionEnd {
         let bytes = position - *noted;
         if bytes > 0 {
             *noted = position;
-            line.note(|rate| {
-                round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
-                rate.note_acknowledged(bytes, now);
-            });
+            line.note_acknowledged(bytes, round_trip, now);
         }
     }
 
