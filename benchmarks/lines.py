@@ -28,7 +28,7 @@ from benchmarks.sites import NAME, Relays, Site, line, line_in_halves, prepare, 
 VARIABLE, ROUNDS, LARGEST = "TITIN_LINES", "TITIN_LINES_ROUNDS", "TITIN_LINES_LARGEST"
 QUESTION = "A message over a long line of 1 Gbit/s, one way"
 LATENCY = "A message of 1 kB over a long line, one way: what it takes more than half of what ping says"
-PROCESSORS = "Processor time of both relays, in seconds per second, while messages go over a long line"
+PROCESSORS = "Processor time of both relays for each Gbit that goes over a long line"
 STREAMS = "A message of 64 MB over a long line by the default number of streams, beside fixed numbers"
 MIDDLE = "A message over a long line by one stream, with a third relay in its middle"
 LOOPBACK = "A message between processes by two relays on the loopback interface, for each Gbit"
@@ -109,7 +109,7 @@ WAYS = {"sealed from end to end": "  encrypt: true", "TLS between the relays alo
 #: A line of iperf3 about a stream, or about all of several: seconds, and the rate in kbit/s.
 INTERVAL = re.compile(r"\[ *(SUM|\d+)\] +([0-9.]+)-([0-9.]+) +sec .* ([0-9.]+) Kbits/sec")
 
-#: What a contender gives in a round: milliseconds by size, and processor time per second by name and size.
+#: What a contender gives in a round: milliseconds by size, and seconds of processor time of a message by name and size.
 Figure = dict[int | tuple[str, int], float]
 
 
@@ -193,10 +193,12 @@ def message_records(cell: Cell, sizes: Sequence[int], figures: Figures) -> list[
                 pairs = list(zip(ours[size], times))
                 found.append(compare(QUESTION, case, pairs, rival=name, unit="ms", size=size, target=target))
         if size >= LARGE and ("emulator", size) in ours:
-            pairs = list(zip(ours["relays", size], ours["emulator", size]))
+            gigabits = 8 * size / 1e9
+            used = zip(ours["relays", size], ours["emulator", size])
+            pairs = [(relays / gigabits, emulator / gigabits) for relays, emulator in used]
             # With a size, the table leaves the row out.
             kept = None if size == AIMED else size
-            found.append(compare(PROCESSORS, case, pairs, rival="the emulator", unit="s/s", size=kept))
+            found.append(compare(PROCESSORS, case, pairs, rival="the emulator", unit="s", size=kept))
     return found
 
 
@@ -253,17 +255,16 @@ def loopback(quick: bool) -> list[Record]:
         pairs = [(a / 1000 / gigabits, b / 1000 / gigabits) for a, b in zip(ours[size], raw[size])]
         found.append(compare(LOOPBACK, f"{way}: a Gbit", pairs, rival=RAW, unit="s"))
         busier = map(max, ours["north", size], ours["south", size])
-        used = [cores * time / 1000 / gigabits for cores, time in zip(busier, ours[size])]
-        theirs = [cores * time / 1000 / gigabits for cores, time in zip(raw["sender", size], raw[size])]
+        used = [(ours / gigabits, theirs / gigabits) for ours, theirs in zip(busier, raw["sender", size])]
         rival = f"{RAW}, the process that sends"
         case = f"{way}: a relay's processor time for a Gbit"
-        found.append(compare(LOOPBACK_PROCESSOR, case, list(zip(used, theirs)), rival=rival, unit="s", limit=CORE))
+        found.append(compare(LOOPBACK_PROCESSOR, case, used, rival=rival, unit="s", limit=CORE))
     return found
 
 
 class Relayed:
-    """Runs of titin by relays: the milliseconds of a message one way, by its size, and the processor time per second of
-    the groups of processes that are watched, by their name and the size."""
+    """Runs of titin by relays: the milliseconds of a message one way, by its size, and the processor time for a message
+    of the groups of processes that are watched, by their name and the size."""
 
     def __init__(
         self,
@@ -382,9 +383,9 @@ def one_way(path: Path, sizes: Sequence[int], watched: Mapping[str, Sequence[str
     rows = {int(size): [float(word) for word in words] for size, *words in map(str.split, path.open())}
     back = rows.pop(SMALL)[0] / 2
     figure: Figure = {}
-    for size, (seconds, *cores) in rows.items():
+    for size, (seconds, *processors) in rows.items():
         figure[size] = 1000 * (seconds - back)
-        figure |= {(name, size): used for name, used in zip(watched, cores, strict=True)}
+        figure |= {(name, size): used for name, used in zip(watched, processors, strict=True)}
     return [size for size in sizes if size in rows], figure
 
 

@@ -34,9 +34,9 @@ def processor_time(processes: Sequence[str]) -> float:
 def play(exchange: Exchange, sizes: Sequence[int], patience: float, watched: Sequence[Sequence[str]]) -> list[str]:
     """Times an exchange of each size, after one of 8 B.
 
-    A line has the size, the median of the seconds from sending to the answer, and the processor time per second of each
-    group of processes that is watched. The first 8 B of a message are its size. No larger size follows one with a trip
-    of more seconds than ``patience``.
+    A line has the size, the median of the seconds from sending to the answer, and the seconds of processor time for an
+    exchange of each group of processes that is watched. The first 8 B of a message are its size. No larger size follows
+    one with a trip of more seconds than ``patience``.
     """
     data = np.ones(max(sizes), np.uint8)
     lines = []
@@ -51,8 +51,10 @@ def play(exchange: Exchange, sizes: Sequence[int], patience: float, watched: Seq
             begin = time.perf_counter()
             exchange(message)
             times.append(time.perf_counter() - begin)
-        used = [(processor_time(group) - earlier) / sum(times) for group, earlier in zip(watched, before)]
-        lines.append(" ".join([str(size), repr(statistics.median(times)), *(f"{cores:.4f}" for cores in used)]) + "\n")
+        used = [(processor_time(group) - earlier) / len(times) for group, earlier in zip(watched, before)]
+        lines.append(
+            " ".join([str(size), repr(statistics.median(times)), *(f"{seconds:.6f}" for seconds in used)]) + "\n"
+        )
         if max(times) > patience:
             break
     return lines
