@@ -174,6 +174,14 @@ def test_an_agent_at_another_site_may_be_started_by_hand(sites: Sites) -> None:
     assert not list((sites.folder / "run").glob("connection*"))
 
 
+def test_a_program_at_another_site_cannot_be_started_by_hand(sites: Sites) -> None:
+    sites.write(steps=1, most=1)
+    command = [TITIN, "run", "model.ymmsl", "--by-hand", "b", "--relay", sites.north.folder]
+    refused = subprocess.run(command, cwd=sites.folder, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2, refused
+    assert "you are to start b by hand, and `titin: hosts` has it at the site south" in " ".join(refused.stderr.split())
+
+
 def test_past_patience_the_run_ends_at_both_sites_with_the_reason(sites: Sites) -> None:
     sites.write(steps=100_000, most=100, pause=0.01, more="  heartbeat: 1 s\n  patience: 2 s")
     process = sites.begin()

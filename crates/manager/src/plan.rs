@@ -90,6 +90,17 @@ impl Plan {
         self.hosts.iter().any(|host| host.site.is_some())
     }
 
+    /// An instance that the user is to start, and the site of its host, if that is another site than the
+    /// manager's.
+    pub(crate) fn manual_start_elsewhere(&self) -> Option<(String, String)> {
+        self.instances.iter().find_map(|instance| {
+            let host = self.further_host(instance.pinned_host?)?;
+            let is_manual = matches!(instance.start, StartMode::Manual(_));
+            let site = &self.sites[host.site.filter(|_| is_manual)?];
+            Some((instance.name.to_string(), site.name.clone()))
+        })
+    }
+
     /// The longest time that the line to one of the hosts may be away.
     pub fn longest_cut(&self) -> Duration {
         match self.has_other_sites() {

@@ -20,6 +20,9 @@ use crate::terminal;
 struct PlacedInstance {
     instance: String,
     host: String,
+    /// The site of the host, as the description says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<String>,
     processes: u32,
     threads: u32,
     /// The cores of that host.
@@ -63,6 +66,7 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
     PlacedInstance {
         instance: instance.name.clone(),
         host: host_name(plan, placement.hosts[id]),
+        site: site_name(plan, placement.hosts[id]),
         processes,
         threads,
         cores: placement.cores_at_start(id),
@@ -77,20 +81,28 @@ fn host_name(plan: &Plan, host: HostId) -> String {
         .map_or(OWN_HOST.to_owned(), |host| host.name.clone())
 }
 
+fn site_name(plan: &Plan, host: HostId) -> Option<String> {
+    let site = plan.further_host(host)?.site?;
+    Some(plan.sites[site].name.clone())
+}
+
 fn text(placed: &[PlacedInstance]) -> String {
     let columns = [
         Column::name("instance"),
         Column::name("host"),
         Column::figure("processes"),
         Column::figure("threads"),
-        Column::figure("cores"),
+        Column::figure("on cores"),
         Column::name("takes turns with"),
         Column::name("competes with"),
     ];
     let row = |placed: &PlacedInstance| {
         vec![
             placed.instance.clone(),
-            placed.host.clone(),
+            match &placed.site {
+                Some(site) => format!("{} at {site}", placed.host),
+                None => placed.host.clone(),
+            },
             placed.processes.to_string(),
             placed.threads.to_string(),
             ranges(&placed.cores),

@@ -72,6 +72,16 @@ pub enum SessionError {
         "the run has hosts at other sites, and no relay leads there from this one: make a relay with `titin relay init`, or name its folder by --relay"
     )]
     NoRelay,
+    /// The user is to start a program that `titin: hosts` has at another site.
+    #[error(
+        "you are to start {instance} by hand, and `titin: hosts` has it at the site {site}: programs of other sites are started by the agents of their hosts. Place {instance} at this site, or let titin start it; `start: by hand` is for a whole host"
+    )]
+    ManualStartElsewhere {
+        /// The instance.
+        instance: String,
+        /// The site of its host.
+        site: String,
+    },
     /// The relay of the manager's site does not admit the run.
     #[error(
         "the relay of this site at {address} does not admit the run: {why}; `titin relay run` starts a relay, and `titin relay status` shows one that runs"
@@ -109,6 +119,9 @@ impl Session {
         let site = enter_site(&plan, setup.relay)?;
         if let Some(site) = &site {
             plan.stay_at(&site.access().site);
+        }
+        if let Some((instance, site)) = plan.manual_start_elsewhere() {
+            return Err(SessionError::ManualStartElsewhere { instance, site });
         }
         let plan = Arc::new(plan);
         let run_directory = setup.run_directory.as_deref();
