@@ -122,14 +122,17 @@ fn a_bad_description_is_told_as_by_check() {
 fn a_plan_names_the_sites_of_hosts() {
     let sites = "titin:
   sites: {south: {relay: \"login:4710\"}}
-  hosts: {far: {site: south, cores: 8, components: [micro]}}
+  hosts: {localhost: {components: [macro]}, far: {site: south, cores: 8, components: [micro]}}
 ";
     let folder = folder(&format!("{MODEL}{sites}"));
     let done = titin(folder.path(), &["run", "--plan", "model.ymmsl"]);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
-    done.assert_out("micro[0]   far at south");
+    done.assert_out("micro[0]  far at south");
     let done = titin(folder.path(), &["run", "--plan", "--json", "model.ymmsl"]);
     let placed: Vec<serde_json::Value> = serde_json::from_str(&done.out).expect("JSON");
-    let sites: Vec<_> = placed.iter().map(|placed| placed["site"].as_str()).collect();
+    let sites: Vec<_> = placed
+        .iter()
+        .map(|placed| placed["site"].as_str())
+        .collect();
     assert_eq!(sites, [None, Some("south"), Some("south"), Some("south")]);
 }
