@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod edit;
 mod identity;
 mod status;
 

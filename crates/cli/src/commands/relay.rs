@@ -29,6 +29,7 @@ pub(crate) struct RelayCommand {
 enum RelayAction {
     Init(Init),
     Trust(Trust),
+    /// Prints the fingerprint of the relay's key, for the other site's `titin relay trust`
     Fingerprint(Folder),
     Run(RunRelay),
     Status(Status),
@@ -84,6 +85,10 @@ struct Trust {
     /// The last day on which the key counts, in UTC
     #[arg(long, value_name = "YYYY-MM-DD")]
     until: Option<String>,
+    /// Replace the entry of the site, as for a new key: give all options that still hold. The limits
+    /// `runs`, `streams` and `memory` in relay.toml stay
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     folder: Folder,
 }
@@ -157,7 +162,11 @@ impl Trust {
             transit: self.transit,
             ..PeerConfig::default()
         };
-        let text = relay.trust(&peer).map(|()| {
+        let trusted = match self.replace {
+            true => relay.replace(&peer),
+            false => relay.trust(&peer),
+        };
+        let text = trusted.map(|()| {
             let site = &peer.site;
             format!("The site {site} is trusted. A relay that runs reads it at SIGHUP.\n")
         });
