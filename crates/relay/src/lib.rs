@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod config;
 mod edit;
 mod identity;
