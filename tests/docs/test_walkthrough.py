@@ -6,9 +6,11 @@ A block with a title is a file. If the title is a path of an example, the block 
 for any text. A `sh` block is not run.
 """
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -118,10 +120,12 @@ def test_the_tutorial_is_true(tmp_path):
 
 
 @pytest.fixture
-def relays_end():
+def relays_end(tmp_path):
     """Ends the relays that a page has started, also if the page fails."""
     yield
-    subprocess.run(["pkill", "-f", "titin-relayd (north|south)$"], check=False)
+    for file in tmp_path.glob("*.pid"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(file.read_text()), signal.SIGTERM)
 
 
 @pytest.mark.usefixtures("relays_end")

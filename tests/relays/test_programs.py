@@ -139,11 +139,12 @@ def three_sites(folder: Path, south: Relay, east: Relay, more: str = "") -> None
     )
 
 
-@pytest.mark.parametrize("shape", ["row", "triangle"])
+@pytest.mark.parametrize("shape", ["row", "row_that_dials_the_middle", "triangle"])
 def test_three_sites_may_lie_in_a_row_or_in_a_triangle(
     tmp_path: Path, relays: Callable[..., Relay], shape: str
 ) -> None:
-    north, south, east = relays("north"), relays("south"), relays("east")
+    has_ports = shape != "row_that_dials_the_middle"
+    north, south, east = relays("north", open_port=has_ports), relays("south"), relays("east", open_port=has_ports)
     # In a row, south lies between north and east.
     for one, other in ((north, south), (south, east)):
         one.trust(other, "--transit", port=other.listen)

@@ -342,6 +342,40 @@ def test_a_revoked_key_loses_its_connections_until_it_is_trusted_again(sites: Si
     assert sites.printed() == expected_digests(60, 100_000)
 
 
+def test_a_relay_that_is_not_trusted_says_so_with_its_key(relays: Callable[..., Relay]) -> None:
+    north, south = relays("north"), relays("south", open_port=False)
+    south.trust(north, port=north.listen)
+    north.start()
+    south.start()
+    has_logged(south, "WARN", "may not trust the key of this one", south.fingerprint, "titin relay trust")
+    assert south.fingerprint in south.peer("north")["down"]
+    north.trust(south)
+    reload(north, lambda: north.status["peers"])
+    wait_until(lambda: south.peer("north")["connected"], "the relays do not connect")
+    assert south.peer("north")["down"] is None
+    north.kill()
+    has_logged(south, "disconnected")
+    assert "https://" not in south.log
+    assert south.peer("north")["down"]
+
+
+def test_a_changed_entry_is_not_called_untrusted(sites: Sites) -> None:
+    north, south = sites.north, sites.south
+    north.titin("trust", "south", south.fingerprint, "--until", "2999-12-31", "--replace")
+    reload(north, lambda: "has changed" in north.log)
+    has_logged(north, "disconnected", "south", "its entry in relay.toml")
+    assert "trusted" not in north.log
+    wait_until(lambda: north.peer("south")["connected"], "the relays do not connect again")
+
+
+def test_a_site_behind_another_and_a_relay_that_is_awaited_are_shown(north: Relay) -> None:
+    north.titin("trust", "guest", "sha256:" + "0" * 64)
+    north.titin("trust", "south", "--via", "guest")
+    north.start()
+    assert "has not dialled" in north.peer("guest")["down"]
+    assert re.search(r"^south +via guest ", north.titin("status"), re.M)
+
+
 def test_a_revoked_key_takes_its_runs_along(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
     config = north.folder / "relay.toml"
     trusting = config.read_text()

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use titin_wire::Secret;
 
+use crate::check::check;
+use crate::edit;
 use crate::identity::{Fingerprint, Identity};
 
 /// The most circuits of a peer, unless the configuration says otherwise.
@@ -174,6 +176,7 @@ impl RelayFolder {
                 "there is a relay already; edit the file, or name another --folder".to_owned();
             return Err(ConfigError::Content { path, why });
         }
+        check(&path, config)?;
         let at = |path: &Path| {
             let path = path.to_owned();
             move |error| ConfigError::File { path, error }
@@ -200,18 +203,51 @@ impl RelayFolder {
     pub fn trust(&self, peer: &PeerConfig) -> Result<(), ConfigError> {
         let path = self.config_path();
         let mut config = self.config()?;
+        if let Some(known) = config.peers.iter().find(|known| known.site == peer.site) {
+            let why = trusted_already(known);
+            return Err(ConfigError::Content { path, why });
+        }
         config.peers.push(peer.clone());
         check(&path, &config)?;
-        #[derive(Serialize)]
-        struct Addition<'a> {
-            peer: [&'a PeerConfig; 1],
-        }
-        let text = toml::to_string(&Addition { peer: [peer] }).expect("plain data");
+        let text = edit::entry(peer);
         let append = || {
             let mut file = fs::OpenOptions::new().append(true).open(&path)?;
             file.write_all(format!("\n{text}").as_bytes())
         };
         append().map_err(|error| ConfigError::File { path, error })
+    }
+
+    /// Replaces the entry of a peer, as for a new key. The limits of the old entry (`runs`, `streams`
+    /// and `memory`) stay. Without an entry the peer is added.
+    ///
+    /// # Errors
+    /// If the new entry contradicts others, or a file cannot be read or written.
+    pub fn replace(&self, peer: &PeerConfig) -> Result<(), ConfigError> {
+        let path = self.config_path();
+        let mut config = self.config()?;
+        let mut peers = config.peers.iter_mut();
+        let Some(place) = peers.position(|known| known.site == peer.site) else {
+            return self.trust(peer);
+        };
+        let known = &mut config.peers[place];
+        *known = PeerConfig {
+            runs: known.runs,
+            streams: known.streams,
+            memory: known.memory,
+            ..peer.clone()
+        };
+        let known = known.clone();
+        check(&path, &config)?;
+        let text = edit::with_entry(&self.read(&path)?, place, &known);
+        let is_right = |text: &String| toml::from_str::<Config>(text).is_ok_and(|it| it == config);
+        let Some(text) = text.filter(is_right) else {
+            let site = &peer.site;
+            let why = format!(
+                "the entry of the site {site} is not written as `titin relay trust` writes it: change it by hand"
+            );
+            return Err(ConfigError::Content { path, why });
+        };
+        overwrite(&path, &text).map_err(|error| ConfigError::File { path, error })
     }
 
     /// The configuration.
@@ -258,8 +294,7 @@ impl RelayFolder {
         fs::read_to_string(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ConfigError::Content {
                 path: path.to_owned(),
-                why: "there is no such file: make a relay with `titin relay init`, or name its --folder"
-                    .to_owned(),
+                why: format!("there is no such file: {}", self.advice()),
             },
             _ => ConfigError::File {
                 path: path.to_owned(),
@@ -267,53 +302,43 @@ impl RelayFolder {
             },
         })
     }
-}
 
-/// Fails if two entries contradict each other.
-fn check(path: &Path, config: &Config) -> Result<(), ConfigError> {
-    let wrong = |why: String| {
-        Err(ConfigError::Content {
-            path: path.to_owned(),
-            why,
-        })
-    };
-    for (place, peer) in config.peers.iter().enumerate() {
-        let site = &peer.site;
-        let before = &config.peers[..place];
-        if *site == config.site || before.iter().any(|other| other.site == *site) {
-            return wrong(format!(
-                "the site {site} is there twice: remove one of the two"
-            ));
-        }
-        let known = |name: &String| {
-            let mut peers = config.peers.iter();
-            peers.any(|other| other.site == *name && other.fingerprint.is_some())
-        };
-        match (&peer.fingerprint, &peer.via) {
-            (Some(_), Some(_)) => {
-                return wrong(format!(
-                    "the site {site} has a fingerprint and `via`: a relay behind another one is trusted there"
-                ));
+    /// What to do where a file is missing.
+    fn advice(&self) -> &'static str {
+        let has_some = self.config_path().exists() || self.access_path().exists();
+        match has_some {
+            true => {
+                "a copy of the relay's folder needs the files relay.toml and access for `titin run --relay` and \
+                 `titin relay status`; the relay itself runs with the folder that `titin relay init` has made"
             }
-            (None, None) => {
-                return wrong(format!(
-                    "the site {site} has no fingerprint: `titin relay fingerprint` prints it there"
-                ));
+            false => {
+                "make a relay with `titin relay init`, or name the folder of one (--folder; `titin run`: --relay)"
             }
-            (None, Some(via)) if !known(via) => {
-                return wrong(format!(
-                    "the site {site} is behind {via}, which has no fingerprint here"
-                ));
-            }
-            _ => {}
-        }
-        if let Some(day) = &peer.until
-            && crate::identity::end_of_day(day).is_none()
-        {
-            return wrong(format!("until = {day:?}: write a day as \"2027-12-31\""));
         }
     }
-    Ok(())
+}
+
+/// What to do with a site that has an entry.
+fn trusted_already(known: &PeerConfig) -> String {
+    let site = &known.site;
+    let by = match (&known.fingerprint, &known.via) {
+        (Some(fingerprint), _) => format!("by the key {fingerprint}"),
+        (None, via) => format!("via {}", via.as_deref().unwrap_or_default()),
+    };
+    format!(
+        "the site {site} is trusted already, {by}: to renew the key or change the entry, give the same command with \
+         all its options and --replace"
+    )
+}
+
+/// Writes a new text in place of a file's, at once: a reader finds the old text or the new one.
+fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let fresh = path.with_extension("toml.new");
+    let _ = fs::remove_file(&fresh);
+    write_private(&fresh, text)?;
+    fs::set_permissions(&fresh, fs::metadata(&path)?.permissions())?;
+    fs::rename(&fresh, &path)
 }
 
 /// Writes a file that only the user may read.
@@ -365,7 +390,8 @@ mod tests {
         let found = relay.config().unwrap();
         assert_eq!(found.peers[0].site, "south");
         let twice = relay.trust(&peer("south")).unwrap_err().to_string();
-        assert!(twice.contains("twice"), "{twice}");
+        assert!(twice.contains("trusted already"), "{twice}");
+        assert!(twice.contains("--replace"), "{twice}");
         assert_eq!(relay.config().unwrap(), found);
         let behind = PeerConfig {
             fingerprint: None,
@@ -410,12 +436,132 @@ mod tests {
                 },
                 "write a day",
             ),
-            (peer("north"), "twice"),
+            (peer("north"), "that of this relay"),
+            (peer("bad name!"), "no name of a site"),
+            (
+                PeerConfig {
+                    address: Some("south.example".into()),
+                    ..peer("south")
+                },
+                "HOST:PORT is expected",
+            ),
         ];
         for (peer, expected) in cases {
             let refused = relay.trust(&peer).unwrap_err().to_string();
             assert!(refused.contains(expected), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_key_has_one_site() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay.init(&config()).unwrap();
+        let south = peer("south");
+        relay.trust(&south).unwrap();
+        let east = PeerConfig {
+            site: "east".into(),
+            ..south
+        };
+        for refused in [relay.trust(&east), relay.replace(&east)] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(
+                refused.contains("that of the site south and of east"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_new_key_takes_the_place_of_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay.init(&config()).unwrap();
+        for site in ["east", "south", "west"] {
+            relay.trust(&peer(site)).unwrap();
+        }
+        let path = relay.config_path();
+        let text = fs::read_to_string(&path).unwrap();
+        let limited = text.replace("site = \"south\"", "site = \"south\"\nruns = 3");
+        fs::write(&path, limited).unwrap();
+        let before = relay.config().unwrap();
+
+        let renewed = PeerConfig {
+            until: Some("2027-12-31".into()),
+            ..peer("south")
+        };
+        relay.replace(&renewed).unwrap();
+        let expected = PeerConfig {
+            runs: Some(3),
+            ..renewed
+        };
+        let after = relay.config().unwrap();
+        assert_eq!(after.peers[1], expected);
+        assert_eq!(
+            (&after.peers[0], &after.peers[2]),
+            (&before.peers[0], &before.peers[2])
+        );
+        relay.replace(&peer("other")).unwrap();
+        assert_eq!(relay.config().unwrap().peers[3].site, "other");
+    }
+
+    #[test]
+    fn a_file_of_another_form_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay.init(&config()).unwrap();
+        let fingerprint = peer("south").fingerprint.unwrap();
+        let text = format!(
+            "site = \"north\"\nlocal = \"a:1\"\npeer = [{{site = \"south\", fingerprint = \"{fingerprint}\"}}]\n"
+        );
+        fs::write(relay.config_path(), &text).unwrap();
+        let refused = relay.replace(&peer("south")).unwrap_err().to_string();
+        assert!(refused.contains("by hand"), "{refused}");
+        assert_eq!(fs::read_to_string(relay.config_path()).unwrap(), text);
+    }
+
+    #[test]
+    fn names_and_addresses_are_read_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        let of = |site: &str, local: &str, listen: Option<&str>| {
+            Config::new(site.into(), local.into(), listen.map(Into::into))
+        };
+        for (wrong, expected) in [
+            (of("bad name!", "a:1", None), "no name of a site"),
+            (of("", "a:1", None), "no name of a site"),
+            (of("north", "localhost", None), "local = \"localhost\""),
+            (of("north", "a:1", Some("a:x")), "listen = \"a:x\""),
+            (of("north", "a:1", Some(":1")), "HOST:PORT"),
+        ] {
+            let refused = relay.init(&wrong).err().unwrap().to_string();
+            assert!(refused.contains(expected), "{refused}");
+            assert!(!relay.config_path().exists());
+            let text = toml::to_string(&wrong).unwrap();
+            fs::write(relay.config_path(), text).unwrap();
+            let refused = relay.config().unwrap_err().to_string();
+            assert!(refused.contains(expected), "{refused}");
+            fs::remove_file(relay.config_path()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_copy_without_the_key_says_which_files_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path().join("relay"));
+        let none = relay.config().unwrap_err().to_string();
+        assert!(none.contains("titin relay init"), "{none}");
+        relay.init(&config()).unwrap();
+
+        let copy = RelayFolder::at(folder.path().join("copy"));
+        fs::create_dir(copy.path()).unwrap();
+        fs::copy(relay.access_path(), copy.access_path()).unwrap();
+        let refused = copy.config().unwrap_err().to_string();
+        assert!(refused.contains("relay.toml and access"), "{refused}");
+        fs::copy(relay.config_path(), copy.config_path()).unwrap();
+        assert_eq!(copy.config().unwrap(), relay.config().unwrap());
+        copy.access().unwrap();
+        assert!(copy.identity().is_err());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod config;
+mod edit;
 mod identity;
 mod status;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest};
+use titin_wire::handshake::Refusal;
 
 use crate::config::RelayFolder;
 
@@ -19,19 +20,91 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
     let config = folder.config().map_err(|error| error.to_string())?;
     let access = folder.access().map_err(|error| error.to_string())?;
+    let address = &config.local;
     let none = |error: io::Error| {
         format!(
-            "no relay of {} answers at {}: {error}; `titin relay run` starts it",
+            "no relay of {} answers at {address}: {error}; `titin relay run` starts it",
             folder.path().display(),
-            config.local
         )
     };
-    let mut stream = TcpStream::connect(&config.local).map_err(none)?;
+    let mut stream = TcpStream::connect(address).map_err(none)?;
     let answer = stream
         .set_read_timeout(Some(ANSWER_TIME))
         .and_then(|()| circuit::ask(&mut stream, (RELAY_KEY, access), &RelayRequest::Status));
-    match answer.map_err(none)? {
+    match answer.map_err(|error| without_answer(folder, address, &error))? {
         RelayAnswer::Status(state) => Ok(state),
         other => Err(format!("the relay answers {other:?}")),
+    }
+}
+
+/// Why a listener has not answered as the relay of the folder does, and what to do.
+fn without_answer(folder: &RelayFolder, address: &str, error: &io::Error) -> String {
+    let refusal = error
+        .get_ref()
+        .and_then(|why| why.downcast_ref::<Refusal>());
+    let is_foreign = matches!(refusal, Some(Refusal::Stranger(_)))
+        || matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+        );
+    let config = folder.config_path();
+    match is_foreign {
+        true => format!(
+            "something else than a relay listens at {address}: {error}; give the relay another port, as `local` in {}",
+            config.display()
+        ),
+        false => format!(
+            "what listens at {address}, which is `local` in {}, does not answer as the relay of this folder: {error}",
+            config.display()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::config::Config;
+
+    /// What the question says where a listener greets with some bytes, and then ends the connection.
+    fn asked_of_another(greeting: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let local = listener.local_addr().unwrap().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay
+            .init(&Config::new("north".into(), local, None))
+            .unwrap();
+        let other = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(greeting).unwrap();
+        });
+        let why = ask_status(&relay).unwrap_err();
+        other.join().unwrap();
+        why
+    }
+
+    #[test]
+    fn something_else_at_the_address_is_no_relay() {
+        let greeting = b"SSH-2.0-other than a relay, and long enough for the first message";
+        for greeting in [&greeting[..], b""] {
+            let why = asked_of_another(greeting);
+            assert!(why.contains("something else than a relay listens"), "{why}");
+            assert!(!why.contains("titin relay run"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_relay_that_does_not_run_is_to_be_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        // Nothing listens at port 0.
+        relay
+            .init(&Config::new("north".into(), "127.0.0.1:0".into(), None))
+            .unwrap();
+        let why = ask_status(&relay).unwrap_err();
+        assert!(why.contains("`titin relay run` starts it"), "{why}");
     }
 }

@@ -77,13 +77,16 @@ pub(crate) struct Peer {
     control: Mutex<ControlState>,
     /// Connections that the peer was called for.
     calls: Mutex<HashMap<u64, CallAnswer>>,
-    revoked: watch::Sender<bool>,
+    /// Why all connections are to end.
+    revoked: watch::Sender<Option<&'static str>>,
 }
 
 #[derive(Default)]
 struct ControlState {
     /// The number of the newest control connection that there has been.
     number: u64,
+    /// Why there is none, as far as this relay knows.
+    down: Option<String>,
     /// The oldest first.
     open: VecDeque<ControlConnection>,
 }
@@ -119,7 +122,7 @@ impl Peer {
             circuits: AtomicUsize::new(0),
             control: Mutex::default(),
             calls: Mutex::default(),
-            revoked: watch::channel(false).0,
+            revoked: watch::channel(None).0,
         }
     }
 
@@ -135,24 +138,50 @@ impl Peer {
     }
 
     /// Ends all connections of the peer.
-    pub(crate) fn end_connections(&self) {
-        self.revoked.send_replace(true);
+    pub(crate) fn end_connections(&self, why: &'static str) {
+        self.revoked.send_replace(Some(why));
     }
 
-    /// Returns once the peer is trusted no more.
+    /// Returns once the connections of the peer are to end.
     pub(crate) async fn revoked(&self) {
         let mut revoked = self.revoked.subscribe();
-        let _ = revoked.wait_for(|revoked| *revoked).await;
+        let _ = revoked.wait_for(Option::is_some).await;
+    }
+
+    /// Why the connections of the peer are to end.
+    fn revocation(&self) -> Option<&'static str> {
+        *self.revoked.borrow()
     }
 
     /// Whether the day until which the peer is trusted is over, for the first time.
     fn is_past(&self) -> bool {
         let end = self.config.until.as_deref().and_then(end_of_day);
-        end.is_some_and(|end| end <= SystemTime::now()) && !*self.revoked.borrow()
+        end.is_some_and(|end| end <= SystemTime::now()) && self.revocation().is_none()
     }
 
     pub(crate) fn is_connected(&self) -> bool {
         !self.control().open.is_empty()
+    }
+
+    /// Why the peer is not connected; `None` if it is.
+    pub(crate) fn why_down(&self) -> Option<String> {
+        let state = self.control();
+        if !state.open.is_empty() {
+            return None;
+        }
+        if let Some(why) = self.revocation() {
+            return Some(why.to_owned());
+        }
+        let unknown = match self.config.address {
+            Some(_) => "it is being dialled",
+            None => "it has not dialled this relay, which has no `address` of it",
+        };
+        Some(state.down.clone().unwrap_or_else(|| unknown.to_owned()))
+    }
+
+    /// Notes why the peer is not connected.
+    fn note_down(&self, why: &str) {
+        self.control().down = Some(why.to_owned());
     }
 
     pub(crate) fn circuits(&self) -> usize {
@@ -194,7 +223,7 @@ impl Peer {
         match timeout(2 * HANDSHAKE_TIME, connecting).await {
             Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),
             Ok(Ok((_, _, PeerAnswer::Refused(refusal)))) => Err(refusal),
-            Ok(Err(error)) => Err(failed(error.to_string())),
+            Ok(Err(error)) => Err(failed(relay.tls.why(&error))),
             Err(_) => Err(failed("it does not answer".to_owned())),
         }
     }
@@ -234,6 +263,7 @@ impl Peer {
         let (superseded, is_superseded) = watch::channel(false);
         let mut state = self.control();
         state.number = number;
+        state.down = None;
         state.open.push_back(ControlConnection {
             number,
             queue,
@@ -247,10 +277,11 @@ impl Peer {
         is_superseded
     }
 
-    /// Notes the end of a control connection. Whether there is none any more.
-    fn end_control(&self, number: u64) -> bool {
+    /// Notes the end of a control connection, and why it has ended. Whether there is none any more.
+    fn end_control(&self, number: u64, why: Option<&str>) -> bool {
         let mut state = self.control();
         state.open.retain(|open| open.number != number);
+        state.down = why.map(str::to_owned);
         state.open.is_empty()
     }
 
@@ -293,11 +324,13 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
                 pause = PAUSE;
                 control(&relay, &peer, stream, buffer).await;
             }
-            Err(refusal) if refusal.why != last => {
-                warn!(site = peer.site(), why = refusal.why, "no connection");
-                last = refusal.why;
+            Err(refusal) => {
+                peer.note_down(&refusal.why);
+                if refusal.why != last {
+                    warn!(site = peer.site(), why = refusal.why, "no connection");
+                    last = refusal.why;
+                }
             }
-            Err(_) => {}
         }
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
@@ -359,17 +392,17 @@ pub(crate) async fn control(
     let outcome: io::Result<()> = tokio::select! {
         outcome = writing => outcome,
         outcome = reading => outcome,
-        () = peer.revoked() => Err(io::Error::other("the site is trusted no more")),
+        () = peer.revoked() => Err(io::Error::other(peer.revocation().unwrap_or_default())),
         _ = superseded.wait_for(|superseded| *superseded) => {
             Err(io::Error::other("newer connections have taken its place"))
         }
     };
-    if peer.end_control(number) {
+    let why = outcome.err().map(|error| relay.tls.why(&error));
+    if peer.end_control(number, why.as_deref()) {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
         let (relay, peer) = (relay.clone(), peer.clone());
         tokio::spawn(async move { forget_runs(&relay, &peer, number).await });
     }
-    let why = outcome.err().map(|error| error.to_string());
     info!(site = peer.site(), why, "disconnected");
 }
 
@@ -466,7 +499,10 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
     };
     match timeout(HANDSHAKE_TIME, calling).await {
         Ok(Ok(stream)) => relay.serve_peer(peer, stream, None).await,
-        Ok(Err(error)) => warn!(site = peer.site(), why = error.to_string(), "no connection"),
+        Ok(Err(error)) => {
+            let why = relay.tls.why(&error);
+            warn!(site = peer.site(), why, "no connection");
+        }
         Err(_) => warn!(
             site = peer.site(),
             why = "it does not answer",
@@ -486,7 +522,7 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
                     site = peer.site(),
                     "the day until which it is trusted is over"
                 );
-                relay.revoke(&peer);
+                relay.revoke(&peer, "the day until which the site is trusted is over");
             }
             let counts = &peer.counts;
             let now = (

@@ -172,8 +172,8 @@ impl Relay {
     }
 
     /// Ends all that goes on with a peer, and the runs that the peer has brought.
-    pub(crate) fn revoke(&self, peer: &Peer) {
-        peer.end_connections();
+    pub(crate) fn revoke(&self, peer: &Peer, why: &'static str) {
+        peer.end_connections(why);
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
@@ -265,8 +265,12 @@ impl Relay {
                 .get(site.as_str())
                 .is_some_and(|wanted| **wanted == peer.config && behind(site) == peer.behind);
             if !stays {
-                self.revoke(peer);
-                info!(site, "no longer trusted as before");
+                let why = match wanted.contains_key(site.as_str()) {
+                    true => "its entry in relay.toml, or that of a site behind it, has changed",
+                    false => "the site is no longer trusted",
+                };
+                self.revoke(peer, why);
+                info!(site, why, "its connections end");
                 let mut sites = self.formerly_trusted.lock().expect("never poisoned");
                 sites.insert(site.clone());
                 sites.extend(peer.behind.iter().cloned());
@@ -465,7 +469,7 @@ impl Relay {
         let accepting = TlsAcceptor::from(self.tls.server.clone()).accept(stream);
         let stream = match timeout(HANDSHAKE_TIME, accepting).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return warn!(from, why = error.to_string(), "refused"),
+            Ok(Err(error)) => return warn!(from, why = self.tls.why(&error), "refused"),
             Err(_) => return warn!(from, why = "no proof in time", "refused"),
         };
         if let Err(why) = check_protocol(stream.get_ref().1.alpn_protocol()) {
@@ -497,7 +501,7 @@ impl Relay {
         let greeting = match timeout(HANDSHAKE_TIME, greeting).await {
             Ok(Ok(greeting)) => greeting,
             Ok(Err(error)) => {
-                return warn!(site = peer.site(), why = error.to_string(), "refused");
+                return warn!(site = peer.site(), why = self.tls.why(&error), "refused");
             }
             Err(_) => return warn!(site = peer.site(), why = "no greeting in time", "refused"),
         };

@@ -32,6 +32,7 @@ fn of_peer(peer: &Peer) -> Value {
     json!({
         "site": peer.site(),
         "connected": peer.is_connected(),
+        "down": peer.why_down(),
         "behind": peer.behind,
         "round_trip_ms": (round_trip > 0).then_some(round_trip as f64 / 1000.0),
         "circuits": peer.circuits(),

@@ -2,6 +2,7 @@
 //! signs anything.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -12,8 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
-    SignatureScheme, version,
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName,
+    Error, ServerConfig, SignatureScheme, version,
 };
 
 use titin_relay::{Config, Fingerprint, Identity, end_of_day};
@@ -122,6 +123,22 @@ impl Tls {
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
         client.resumption = Resumption::disabled();
         Ok(Arc::new(client))
+    }
+
+    /// Why a connection to another relay has failed, for the log and for refusals.
+    pub(crate) fn why(&self, error: &io::Error) -> String {
+        let inner = error.get_ref();
+        match inner.and_then(|inner| inner.downcast_ref::<Error>()) {
+            // The texts of this file.
+            Some(Error::General(why)) => why.clone(),
+            // A relay answers so to a key that its verifier does not accept.
+            Some(Error::AlertReceived(AlertDescription::HandshakeFailure)) => format!(
+                "the other relay has refused the handshake of TLS: it may not trust the key of this one, {}, and \
+                 `titin relay trust` there adds it",
+                self.fingerprint()
+            ),
+            _ => error.to_string(),
+        }
     }
 
     /// The name in the greeting of TLS. It is the same for all relays, and tells nothing.
@@ -253,5 +270,87 @@ impl ClientCertVerifier for PinVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use titin_relay::PeerConfig;
+    use tokio::io::duplex;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+    use super::*;
+    use crate::messages::{self, PeerAnswer};
+
+    fn relay(site: &str) -> Tls {
+        Tls::new(Identity::generate(site)).unwrap()
+    }
+
+    fn trust(relay: &Tls, site: &str, other: &Tls) {
+        let mut config = Config::new("north".into(), "127.0.0.1:0".into(), None);
+        config.peers.push(PeerConfig {
+            site: site.into(),
+            fingerprint: Some(other.fingerprint()),
+            ..PeerConfig::default()
+        });
+        relay.keys.set(&config);
+    }
+
+    /// Has north dial south, which then says nothing and is gone. Returns why each of the two fails.
+    fn dial(north: &Tls, south: &Tls) -> (String, Option<String>) {
+        let (near, far) = duplex(1 << 16);
+        let dialling = async {
+            let connector = TlsConnector::from(north.client("south").unwrap());
+            let mut stream = connector.connect(Tls::name(), near).await?;
+            messages::read::<PeerAnswer>(&mut stream, &mut Vec::new()).await
+        };
+        let accepting = async {
+            let accepted = TlsAcceptor::from(south.server.clone()).accept(far).await;
+            accepted.err().map(|error| south.why(&error))
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (dialled, accepted) = runtime.block_on(async { tokio::join!(dialling, accepting) });
+        (north.why(&dialled.unwrap_err()), accepted)
+    }
+
+    #[test]
+    fn a_relay_that_is_not_trusted_hears_which_key_is_to_be_trusted() {
+        let (north, south) = (relay("north"), relay("south"));
+        trust(&north, "south", &south);
+        let (dialled, accepted) = dial(&north, &south);
+        let key = north.fingerprint().to_string();
+        assert!(
+            dialled.contains(&key) && dialled.contains("titin relay trust"),
+            "{dialled}"
+        );
+        let expected = format!("the key {key} is not trusted: `titin relay trust` adds it");
+        assert_eq!(accepted.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_relay_that_trusts_without_being_trusted_hears_it_too() {
+        let (north, south) = (relay("north"), relay("south"));
+        trust(&south, "north", &north);
+        let (dialled, accepted) = dial(&north, &south);
+        let key = south.fingerprint().to_string();
+        assert!(dialled.starts_with("the key sha256:"), "{dialled}");
+        let accepted = accepted.unwrap();
+        assert!(
+            accepted.contains(&key) && accepted.contains("may not trust"),
+            "{accepted}"
+        );
+    }
+
+    #[test]
+    fn a_relay_that_is_gone_has_said_no_goodbye() {
+        let (north, south) = (relay("north"), relay("south"));
+        trust(&north, "south", &south);
+        trust(&south, "north", &north);
+        let (dialled, accepted) = dial(&north, &south);
+        assert_eq!(
+            dialled,
+            "the other relay has ended the connection without a goodbye"
+        );
+        assert_eq!(accepted, None);
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct RelayCommand {
 enum RelayAction {
     Init(Init),
     Trust(Trust),
+    /// Prints the fingerprint of the relay's key, for the other site's `titin relay trust`
     Fingerprint(Folder),
     Run(RunRelay),
     Status(Status),
@@ -84,6 +85,10 @@ struct Trust {
     /// The last day on which the key counts, in UTC
     #[arg(long, value_name = "YYYY-MM-DD")]
     until: Option<String>,
+    /// Replace the entry of the site, as for a new key: give all options that still hold. The limits
+    /// `runs`, `streams` and `memory` in relay.toml stay
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     folder: Folder,
 }
@@ -157,7 +162,11 @@ impl Trust {
             transit: self.transit,
             ..PeerConfig::default()
         };
-        let text = relay.trust(&peer).map(|()| {
+        let trusted = match self.replace {
+            true => relay.replace(&peer),
+            false => relay.trust(&peer),
+        };
+        let text = trusted.map(|()| {
             let site = &peer.site;
             format!("The site {site} is trusted. A relay that runs reads it at SIGHUP.\n")
         });
@@ -201,37 +210,20 @@ const PEERS: [Column; 7] = [
 
 /// The state for people.
 fn text_of(state: &Value, width: Option<usize>) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let number = |value: &Value| value.as_u64().unwrap_or_default();
-    let rate = |value: &Value| format!("{:.1} MB", number(value) as f64 / 1e6);
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let peers = list(&state["peers"]);
-    let rows: Vec<Vec<String>> = peers
-        .iter()
-        .map(|peer| {
-            let round_trip = peer["round_trip_ms"].as_f64();
-            vec![
-                text(&peer["site"]),
-                match peer["connected"] == true {
-                    true => "up".to_owned(),
-                    false => "down".to_owned(),
-                },
-                round_trip.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} ms")),
-                number(&peer["circuits"]).to_string(),
-                rate(&peer["bytes_sent_per_second"]),
-                rate(&peer["bytes_received_per_second"]),
-                number(&peer["retransmissions"]).to_string(),
-            ]
-        })
-        .collect();
-    let runs = list(&state["runs"]);
+    let rows: Vec<_> = peers.iter().flat_map(rows_of).collect();
     let mut out = format!(
-        "{BOLD}{}{BOLD:#}, {}\n\n{}\n{}\n",
+        "{BOLD}{}{BOLD:#}, {}\n\n{}\n",
         terminal::harmless(&text(&state["site"])),
         terminal::harmless(&text(&state["fingerprint"])),
         table(&PEERS, &rows, width),
-        count(runs.len() as u64, "run"),
     );
+    let reasons: String = peers.iter().filter_map(reason_of).collect();
+    if !reasons.is_empty() {
+        out += &(reasons + "\n");
+    }
+    let runs = list(&state["runs"]);
+    out += &format!("{}\n", count(runs.len() as u64, "run"));
     for run in &runs {
         out += &format!(
             "  {} of {}\n",
@@ -240,4 +232,78 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
         );
     }
     out
+}
+
+/// The rows of a peer, and of the sites behind it.
+fn rows_of(peer: &Value) -> Vec<Vec<String>> {
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let rate = |value: &Value| format!("{:.1} MB", number(value) as f64 / 1e6);
+    let round_trip = peer["round_trip_ms"].as_f64();
+    let link = match peer["connected"] == true {
+        true => "up",
+        false => "down",
+    };
+    let mut rows = vec![vec![
+        text(&peer["site"]),
+        link.to_owned(),
+        round_trip.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} ms")),
+        number(&peer["circuits"]).to_string(),
+        rate(&peer["bytes_sent_per_second"]),
+        rate(&peer["bytes_received_per_second"]),
+        number(&peer["retransmissions"]).to_string(),
+    ]];
+    for site in list(&peer["behind"]) {
+        let mut row = vec!["-".to_owned(); PEERS.len()];
+        row[0] = text(&site);
+        row[1] = format!("via {}", text(&peer["site"]));
+        rows.push(row);
+    }
+    rows
+}
+
+/// The line that says why the link to a peer is down, if the relay knows it.
+fn reason_of(peer: &Value) -> Option<String> {
+    let why = peer["down"].as_str()?;
+    let site = text(&peer["site"]);
+    let line = format!("{site} is down: {why}");
+    Some(terminal::harmless(&line) + "\n")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_state_shows_routes_and_why_a_link_is_down() {
+        let state = json!({
+            "site": "north",
+            "fingerprint": "sha256:00",
+            "peers": [
+                {"site": "east", "connected": true, "behind": ["south"], "down": null},
+                {"site": "west", "connected": false, "behind": [], "down": "Connection refused"},
+            ],
+            "runs": [],
+        });
+        let shown = text_of(&state, None);
+        let row = |site: &str| {
+            let line = shown.lines().find(|line| line.starts_with(site)).unwrap();
+            line.split_whitespace().take(3).collect::<Vec<_>>()
+        };
+        assert_eq!(row("east"), ["east", "up", "-"]);
+        assert_eq!(row("south"), ["south", "via", "east"]);
+        assert_eq!(row("west"), ["west", "down", "-"]);
+        let end = "\nwest is down: Connection refused\n\n0 runs\n";
+        assert!(shown.ends_with(end), "{shown}");
+        assert!(!shown.contains("east is down"), "{shown}");
+    }
 }

@@ -264,7 +264,7 @@ impl CommonOptions {
     fn home_relay(&self) -> Option<Result<HomeRelay, ConfigError>> {
         let folder = match &self.relay {
             Some(folder) => RelayFolder::at(folder),
-            None => Some(RelayFolder::usual()).filter(|usual| usual.config_path().exists())?,
+            None => Some(RelayFolder::usual()).filter(|usual| usual.path().exists())?,
         };
         let read = || {
             Ok(HomeRelay {

@@ -5,6 +5,7 @@ mod check;
 mod logs;
 mod plot;
 mod profile;
+mod relay;
 mod resources;
 mod schedule;
 

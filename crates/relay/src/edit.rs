@@ -1,0 +1,89 @@
+//! The text of `relay.toml`, with entries of peers added or replaced. Comments of the user stay.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::config::PeerConfig;
+
+/// The line at which the entry of a peer begins.
+const HEADER: &str = "[[peer]]";
+
+/// The entry of a peer.
+pub(crate) fn entry(peer: &PeerConfig) -> String {
+    #[derive(Serialize)]
+    struct Addition<'a> {
+        peer: [&'a PeerConfig; 1],
+    }
+    toml::to_string(&Addition { peer: [peer] }).expect("plain data")
+}
+
+/// The text with another entry in place of the one at `place`; `None` if it has too few entries.
+/// The caller has to check the outcome: tables may be written in other ways.
+pub(crate) fn with_entry(text: &str, place: usize, peer: &PeerConfig) -> Option<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let old = entry_lines(&lines, place)?;
+    let new = entry(peer);
+    let mut edited: Vec<&str> = lines[..old.start].to_vec();
+    edited.extend(new.trim_end().lines());
+    edited.extend(&lines[old.end..]);
+    Some(edited.join("\n") + "\n")
+}
+
+/// The lines of an entry, without the blank lines and comments below its last key.
+fn entry_lines(lines: &[&str], place: usize) -> Option<Range<usize>> {
+    let mut headers = (0..lines.len()).filter(|number| lines[*number].trim() == HEADER);
+    let start = headers.nth(place)?;
+    let is_table = |number: &usize| lines[*number].trim_start().starts_with('[');
+    let next = (start + 1..lines.len()).find(is_table);
+    let is_key = |number: &usize| {
+        let line = lines[*number].trim_start();
+        !line.is_empty() && !line.starts_with('#')
+    };
+    let last = (start..next.unwrap_or(lines.len())).rfind(is_key)?;
+    Some(start..last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_replaced_and_the_comments_around_it_stay() {
+        let text = "\
+# ours
+site = \"north\"
+
+[[peer]]
+site = \"south\"
+# the key of May
+until = \"2026-05-31\"
+
+# the machine in the cellar
+[[peer]]
+site = \"east\"
+";
+        let peer = PeerConfig {
+            site: "south".into(),
+            via: Some("east".into()),
+            ..PeerConfig::default()
+        };
+        let expected = "\
+# ours
+site = \"north\"
+
+[[peer]]
+site = \"south\"
+via = \"east\"
+
+# the machine in the cellar
+[[peer]]
+site = \"east\"
+";
+        assert_eq!(with_entry(text, 0, &peer).unwrap(), expected);
+        let last = with_entry(text, 1, &peer).unwrap();
+        assert!(last.starts_with(&text[..text.rfind("site").unwrap()]));
+        assert!(last.ends_with("[[peer]]\nsite = \"south\"\nvia = \"east\"\n"));
+        assert_eq!(with_entry(text, 2, &peer), None);
+    }
+}
