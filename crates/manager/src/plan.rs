@@ -85,6 +85,15 @@ impl Plan {
         }
     }
 
+    /// The names of the sites that have hosts of the run, each once. A site of the description without
+    /// a host takes no part.
+    pub fn sites_of_hosts(&self) -> impl Iterator<Item = &str> {
+        let sites = self.sites.iter().enumerate();
+        let has_host = |place| self.hosts.iter().any(|host| host.site == Some(place));
+        let used = sites.filter(move |(place, _)| has_host(*place));
+        used.map(|(_, site)| site.name.as_str())
+    }
+
     /// Whether a host is at another site than the manager.
     pub fn has_other_sites(&self) -> bool {
         self.hosts.iter().any(|host| host.site.is_some())

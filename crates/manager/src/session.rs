@@ -226,6 +226,10 @@ impl Session {
         let mut manager = Manager::new(self.plan.clone(), &self.system_name).with_hosts(hosts);
         view.begun(&self.directory, &self.plan);
         self.say(Level::Info, self.title(), view);
+        let warnings = self.site.as_ref().map(HomeSite::warnings);
+        for text in warnings.into_iter().flatten() {
+            self.say(Level::Warning, text, view);
+        }
         self.watch_calling_process();
         self.start_agents(view);
         self.place_if_known(view);

@@ -51,6 +51,9 @@ const CONTROLS: usize = 2;
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
 
+/// Why there is no connection to a relay that this one cannot dial.
+const NEVER_DIALLED: &str = "it has not connected, and `address` does not say where it listens";
+
 /// The counts of a peer's lines.
 #[derive(Default)]
 pub(crate) struct PeerCounts {
@@ -75,6 +78,8 @@ pub(crate) struct Peer {
     pub(crate) counts: PeerCounts,
     circuits: AtomicUsize,
     control: Mutex<ControlState>,
+    /// Why the last attempt to connect came to nothing; `None` after one that succeeded.
+    last_failure: Mutex<Option<String>>,
     /// Connections that the peer was called for.
     calls: Mutex<HashMap<u64, CallAnswer>>,
     revoked: watch::Sender<bool>,
@@ -118,6 +123,7 @@ impl Peer {
             counts: PeerCounts::default(),
             circuits: AtomicUsize::new(0),
             control: Mutex::default(),
+            last_failure: Mutex::default(),
             calls: Mutex::default(),
             revoked: watch::channel(false).0,
         }
@@ -153,6 +159,14 @@ impl Peer {
 
     pub(crate) fn is_connected(&self) -> bool {
         !self.control().open.is_empty()
+    }
+
+    /// Why there is no control connection, as far as this relay knows.
+    pub(crate) fn why_away(&self) -> Option<String> {
+        match self.config.address {
+            Some(_) => self.failure().clone(),
+            None => Some(NEVER_DIALLED.to_owned()),
+        }
     }
 
     pub(crate) fn circuits(&self) -> usize {
@@ -191,20 +205,25 @@ impl Peer {
         let failed = |why: String| {
             CircuitRefusal::passing(format!("the relay of the site {}: {why}", self.site()))
         };
-        match timeout(2 * HANDSHAKE_TIME, connecting).await {
-            Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),
-            Ok(Ok((_, _, PeerAnswer::Refused(refusal)))) => Err(refusal),
-            Ok(Err(error)) => Err(failed(error.to_string())),
-            Err(_) => Err(failed("it does not answer".to_owned())),
-        }
+        let outcome = timeout(2 * HANDSHAKE_TIME, connecting).await;
+        let why = match outcome {
+            Ok(Ok((stream, buffer, answer))) => {
+                *self.failure() = None;
+                return match answer {
+                    PeerAnswer::Welcome => Ok((stream, buffer)),
+                    PeerAnswer::Refused(refusal) => Err(refusal),
+                };
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        *self.failure() = Some(why.clone());
+        Err(failed(why))
     }
 
     /// Has the peer, which cannot be dialled, dial.
     async fn call(&self, relay: &Relay) -> io::Result<(PeerStream, Vec<u8>)> {
-        let missing = || {
-            let text = "it has not connected, and `address` does not say where it listens";
-            io::Error::new(io::ErrorKind::NotConnected, text)
-        };
+        let missing = || io::Error::new(io::ErrorKind::NotConnected, NEVER_DIALLED);
         let queue = self.control().queue().ok_or_else(missing)?;
         let (sender, receiver) = oneshot::channel();
         let call = OpenCall::begin(self, relay.next_number(), sender);
@@ -256,6 +275,10 @@ impl Peer {
 
     fn control(&self) -> MutexGuard<'_, ControlState> {
         self.control.lock().expect("never poisoned")
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<String>> {
+        self.last_failure.lock().expect("never poisoned")
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, CallAnswer>> {

@@ -72,7 +72,17 @@ pub enum SessionError {
         "the run has hosts at other sites, and no relay leads there from this one: make a relay with `titin relay init`, or name its folder by --relay"
     )]
     NoRelay,
-    /// The relay of the manager's site does not admit the run.
+    /// The relay of the manager's site has refused the run.
+    #[error(
+        "the relay of this site at {address} does not admit the run: {why}. `titin: sites` names each site as its relay is named"
+    )]
+    NotAdmitted {
+        /// The relay's address.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// The relay of the manager's site does not answer.
     #[error(
         "the relay of this site at {address} does not admit the run: {why}; `titin relay run` starts a relay, and `titin relay status` shows one that runs"
     )]
