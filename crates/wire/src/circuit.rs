@@ -190,7 +190,10 @@ pub fn ask(
                 Refusal::Secret if run == RELAY_KEY => {
                     io::Error::other("it is the relay of another folder")
                 }
-                Refusal::Secret => io::Error::other("it does not know the run"),
+                Refusal::Secret => io::Error::other(
+                    "it does not know the run: is it the relay of the site that the description names, and is it \
+                     connected to the manager's relay? `titin relay status` shows both",
+                ),
                 why => io::Error::other(why),
             })?;
             bytes.drain(..progress.used);
