@@ -360,6 +360,7 @@ impl Session {
                 RunAction::StopStarting => self.starter.stop(),
                 RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
                 RunAction::CloseHost(host) => self.close_agent(host),
+                RunAction::TellMissingHosts(hosts) => self.tell_missing_hosts(&hosts, view),
                 RunAction::Signal(id, signal) => self.signal(id, signal),
                 RunAction::SignalProcess(process, signal) => self.signal_process(process, signal),
                 RunAction::WatchProcess(process) => self.watch(process),

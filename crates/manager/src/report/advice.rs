@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::event::Exit;
-use crate::plan::{PlannedCommand, PlannedInstance, StartMode};
+use crate::host::HostId;
+use crate::plan::{Plan, PlannedCommand, PlannedInstance, StartMode};
 use crate::shell::quote;
 use crate::state::{Cause, Deadlock, DeadlockAdvice, Failure, Fault, Manager};
 
@@ -167,15 +168,49 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
         Cause::GuardLost(_) => {
             &["Something killed the guard, a process of titin's: was the host out of memory?"]
         }
-        Cause::HostLost(..) => &[
-            "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
+        Cause::HostLost(id, _) | Cause::HostSilent(id, _) => match manager.plan().other_site(*id) {
+            Some(_) => &[
+                "Does `titin relay status` show the link at both sites? Did the host go down, or something end the agent there?",
+                "`titin: {patience: ...}` sets for how long a run waits for a line.",
+            ],
+            None => &[
+                "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
+            ],
+        },
+        Cause::AgentFailed(..) => &[
+            "The command that starts the agent has failed, or the agent itself: the text says why. Try the command by",
+            "hand; its output is under agents/ in the run directory.",
         ],
-        Cause::HostsLate(..) => &[
-            "Files under agents/ in the run directory have what the commands printed that start the agents.",
-        ],
+        Cause::HostsLate(late, _) => return advice_for_late_hosts(manager.plan(), late),
         Cause::ManagerFailed(_) | Cause::Interrupted(_) => &[],
     };
     owned(lines)
+}
+
+/// Advice if the agents of hosts have not come in time.
+fn advice_for_late_hosts(plan: &Plan, late: &[HostId]) -> Vec<String> {
+    let mut advice = Vec::new();
+    let (by_hand, started): (Vec<&HostId>, Vec<&HostId>) =
+        late.iter().partition(|id| plan.is_by_hand(**id));
+    if !by_hand.is_empty() {
+        let hosts = by_hand.into_iter().filter_map(|id| plan.further_host(*id));
+        let names = titin_model::listing(hosts.map(|host| host.name.as_str()));
+        let seconds = plan.options.patience.as_secs_f64();
+        advice.push(format!(
+            "Nobody has used the line that the run has printed for {names} within {seconds} s, or the agent has not"
+        ));
+        advice.push(
+            "reached the manager: the shell there says why. `titin: {register_timeout: ...}` sets the time."
+                .to_owned(),
+        );
+    }
+    if !started.is_empty() {
+        advice.push(
+            "Files under agents/ in the run directory have what the commands printed that start the agents."
+                .to_owned(),
+        );
+    }
+    advice
 }
 
 fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
