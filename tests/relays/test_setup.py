@@ -115,3 +115,9 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said + out
     assert re.search(r"WARNING .*host far is back after \d+ s", out), out
+
+
+def test_a_program_that_is_not_there_is_named_with_its_site(sites: Sites) -> None:
+    sites.write(steps=1, most=10)
+    rewrite(sites.folder / "model.ymmsl", "  b: {executable: ", "  b: {executable: /none")
+    fails_with(sites, "b on host far (site south) could not be started: ")

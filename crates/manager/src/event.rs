@@ -7,7 +7,7 @@ use titin_transport::LinkId;
 use titin_wire::control::{Profile, ToManager, ToProgram};
 
 use crate::host::{HostId, ProcessId};
-use crate::plan::InstanceId;
+use crate::plan::{InstanceId, PerInstance};
 
 /// Something that has happened to the run.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub enum RunEvent {
     MessageReceived(LinkId, Box<ToManager>),
     /// The agent of a host serves. The host has this system name.
     HostReady(HostId, String),
+    /// Every instance has a host, on which its program is to be started.
+    Placed(PerInstance<HostId>),
     /// The agent of a host has reported anything.
     HostHeard(HostId),
     /// The guard or the agent of a host has ended, or is cut off, in the given way. The session ends

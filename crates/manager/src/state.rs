@@ -70,6 +70,8 @@ pub struct Manager {
     hosts_deadline: Option<Duration>,
     /// When the user is told next for which hosts the run waits; `None` if all hosts are known.
     next_host_notice: Option<Duration>,
+    /// The host of each instance; `None` before all hosts are known.
+    placed: Option<PerInstance<HostId>>,
     /// No warning of a silent host is due before this time; `None` without hosts at other sites.
     next_silence_notice: Option<Duration>,
     names: HashMap<String, InstanceId>,
@@ -147,6 +149,7 @@ impl Manager {
             hosts_deadline: None,
             next_host_notice: None,
             next_silence_notice: None,
+            placed: None,
             names: plan.instances.ids().map(name).collect(),
             conduit_ends,
             peers,
@@ -236,6 +239,7 @@ impl Manager {
             RunEvent::ProcessWatched(process) => self.process_watched(process),
             RunEvent::ProcessGone(process) => self.process_gone(process),
             RunEvent::HostReady(id, system_name) => self.host_ready(id, system_name),
+            RunEvent::Placed(hosts) => self.placed = Some(hosts),
             RunEvent::HostHeard(id) => self.host_heard(id),
             RunEvent::HostLost(id, how) => self.host_lost(id, how),
             RunEvent::AgentFailed(id, how) => self.agent_failed(id, how),

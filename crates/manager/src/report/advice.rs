@@ -162,7 +162,8 @@ fn words_of_missing_files<'l>(printed: &[&'l str]) -> impl Iterator<Item = &'l s
 fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
     let lines: &[&str] = match &failure.cause {
         Cause::Instance(id, fault) => {
-            return advice_for_fault(fault, &manager.plan().instances[*id].name);
+            let name = &manager.plan().instances[*id].name;
+            return advice_for_fault(fault, name, &manager.place_text(*id));
         }
         Cause::Deadlock(deadlock) => advice_for_deadlock(deadlock),
         Cause::GuardLost(_) => {
@@ -225,8 +226,8 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
     }
 }
 
-/// Advice for the fault of an instance.
-fn advice_for_fault(fault: &Fault, name: &str) -> Vec<String> {
+/// Advice for the fault of an instance. `place` is the host, behind a blank, if it is not the manager's.
+fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
     match fault.underlying() {
         Fault::ProcessGone if matches!(fault, Fault::AfterRank { .. }) => {
             owned(&["Its launcher's last words may tell how: by a signal, for instance."])
@@ -237,6 +238,12 @@ fn advice_for_fault(fault: &Fault, name: &str) -> Vec<String> {
                 quote(name)
             ),
             "start this one.".into(),
+        ],
+        Fault::WithoutClosing(Exit::Signal(..)) => vec![
+            format!(
+                "If nobody killed it, the host was out of memory: see `dmesg`{place}. Use fewer instances,"
+            ),
+            "or a smaller problem, or a larger host.".into(),
         ],
         Fault::WithoutClosing(Exit::Code(1.. | ..=-1))
         | Fault::AfterDone(_)
@@ -258,10 +265,6 @@ fn fixed_advice(fault: &Fault) -> &'static [&'static str] {
         Fault::BeforeJoining(_) => {
             &["It failed on its own, not in the coupling: its output says why. Try it by itself."]
         }
-        Fault::WithoutClosing(Exit::Signal(..)) => &[
-            "If nobody killed it, the host was out of memory: see `dmesg`. Use fewer instances, or a",
-            "smaller problem, or a larger host.",
-        ],
         Fault::WithoutClosing(_) | Fault::ProcessGone => &[
             "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also",
             "where it returns early; or call reuse() until it is false.",

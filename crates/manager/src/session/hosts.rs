@@ -86,7 +86,9 @@ impl Session {
             // An unknown part of the programs may run on other hosts.
             placement.crowded = PerInstance::make(self.plan.instances.len(), |_| false);
         }
+        let placed = RunEvent::Placed(placement.hosts.clone());
         let _ = self.placement.set(placement);
+        let _ = self.sender.send(SessionEvent::Run(placed));
         if let Some(text) = self.crowded_text() {
             self.say(Level::Info, text, view);
         }

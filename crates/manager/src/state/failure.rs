@@ -66,8 +66,8 @@ impl Manager {
     pub fn failure_line(&self, failure: &Failure) -> String {
         let (culprit, text) = self.culprit_and_text(&failure.cause);
         match &failure.cause {
-            Cause::Instance(..)
-            | Cause::GuardLost(_)
+            Cause::Instance(id, _) => format!("{culprit}{} {text}", self.place_text(*id)),
+            Cause::GuardLost(_)
             | Cause::HostLost(..)
             | Cause::HostSilent(..)
             | Cause::AgentFailed(..)

@@ -10,7 +10,7 @@ use super::failure::Cause;
 use super::member::InstanceProcess;
 use crate::event::{Level, RunAction};
 use crate::host::{HostId, ProcessId};
-use crate::plan::InstanceId;
+use crate::plan::{InstanceId, StartMode};
 
 /// When the user is told first for which hosts the run waits, and how often after that.
 pub(super) const FIRST_NOTICE: Duration = Duration::from_secs(10);
@@ -311,6 +311,31 @@ impl Manager {
             .host_ids()
             .find(|&host| self.has_system_name(host, system_name))?;
         Some(ProcessId { host, pid })
+    }
+
+    /// The host of an instance's program, as far as it is known: a program that the user starts may be
+    /// on any host until it joins.
+    pub(super) fn host_of(&self, id: InstanceId) -> HostId {
+        let member = &self.members[id];
+        let running = match member.process {
+            InstanceProcess::Running(process) => Some(process.host),
+            _ => None,
+        };
+        let joined = member.known_process.map(|process| process.host);
+        let is_manual = matches!(self.plan.instances[id].start, StartMode::Manual(_));
+        let placed = self.placed.as_ref().filter(|_| !is_manual);
+        let known = joined.or(running);
+        known
+            .or(placed.map(|hosts| hosts[id]))
+            .unwrap_or(HostId::MANAGER)
+    }
+
+    /// The host of an instance's program in words, if it is another than the manager's.
+    pub fn place_text(&self, id: InstanceId) -> String {
+        match self.host_of(id) {
+            HostId::MANAGER => String::new(),
+            host => format!(" on host {}{}", self.host_name(host), self.site_text(host)),
+        }
     }
 
     /// A process in words, with the host if it is not the manager's.

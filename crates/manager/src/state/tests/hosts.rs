@@ -1,7 +1,7 @@
 //! Several hosts: programs start when all are ready, and each host may be late, silent or lost.
 
 use super::*;
-use crate::plan::{AgentStart, PlannedHost, PlannedSite};
+use crate::plan::{AgentStart, PerInstance, PlannedHost, PlannedSite};
 
 const FURTHER: [HostId; 2] = [HostId(1), HostId(2)];
 
@@ -82,7 +82,10 @@ fn processes_of_the_same_number_on_two_hosts_are_two_processes() {
     assert_eq!(rig.watches, []);
     rig.event(RunEvent::ProcessEnded(rig.id("micro"), Exit::Code(3)));
     rig.pass(ms(5000));
-    assert_eq!(rig.failure().unwrap(), "micro ended with exit code 3");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "micro on host n2 ended with exit code 3"
+    );
     let running = InstanceProcess::Running(process(FURTHER[0], 7));
     assert_eq!(rig.manager.members[rig.id("macro")].process, running);
 }
@@ -305,6 +308,29 @@ fn the_user_is_told_again_and_again_for_which_hosts_the_run_waits() {
         2,
         "the user knows of agents by hand"
     );
+}
+
+#[test]
+fn a_program_that_cannot_start_is_named_with_its_host() {
+    for (site, place) in [(None, "n2"), (Some(0), "n2 (site south)")] {
+        let mut plan = plan(&PAIR, &[]);
+        plan.sites.push(PlannedSite {
+            name: "south".into(),
+            relay: String::new(),
+        });
+        plan.hosts = vec![PlannedHost::default(); 2];
+        plan.hosts[1].site = site;
+        let mut rig = Rig::begun_on(plan, &["n1", "n2"]);
+        rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+        rig.event(RunEvent::HostReady(FURTHER[1], "two".into()));
+        let placed = PerInstance::make(2, |id: InstanceId| FURTHER[id.index()]);
+        rig.event(RunEvent::Placed(placed));
+        let micro = rig.id("micro");
+        rig.event(RunEvent::StartFailed(micro, "there is no program x".into()));
+        let failure = rig.failure().unwrap();
+        let expected = format!("micro on host {place} could not be started: there is no program x");
+        assert_eq!(failure, expected);
+    }
 }
 
 #[test]
