@@ -50,7 +50,7 @@ def begin(sites: Sites) -> subprocess.Popen[str]:
     ("victim", "said"),
     [
         ("exchange.py a", "First: a was ended by SIGKILL"),
-        ("exchange.py b", "First: b was ended by SIGKILL"),
+        ("exchange.py b", "First: b on host far (site south) was ended by SIGKILL"),
         ("titin agent --host far", "First: the agent of host far has ended or is cut off"),
         ("titin run", ""),
     ],

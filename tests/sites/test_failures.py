@@ -141,12 +141,12 @@ def calls(namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
 Start = Callable[[], Calls]
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_a_killed_program_is_named(calls: Start, name: str) -> None:
+@pytest.mark.parametrize(("name", "host"), [("a", "n2"), ("b", "n3")])
+def test_a_killed_program_is_named(calls: Start, name: str, host: str) -> None:
     run = calls()
     run.await_running()
     run.signal(signal.SIGKILL, f"calls.py {name}")
-    assert f"First: {name} was ended by SIGKILL" in run.wait()
+    assert f"First: {name} on host {host} was ended by SIGKILL" in run.wait()
 
 
 @pytest.mark.parametrize("host", ["n2", "n3"])

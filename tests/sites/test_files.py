@@ -107,7 +107,7 @@ def test_a_program_that_is_not_there_is_named(hosts: Hosts, tmp_path: Path) -> N
     done = hosts(2, HIDDEN=str(tmp_path / "run"))
     assert done.returncode == 1, done.stdout
     said = " ".join(done.stdout.split())
-    assert re.search(r"First: worker could not be started: .*no-such-python", said), done.stdout
+    assert re.search(r"First: worker on host n2 could not be started: .*no-such-python", said), done.stdout
     assert list((tmp_path / "scratch").iterdir()) == []
 
 

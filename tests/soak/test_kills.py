@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -29,9 +30,9 @@ pytestmark = pytest.mark.timeout(7200)
 #: How many seconds a run may take to end after a kill, and after a host has lost its network.
 LIMIT, LIMIT_OF_HOST = 2.5, 12
 
-#: What a run says of its first failure, by the kind of the victim. A killed manager says nothing.
+#: What a run says of its first failure, as a pattern, by the kind of the victim. A killed manager says nothing.
 CULPRITS = {
-    "program": ("First: {name} was ended by SIGKILL",),
+    "program": (r"First: {name}( on host \S+( \(site \S+\))?)? was ended by SIGKILL",),
     "agent": ("First: the agent of host {name}",),
     "guard": ("First: the guard was ended by SIGKILL", "had a guard that was ended by SIGKILL"),
     "host": ("First: the agent of host {name} was silent for",),
@@ -89,7 +90,7 @@ class Campaign:
         seconds = time.monotonic() - began
         kind, _, name = victim.partition(" ")
         text = " ".join(said().split())
-        is_named = any(words.format(name=name) in text for words in CULPRITS[kind])
+        is_named = any(re.search(words.format(name=re.escape(name)), text) for words in CULPRITS[kind])
         self.kills.append(Kill(victim, seconds, is_named, last, alive))
         return self.kills[-1]
 

@@ -7,7 +7,7 @@ use titin_transport::LinkId;
 use titin_wire::control::{Profile, ToManager, ToProgram};
 
 use crate::host::{HostId, ProcessId};
-use crate::plan::InstanceId;
+use crate::plan::{InstanceId, PerInstance};
 
 /// Something that has happened to the run.
 #[derive(Debug, Clone)]
@@ -20,11 +20,16 @@ pub enum RunEvent {
     MessageReceived(LinkId, Box<ToManager>),
     /// The agent of a host serves. The host has this system name.
     HostReady(HostId, String),
+    /// Every instance has a host, on which its program is to be started.
+    Placed(PerInstance<HostId>),
     /// The agent of a host has reported anything.
     HostHeard(HostId),
     /// The guard or the agent of a host has ended, or is cut off, in the given way. The session ends
     /// the programs of the manager's own host. The guard behind an agent ends the programs there.
     HostLost(HostId, String),
+    /// The agent of a host could not be started, or has ended by an error that it has told, in the
+    /// given way.
+    AgentFailed(HostId, String),
     /// A guard has started an instance's process.
     ProcessStarted(InstanceId, ProcessId),
     /// An instance's program could not be started, for the given reason.
@@ -60,6 +65,8 @@ pub enum RunAction {
     HostHeartbeat(HostId),
     /// Close the link to the agent of a host.
     CloseHost(HostId),
+    /// Tell the user that the run waits for the agents of these hosts.
+    TellMissingHosts(Vec<HostId>),
     /// Have a guard start an instance's program.
     StartProgram(InstanceId),
     /// Start no more programs. The session reports each instance with a pending start as

@@ -85,6 +85,27 @@ impl Plan {
         }
     }
 
+    /// The name of a host's site, if it is another than the manager's.
+    pub fn other_site(&self, host: HostId) -> Option<&str> {
+        let site = self.further_host(host)?.site?;
+        Some(&self.sites.get(site)?.name)
+    }
+
+    /// Whether the user starts the agent of a host.
+    pub fn is_by_hand(&self, host: HostId) -> bool {
+        let host = self.further_host(host);
+        host.is_some_and(|host| host.start == AgentStart::ByHand)
+    }
+
+    /// The names of the sites that have hosts of the run, each once. A site of the description without
+    /// a host takes no part.
+    pub fn sites_of_hosts(&self) -> impl Iterator<Item = &str> {
+        let sites = self.sites.iter().enumerate();
+        let has_host = |place| self.hosts.iter().any(|host| host.site == Some(place));
+        let used = sites.filter(move |(place, _)| has_host(*place));
+        used.map(|(_, site)| site.name.as_str())
+    }
+
     /// Whether a host is at another site than the manager.
     pub fn has_other_sites(&self) -> bool {
         self.hosts.iter().any(|host| host.site.is_some())

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::plan::{InstanceId, Plan, StartMode};
-use crate::state::{Failure, Manager};
+use crate::state::{Cause, Failure, Manager};
+pub(crate) use output::last_line;
 
 /// The most instances in a list.
 const MOST_LISTED: usize = 12;
@@ -83,7 +84,10 @@ impl Report {
         // The first instance of a process stands for the others.
         match culprits.first() {
             Some(first) => report.add_culprit(manager, failure, *first, folder, titin),
-            None => report.advice = advice::advice(manager, failure, None, titin),
+            None => {
+                report.output = outputs_of_late_agents(manager, failure, directory);
+                report.advice = advice::advice(manager, failure, None, titin);
+            }
         }
         report
     }
@@ -129,6 +133,22 @@ impl Report {
             advice: Vec::new(),
         }
     }
+}
+
+/// The last output of the commands that were to start the agents of hosts that are late.
+fn outputs_of_late_agents(
+    manager: &Manager,
+    failure: &Failure,
+    directory: &Path,
+) -> Vec<(PathBuf, Vec<String>)> {
+    let Cause::HostsLate(late, _) = &failure.cause else {
+        return Vec::new();
+    };
+    let hosts = late
+        .iter()
+        .filter_map(|id| manager.plan().further_host(*id));
+    let names = hosts.map(|host| host.name.as_str());
+    output::last_outputs_of_agents(&directory.join("agents"), names)
 }
 
 /// The affected instances, each with the effect.

@@ -226,6 +226,10 @@ impl Session {
         let mut manager = Manager::new(self.plan.clone(), &self.system_name).with_hosts(hosts);
         view.begun(&self.directory, &self.plan);
         self.say(Level::Info, self.title(), view);
+        let warnings = self.site.as_ref().map(HomeSite::warnings);
+        for text in warnings.into_iter().flatten() {
+            self.say(Level::Warning, text, view);
+        }
         self.watch_calling_process();
         self.start_agents(view);
         self.place_if_known(view);
@@ -356,6 +360,7 @@ impl Session {
                 RunAction::StopStarting => self.starter.stop(),
                 RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
                 RunAction::CloseHost(host) => self.close_agent(host),
+                RunAction::TellMissingHosts(hosts) => self.tell_missing_hosts(&hosts, view),
                 RunAction::Signal(id, signal) => self.signal(id, signal),
                 RunAction::SignalProcess(process, signal) => self.signal_process(process, signal),
                 RunAction::WatchProcess(process) => self.watch(process),

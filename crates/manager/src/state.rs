@@ -68,6 +68,12 @@ pub struct Manager {
     hosts: Vec<hosts::Host>,
     /// The time from which hosts without an agent are late; `None` if all hosts are known.
     hosts_deadline: Option<Duration>,
+    /// When the user is told next for which hosts the run waits; `None` if all hosts are known.
+    next_host_notice: Option<Duration>,
+    /// The host of each instance; `None` before all hosts are known.
+    placed: Option<PerInstance<HostId>>,
+    /// No warning of a silent host is due before this time; `None` without hosts at other sites.
+    next_silence_notice: Option<Duration>,
     names: HashMap<String, InstanceId>,
     /// The conduit ends of each instance; `true` where the instance sends.
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
@@ -141,6 +147,9 @@ impl Manager {
         Manager {
             hosts: vec![hosts::Host::of_manager(host)],
             hosts_deadline: None,
+            next_host_notice: None,
+            next_silence_notice: None,
+            placed: None,
             names: plan.instances.ids().map(name).collect(),
             conduit_ends,
             peers,
@@ -173,6 +182,7 @@ impl Manager {
         self.expect_instances();
         if !self.are_hosts_known() {
             self.hosts_deadline = Some(now.saturating_add(self.plan.options.patience));
+            self.next_host_notice = Some(now + hosts::FIRST_NOTICE);
         }
         for id in self.ids() {
             self.members[id].waiting_since = now;
@@ -229,8 +239,10 @@ impl Manager {
             RunEvent::ProcessWatched(process) => self.process_watched(process),
             RunEvent::ProcessGone(process) => self.process_gone(process),
             RunEvent::HostReady(id, system_name) => self.host_ready(id, system_name),
+            RunEvent::Placed(hosts) => self.placed = Some(hosts),
             RunEvent::HostHeard(id) => self.host_heard(id),
             RunEvent::HostLost(id, how) => self.host_lost(id, how),
+            RunEvent::AgentFailed(id, how) => self.agent_failed(id, how),
             _ => {}
         }
     }
@@ -239,6 +251,8 @@ impl Manager {
     fn tick(&mut self) {
         self.resolve_doubts();
         self.check_deadline_of_hosts();
+        self.tell_missing_hosts();
+        self.warn_of_silent_hosts();
         self.check_join_deadlines();
         if self.now >= self.next_heartbeat {
             self.next_heartbeat = self.now + self.heartbeat_interval();
@@ -255,6 +269,8 @@ impl Manager {
         let deadlines = [
             Some(self.next_heartbeat),
             self.hosts_deadline,
+            self.next_host_notice,
+            self.next_silence_notice,
             self.next_deadline_to_join,
             self.next_doubt_due,
             self.run_state.deadline(),

@@ -278,15 +278,7 @@ pub(crate) async fn open(
     if *site == relay.site {
         return open_to_listener(destination).await;
     }
-    let peer = relay.peer_towards(site).ok_or_else(|| {
-        CircuitRefusal {
-            why: format!(
-                "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
-                relay.site
-            ),
-            may_pass: relay.was_trusted(site),
-        }
-    })?;
+    let peer = relay.way_to(site)?;
     if from == Some(peer.site()) {
         return Err(CircuitRefusal::lasting(format!(
             "the relays of the sites {} and {} each take the other for the way to the site {site}",

@@ -51,6 +51,9 @@ const CONTROLS: usize = 2;
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
 
+/// Why there is no connection to a relay that this one cannot dial.
+const NEVER_DIALLED: &str = "it has not connected, and `address` does not say where it listens";
+
 /// The counts of a peer's lines.
 #[derive(Default)]
 pub(crate) struct PeerCounts {
@@ -174,7 +177,7 @@ impl Peer {
         }
         let unknown = match self.config.address {
             Some(_) => "it is being dialled",
-            None => "it has not dialled this relay, which has no `address` of it",
+            None => NEVER_DIALLED,
         };
         Some(state.down.clone().unwrap_or_else(|| unknown.to_owned()))
     }
@@ -230,10 +233,7 @@ impl Peer {
 
     /// Has the peer, which cannot be dialled, dial.
     async fn call(&self, relay: &Relay) -> io::Result<(PeerStream, Vec<u8>)> {
-        let missing = || {
-            let text = "it has not connected, and `address` does not say where it listens";
-            io::Error::new(io::ErrorKind::NotConnected, text)
-        };
+        let missing = || io::Error::new(io::ErrorKind::NotConnected, NEVER_DIALLED);
         let queue = self.control().queue().ok_or_else(missing)?;
         let (sender, receiver) = oneshot::channel();
         let call = OpenCall::begin(self, relay.next_number(), sender);

@@ -11,7 +11,7 @@ use titin_os::{descriptors, sockets};
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
 use titin_wire::circuit::{
-    CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
+    AwaySite, CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
 use titin_wire::versions;
@@ -35,6 +35,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most reasons that are kept so that the log does not repeat them.
 const MOST_REFUSALS: usize = 1024;
+
+/// In place of a site, for the admission of a run.
+const NO_SITE: &str = "";
 
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -199,7 +202,7 @@ impl Relay {
     }
 
     /// Whether an earlier configuration trusted the site.
-    pub(crate) fn was_trusted(&self, site: &str) -> bool {
+    fn was_trusted(&self, site: &str) -> bool {
         let sites = self.formerly_trusted.lock().expect("never poisoned");
         sites.contains(site)
     }
@@ -213,12 +216,23 @@ impl Relay {
     }
 
     /// The relay on the way to a site.
-    pub(crate) fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
+    fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
         let peers = self.lock();
         let direct = peers.get(site).cloned();
         direct.or_else(|| {
             let leads = |peer: &&Arc<Peer>| peer.behind.iter().any(|behind| behind == site);
             peers.values().find(leads).cloned()
+        })
+    }
+
+    /// The relay on the way to a site, or the refusal of what would go there.
+    pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
+        self.peer_towards(site).ok_or_else(|| CircuitRefusal {
+            why: format!(
+                "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
+                self.site
+            ),
+            may_pass: self.was_trusted(site),
         })
     }
 
@@ -350,16 +364,7 @@ impl Relay {
                 }
                 self.serve_circuit(stream, &buffer, far).await
             }
-            (RelayRequest::Admit(permit), RELAY_KEY) => match self.admit(&permit) {
-                Ok(admission) => {
-                    info!(run = hex(permit.run), name = permit.name, "admitted");
-                    let outcome = self.stay(&mut stream).await;
-                    drop(admission);
-                    info!(run = hex(permit.run), "over");
-                    outcome
-                }
-                Err(why) => refuse_process(&mut stream, CircuitRefusal::passing(why)).await,
-            },
+            (RelayRequest::Admit(permit), RELAY_KEY) => self.serve_manager(stream, &permit).await,
             (RelayRequest::Status, RELAY_KEY) => {
                 let answer = RelayAnswer::Status(status::of(self));
                 messages::write(&mut stream, &answer).await
@@ -374,20 +379,71 @@ impl Relay {
         drop(outcome);
     }
 
-    /// Admits the run of a manager of this site.
-    fn admit(&self, permit: &RunPermit) -> Result<ManagerAdmission, String> {
+    /// Admits the run of a manager of this site as long as the connection stands.
+    async fn serve_manager(&self, mut stream: TcpStream, permit: &RunPermit) -> io::Result<()> {
+        let run = hex(permit.run);
+        let admitted = self.admit(permit);
+        // A manager whose run was admitted before asks again and again.
+        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted) {
+            warn!(run, name = permit.name, why = refusal.why, "not admitted");
+        }
+        match admitted {
+            Ok(admission) => {
+                info!(run, name = permit.name, "admitted");
+                let outcome = self.stay(&mut stream, &permit.sites).await;
+                drop(admission);
+                info!(run, "over");
+                outcome
+            }
+            Err(refusal) => refuse_process(&mut stream, refusal).await,
+        }
+    }
+
+    /// Admits the run of a manager of this site. A run for a site to which no way is known would wait
+    /// in vain, so it is refused, but not if the site was trusted and may be again.
+    fn admit(&self, permit: &RunPermit) -> Result<ManagerAdmission, CircuitRefusal> {
+        for site in self.other_sites(&permit.sites) {
+            if let Err(refusal) = self.way_to(site)
+                && !refusal.may_pass
+            {
+                return Err(refusal);
+            }
+        }
         let mut permit = permit.clone();
         // The relays of the other sites are to let circuits to this site through.
         if !permit.sites.contains(&self.site) {
             permit.sites.push(self.site.clone());
         }
-        self.runs.admit(permit, self.next_number())
+        let admitted = self.runs.admit(permit, self.next_number());
+        admitted.map_err(CircuitRefusal::passing)
     }
 
-    /// Answers that a run is admitted, and waits for the end of the manager's connection.
-    async fn stay(&self, stream: &mut TcpStream) -> io::Result<()> {
+    fn other_sites<'a>(&self, sites: &'a [String]) -> impl Iterator<Item = &'a String> {
+        sites.iter().filter(|site| **site != self.site)
+    }
+
+    /// The sites without a connection to the relay on the way to them.
+    fn away(&self, sites: &[String]) -> Vec<AwaySite> {
+        let of_site = |site: &String| {
+            let away = |relay: &str, why| AwaySite {
+                site: site.clone(),
+                relay: relay.to_owned(),
+                why,
+            };
+            match self.way_to(site) {
+                Ok(peer) if peer.is_connected() => None,
+                Ok(peer) => Some(away(peer.site(), peer.why_down())),
+                Err(refusal) => Some(away(site, Some(refusal.why))),
+            }
+        };
+        self.other_sites(sites).filter_map(of_site).collect()
+    }
+
+    /// Answers that a run for `sites` is admitted, and waits for the end of the manager's connection.
+    async fn stay(&self, stream: &mut TcpStream, sites: &[String]) -> io::Result<()> {
         let site = self.site.clone();
-        messages::write(stream, &RelayAnswer::Admitted { site }).await?;
+        let away = self.away(sites);
+        messages::write(stream, &RelayAnswer::Admitted { site, away }).await?;
         let mut byte = [0; 1];
         while stream.read(&mut byte).await? > 0 {}
         Ok(())

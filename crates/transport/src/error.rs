@@ -27,6 +27,9 @@ pub enum LinkError {
     /// The other end did not prove itself in time.
     #[error("it takes connections, but has not answered")]
     Unanswered,
+    /// There was no connection in time, for a reason that may pass.
+    #[error("{0}")]
+    Hindered(String),
     /// A stream of the link broke, and with it the link.
     #[error(
         "stream {number} of {count} of the connection broke: {why}; the other streams were closed with it"

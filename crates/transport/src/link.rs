@@ -97,6 +97,12 @@ pub trait Handler: Send + Sync {
         let _ = (tag, why);
     }
 
+    /// None of the addresses dialled with `tag` has answered yet, for the given reasons. Called before
+    /// each [`Handler::tick`].
+    fn hindered(&self, tag: u128, why: String) {
+        let _ = (tag, why);
+    }
+
     /// The one-time key of this number, which a dialler with a token is to prove; `None` if the key
     /// does not serve, or does not serve any more.
     fn one_time_key(&self, number: u64) -> Option<Secret> {

@@ -85,6 +85,12 @@ pub(crate) trait SocketMedium: Send + Sync {
         None
     }
 
+    /// Why a dialled socket has no answer yet, if the medium knows more than the socket says.
+    fn obstacle(&self, socket: &Descriptor) -> Option<LinkError> {
+        let _ = socket;
+        None
+    }
+
     /// The reactor ends. With a time, all links are closed, and the call waits until the medium has
     /// passed on the last bytes: about so long for the other ends.
     fn finish(&self, waits: Option<Duration>) {

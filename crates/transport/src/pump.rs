@@ -59,6 +59,8 @@ struct SharedState<O> {
     accepted: HashMap<u64, VecDeque<Descriptor>>,
     /// Why sockets were closed, by the id of the link's end. The newest comes last.
     faults: VecDeque<(u64, LinkError)>,
+    /// Why connections have not come about yet, by the id of the link's end.
+    obstacles: HashMap<u64, LinkError>,
 }
 
 /// The pump's side of a listener.
@@ -128,6 +130,13 @@ impl<O: PumpOrder> PumpHandle<O> {
         state.faults.remove(place).map(|(_, why)| why)
     }
 
+    /// Why the connection of a link has not come about yet, if it is not up and there is a reason.
+    pub(crate) fn obstacle(&self, socket: &Descriptor) -> Option<LinkError> {
+        let shared = self.lock().shared.clone()?;
+        let state = shared.lock();
+        state.obstacles.get(&socket.id()).cloned()
+    }
+
     /// Ends the pump once the last bytes of all links are passed on. With a time, the links are
     /// closed, and the call waits for the end.
     pub(crate) fn finish(&self, waits: Option<Duration>) {
@@ -162,6 +171,7 @@ impl<O: PumpOrder> PumpHandle<O> {
                 orders: Vec::new(),
                 accepted: HashMap::new(),
                 faults: VecDeque::new(),
+                obstacles: HashMap::new(),
             }),
         });
         let pumps = shared.clone();
@@ -219,6 +229,15 @@ impl<O> PumpShared<O> {
         faults.push_back((link, why));
         if faults.len() > FAULTS {
             faults.pop_front();
+        }
+    }
+
+    /// Notes why a connection has not come about yet; `None` once it has, or once it is given up.
+    pub(crate) fn note_obstacle(&self, link: u64, why: Option<LinkError>) {
+        let obstacles = &mut self.lock().obstacles;
+        match why {
+            Some(why) => drop(obstacles.insert(link, why)),
+            None => drop(obstacles.remove(&link)),
         }
     }
 

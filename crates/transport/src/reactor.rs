@@ -803,8 +803,19 @@ impl Worker {
             .for_each(|token| self.scatter(token, None, LinkError::Unanswered));
     }
 
+    /// Tells why requests have no answer yet.
+    fn tell_obstacles(&self) {
+        let under_trial = self.pending.values().filter_map(Pending::obstacles);
+        let paused = self.pauses.iter();
+        let paused = paused.map(|(_, dialling)| (dialling.tag(), dialling.obstacles(None)));
+        for (tag, why) in under_trial.chain(paused) {
+            self.receivers.handler.hindered(tag, why);
+        }
+    }
+
     fn tick(&mut self) {
         if self.next_tick.is_some_and(|time| time <= Instant::now()) {
+            self.tell_obstacles();
             self.next_tick = self
                 .receivers
                 .handler

@@ -125,6 +125,10 @@ impl SocketMedium for RelayMedium {
         self.pump.fault(socket)
     }
 
+    fn obstacle(&self, socket: &Descriptor) -> Option<LinkError> {
+        self.pump.obstacle(socket)
+    }
+
     fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> bool {
         self.pump.measure(socket, line);
         true
@@ -165,5 +169,86 @@ impl DialTarget for RelayTarget {
     /// The session dials again by itself.
     fn is_patient(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Sender, channel};
+
+    use titin_wire::handshake::{Agreement, Purpose};
+
+    use super::*;
+    use crate::link::{Handler, Link};
+    use crate::reactor::Reactor;
+
+    /// What a handler is told of a request without an answer.
+    struct Told {
+        hindered: Mutex<Sender<String>>,
+        unreachable: Mutex<Sender<LinkError>>,
+    }
+
+    impl Handler for Told {
+        fn opened(&self, _: &Arc<Link>, _: Agreement) {}
+
+        fn control(&self, _: &Arc<Link>, _: &[u8]) {}
+
+        fn lost(&self, _: &Arc<Link>, _: LinkError) {}
+
+        fn hindered(&self, _: u128, why: String) {
+            let _ = self.hindered.lock().unwrap().send(why);
+        }
+
+        fn unreachable(&self, _: u128, why: LinkError) {
+            let _ = self.unreachable.lock().unwrap().send(why);
+        }
+
+        fn tick(&self) -> Option<Duration> {
+            Some(Duration::from_millis(1))
+        }
+    }
+
+    #[test]
+    fn a_relay_where_nothing_listens_is_said_to_refuse_and_not_to_be_silent() {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let ((hindered, obstacles), (unreachable, verdicts)) = (channel(), channel());
+        let told = Told {
+            hindered: Mutex::new(hindered),
+            unreachable: Mutex::new(unreachable),
+        };
+        let reactor = Reactor::start(Secret::random(), Arc::new(told)).unwrap();
+        reactor.reach_sites(&SiteAccess {
+            site: "south".into(),
+            relay: format!("127.0.0.1:{port}"),
+            run: 7,
+            permit: Secret::random(),
+            patience: 60.0,
+            encrypt: true,
+        });
+        let address = Address::Other("relay:north/192.0.2.2:4711".into());
+        let dialled = reactor.dial(
+            &[address],
+            Purpose::Agent,
+            1,
+            None,
+            LinkSettings::default(),
+            Duration::from_millis(200),
+        );
+        dialled.unwrap();
+        let expected = format!(
+            "north/192.0.2.2:4711 by the relay 127.0.0.1:{port}: the relay 127.0.0.1:{port} of this site: Connection refused"
+        );
+        let verdict = verdicts.recv().unwrap();
+        assert!(
+            verdict.to_string().contains(&expected) && matches!(verdict, LinkError::Late(_)),
+            "{verdict}"
+        );
+        assert!(obstacles.try_iter().any(|why| why.starts_with(&expected)));
+        reactor.stop();
     }
 }

@@ -86,11 +86,27 @@ pub enum RelayAnswer {
     Admitted {
         /// The name of the relay's site.
         site: String,
+        /// The sites of the run without a connection to their relay at present. Relays of earlier
+        /// releases name none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        away: Vec<AwaySite>,
     },
     /// The state of the relay.
     Status(serde_json::Value),
     /// There is no circuit.
     Refused(CircuitRefusal),
+}
+
+/// A site without a connection to its relay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaySite {
+    /// The name of the site.
+    pub site: String,
+    /// The site whose relay is not connected: the site itself, or the one on the way to it.
+    pub relay: String,
+    /// Why, if the answering relay knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// Why there is no circuit.
@@ -174,7 +190,10 @@ pub fn ask(
                 Refusal::Secret if run == RELAY_KEY => {
                     io::Error::other("it is the relay of another folder")
                 }
-                Refusal::Secret => io::Error::other("it does not know the run"),
+                Refusal::Secret => io::Error::other(
+                    "it does not know the run: is it the relay of the site that the description names, and is it \
+                     connected to the manager's relay? `titin relay status` shows both",
+                ),
                 why => io::Error::other(why),
             })?;
             bytes.drain(..progress.used);
@@ -222,6 +241,26 @@ mod tests {
         let refused = RelayAnswer::Refused(CircuitRefusal::passing("no"));
         let bytes = encode(&refused);
         assert_eq!(bytes[4..], *br#"{"refused":{"why":"no","may_pass":true}}"#);
+    }
+
+    #[test]
+    fn an_admission_is_that_of_earlier_releases_unless_a_site_is_away() {
+        let site = "north".to_owned();
+        let earlier = br#"{"admitted":{"site":"north"}}"#;
+        let admitted = |away| RelayAnswer::Admitted {
+            site: site.clone(),
+            away,
+        };
+        assert_eq!(encode(&admitted(Vec::new()))[4..], *earlier);
+        let read: RelayAnswer = serde_json::from_slice(earlier).unwrap();
+        assert_eq!(read, admitted(Vec::new()));
+        let away = AwaySite {
+            site: "east".into(),
+            relay: "south".into(),
+            why: None,
+        };
+        let mut bytes = encode(&admitted(vec![away.clone()]));
+        assert_eq!(decode(&mut bytes), Ok(Some(admitted(vec![away]))));
     }
 
     #[test]

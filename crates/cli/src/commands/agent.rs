@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use titin_manager::agent::{AgentError, AgentInput, AgentSetup, InputError, serve};
 
-use crate::terminal::complain;
+use crate::terminal::{complain, harmless, warn};
 
 /// Starts, watches and ends programs of a run on this host, for a manager on another host
 ///
@@ -56,6 +56,12 @@ impl AgentCommand {
             None => AgentInput::of_stream(io::stdin().lock())?,
         };
         let titin = std::env::current_exe().map_err(AgentFailure::OwnFile)?;
-        Ok(serve(AgentSetup { input, host, titin })?)
+        let tell = |text: &str| warn(&format!("{}\n", harmless(text)));
+        Ok(serve(AgentSetup {
+            input,
+            host,
+            titin,
+            tell,
+        })?)
     }
 }

@@ -33,6 +33,15 @@ use crate::process_watcher::{self, ProcessWatcher};
 /// The tag of the manager's link.
 const MANAGER: u128 = 0;
 
+/// After this time without a link an agent says why there is none.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+
+/// How often an agent looks for a reason why there is no link.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most time that an agent which gives up leaves to the manager.
+const MOST_LEFT: Duration = Duration::from_secs(3);
+
 /// The setup of an agent.
 #[derive(Debug)]
 pub struct AgentSetup {
@@ -42,6 +51,8 @@ pub struct AgentSetup {
     pub host: Option<String>,
     /// The path of the command `titin` on this host.
     pub titin: PathBuf,
+    /// Tells the user something, in the output of the agent.
+    pub tell: fn(&str),
 }
 
 /// Why an agent has not begun, or has ended before the end of the run.
@@ -90,6 +101,8 @@ enum AgentEvent {
     Order(AgentOrder),
     /// The link to the manager is lost, for the given reason.
     Lost(String),
+    /// There is no link to the manager yet, for the given reason.
+    Hindered(String),
     /// The link to the manager could not be made, for the given reason.
     Unreachable(String),
     Guard(GuardEvent),
@@ -144,6 +157,7 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         guard_lives: true,
         watcher,
         link: None,
+        dialling: DiallingReport::begin(),
         // The welcome has the limit of the run.
         silence: SilenceLimit::of(patience),
         own_files: None,
@@ -219,9 +233,47 @@ fn dial(reactor: &Reactor, input: &AgentInput) -> Result<(), AgentError> {
         MANAGER,
         None,
         LinkSettings::default(),
-        input.connection.patience(),
+        dialling_time(input.connection.patience()),
     );
     dialled.map_err(|why| AgentError::Unreachable(why.to_string()))
+}
+
+/// How long an agent tries to reach a manager that waits for `patience`: less, so that the report of
+/// the run has what the agent says at last.
+fn dialling_time(patience: Duration) -> Duration {
+    patience.saturating_sub(MOST_LEFT.min(patience / 4))
+}
+
+/// What an agent says as long as there is no link to the manager.
+struct DiallingReport {
+    begun: Instant,
+    /// What was said.
+    said: Vec<String>,
+}
+
+impl DiallingReport {
+    fn begin() -> Self {
+        DiallingReport {
+            begun: Instant::now(),
+            said: Vec::new(),
+        }
+    }
+
+    /// What to say of a reason why there is no link after `time`: each reason once, after a while.
+    fn hindered(&mut self, why: String, time: Duration) -> Option<String> {
+        if time < FIRST_WORD || why.is_empty() || self.said.contains(&why) {
+            return None;
+        }
+        let text = format!("the manager is not reached yet: {why}");
+        self.said.push(why);
+        Some(text)
+    }
+
+    /// What to say of a link after `time`, if a reason was said why there was none.
+    fn reached(&self, time: Duration) -> Option<String> {
+        let is_awaited = !self.said.is_empty();
+        is_awaited.then(|| format!("the manager is reached after {:.0} s", time.as_secs_f64()))
+    }
 }
 
 /// An agent that serves.
@@ -237,6 +289,7 @@ struct Agent {
     guard_lives: bool,
     watcher: ProcessWatcher,
     link: Option<Arc<Link>>,
+    dialling: DiallingReport,
     /// The limit for the silence of the manager.
     silence: SilenceLimit,
     /// The files of the programs, on a host without the run directory.
@@ -329,6 +382,8 @@ impl Agent {
         match event {
             AgentEvent::Opened(link) => {
                 self.link = Some(link);
+                let text = self.dialling.reached(self.dialling.begun.elapsed());
+                self.tell(text);
                 self.report(&AgentReport::Ready(self.hello()));
                 None
             }
@@ -337,6 +392,11 @@ impl Agent {
                 self.obey(order)
             }
             AgentEvent::Lost(why) => Some(manager_gone(why)),
+            AgentEvent::Hindered(why) => {
+                let text = self.dialling.hindered(why, self.dialling.begun.elapsed());
+                self.tell(text);
+                None
+            }
             AgentEvent::Unreachable(why) => Some(Ending::Cut(AgentError::Unreachable(why))),
             AgentEvent::Guard(event) => self.pass_on(event).map(trouble),
             AgentEvent::Gone(pid) => {
@@ -347,6 +407,13 @@ impl Agent {
                 let name = signal_name(number).unwrap_or("a signal").to_owned();
                 Some(Ending::Early(LeavingReason::Signal(name)))
             }
+        }
+    }
+
+    /// Tells the user something, if there is something to tell.
+    fn tell(&self, text: Option<String>) {
+        if let Some(text) = text {
+            (self.setup.tell)(&text);
         }
     }
 
@@ -595,11 +662,47 @@ impl Handler for LinkHandler {
         self.hand(AgentEvent::Lost(why.to_string()));
     }
 
+    fn hindered(&self, _: u128, why: String) {
+        self.hand(AgentEvent::Hindered(why));
+    }
+
     fn unreachable(&self, _: u128, why: LinkError) {
         self.hand(AgentEvent::Unreachable(why.to_string()));
     }
 
+    fn tick(&self) -> Option<Duration> {
+        Some(LOOK_INTERVAL)
+    }
+
     fn broken(&self, text: String) {
         self.hand(AgentEvent::Lost(format!("internal error: {text}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_for_a_missing_link_is_said_once_after_a_while() {
+        let mut report = DiallingReport::begin();
+        let seconds = Duration::from_secs;
+        assert_eq!(report.hindered("refused".into(), seconds(2)), None);
+        assert_eq!(report.reached(seconds(2)), None);
+        let first = report.hindered("refused".into(), seconds(3)).unwrap();
+        assert_eq!(first, "the manager is not reached yet: refused");
+        assert_eq!(report.hindered("refused".into(), seconds(4)), None);
+        let other = report.hindered("unknown".into(), seconds(5)).unwrap();
+        assert!(other.ends_with("unknown"), "{other}");
+        let reached = report.reached(seconds(9)).unwrap();
+        assert_eq!(reached, "the manager is reached after 9 s");
+    }
+
+    #[test]
+    fn an_agent_gives_up_before_its_manager() {
+        let seconds = Duration::from_secs;
+        assert_eq!(dialling_time(seconds(300)), seconds(297));
+        assert_eq!(dialling_time(seconds(4)), seconds(3));
+        assert_eq!(dialling_time(Duration::MAX), Duration::MAX - MOST_LEFT);
     }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::event::Exit;
-use crate::plan::{PlannedCommand, PlannedInstance, StartMode};
+use crate::host::HostId;
+use crate::plan::{Plan, PlannedCommand, PlannedInstance, StartMode};
 use crate::shell::quote;
 use crate::state::{Cause, Deadlock, DeadlockAdvice, Failure, Fault, Manager};
 
@@ -161,21 +162,56 @@ fn words_of_missing_files<'l>(printed: &[&'l str]) -> impl Iterator<Item = &'l s
 fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
     let lines: &[&str] = match &failure.cause {
         Cause::Instance(id, fault) => {
-            return advice_for_fault(fault, &manager.plan().instances[*id].name);
+            let name = &manager.plan().instances[*id].name;
+            return advice_for_fault(fault, name, &manager.place_text(*id));
         }
         Cause::Deadlock(deadlock) => advice_for_deadlock(deadlock),
         Cause::GuardLost(_) => {
             &["Something killed the guard, a process of titin's: was the host out of memory?"]
         }
-        Cause::HostLost(..) => &[
-            "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
+        Cause::HostLost(id, _) | Cause::HostSilent(id, _) => match manager.plan().other_site(*id) {
+            Some(_) => &[
+                "Does `titin relay status` show the link at both sites? Did the host go down, or something end the agent there?",
+                "`titin: {patience: ...}` sets for how long a run waits for a line.",
+            ],
+            None => &[
+                "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
+            ],
+        },
+        Cause::AgentFailed(..) => &[
+            "The command that starts the agent has failed, or the agent itself: the text says why. Try the command by",
+            "hand; its output is under agents/ in the run directory.",
         ],
-        Cause::HostsLate(..) => &[
-            "Files under agents/ in the run directory have what the commands printed that start the agents.",
-        ],
+        Cause::HostsLate(late, _) => return advice_for_late_hosts(manager.plan(), late),
         Cause::ManagerFailed(_) | Cause::Interrupted(_) => &[],
     };
     owned(lines)
+}
+
+/// Advice if the agents of hosts have not come in time.
+fn advice_for_late_hosts(plan: &Plan, late: &[HostId]) -> Vec<String> {
+    let mut advice = Vec::new();
+    let (by_hand, started): (Vec<&HostId>, Vec<&HostId>) =
+        late.iter().partition(|id| plan.is_by_hand(**id));
+    if !by_hand.is_empty() {
+        let hosts = by_hand.into_iter().filter_map(|id| plan.further_host(*id));
+        let names = titin_model::listing(hosts.map(|host| host.name.as_str()));
+        let seconds = plan.options.patience.as_secs_f64();
+        advice.push(format!(
+            "Nobody has used the line that the run has printed for {names} within {seconds} s, or the agent has not"
+        ));
+        advice.push(
+            "reached the manager: the shell there says why. `titin: {register_timeout: ...}` sets the time."
+                .to_owned(),
+        );
+    }
+    if !started.is_empty() {
+        advice.push(
+            "Files under agents/ in the run directory have what the commands printed that start the agents."
+                .to_owned(),
+        );
+    }
+    advice
 }
 
 fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
@@ -190,8 +226,8 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
     }
 }
 
-/// Advice for the fault of an instance.
-fn advice_for_fault(fault: &Fault, name: &str) -> Vec<String> {
+/// Advice for the fault of an instance. `place` is the host, behind a blank, if it is not the manager's.
+fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
     match fault.underlying() {
         Fault::ProcessGone if matches!(fault, Fault::AfterRank { .. }) => {
             owned(&["Its launcher's last words may tell how: by a signal, for instance."])
@@ -202,6 +238,12 @@ fn advice_for_fault(fault: &Fault, name: &str) -> Vec<String> {
                 quote(name)
             ),
             "start this one.".into(),
+        ],
+        Fault::WithoutClosing(Exit::Signal(..)) => vec![
+            format!(
+                "If nobody killed it, the host was out of memory: see `dmesg`{place}. Use fewer instances,"
+            ),
+            "or a smaller problem, or a larger host.".into(),
         ],
         Fault::WithoutClosing(Exit::Code(1.. | ..=-1))
         | Fault::AfterDone(_)
@@ -223,10 +265,6 @@ fn fixed_advice(fault: &Fault) -> &'static [&'static str] {
         Fault::BeforeJoining(_) => {
             &["It failed on its own, not in the coupling: its output says why. Try it by itself."]
         }
-        Fault::WithoutClosing(Exit::Signal(..)) => &[
-            "If nobody killed it, the host was out of memory: see `dmesg`. Use fewer instances, or a",
-            "smaller problem, or a larger host.",
-        ],
         Fault::WithoutClosing(_) | Fault::ProcessGone => &[
             "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also",
             "where it returns early; or call reuse() until it is false.",

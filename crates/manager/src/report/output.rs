@@ -3,6 +3,7 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::MOST_LISTED;
 use super::page::clean;
 
 /// The most lines from the output.
@@ -33,6 +34,27 @@ pub(super) fn last_outputs(folder: &Path) -> Vec<(PathBuf, Vec<String>)> {
         lines.drain(..lines.len().saturating_sub(most));
     }
     shown
+}
+
+/// The last line of a file that is not blank.
+pub(crate) fn last_line(file: &Path) -> Option<String> {
+    tail(file).pop()
+}
+
+/// The last lines of the commands that start agents, for hosts of these names. A file is missing where
+/// the user starts the agent.
+pub(super) fn last_outputs_of_agents<'a>(
+    folder: &Path,
+    names: impl Iterator<Item = &'a str>,
+) -> Vec<(PathBuf, Vec<String>)> {
+    let files = names.map(|name| folder.join(format!("{name}.txt")));
+    let printed = files.map(|file| (tail(&file), file));
+    let printed = printed.filter(|(lines, _)| !lines.is_empty());
+    let last = |(mut lines, file): (Vec<String>, PathBuf)| {
+        lines.drain(..lines.len().saturating_sub(TAIL_OF_SECOND));
+        (file, lines)
+    };
+    printed.map(last).take(MOST_LISTED).collect()
 }
 
 /// The last lines of a file, without blank lines; none if the file is unreadable.

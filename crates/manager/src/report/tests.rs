@@ -1,13 +1,20 @@
 //! Reports of made-up failures.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::advice::{Culprit, advice_for_missing_file, advice_for_other_python, advice_for_output};
 use super::output::{TAIL, TAIL_OF_SECOND, last_outputs, tail, without_launcher};
 use super::page::{ROWS, WIDTH, wrapped};
 use super::*;
+use crate::event::RunEvent;
+use crate::host::HostId;
 use crate::log::is_command;
-use crate::plan::{PlannedCommand, PlannedInstance, PlannedProgram};
+use crate::plan::{
+    AgentStart, PlannedCommand, PlannedHost, PlannedInstance, PlannedProgram, PlannedSite,
+};
+use crate::state::RunOutcome;
 
 /// A culprit with a printed output.
 fn culprit<'a>(workdir: &'a Path, printed: &'a [&'a str]) -> Culprit<'a> {
@@ -362,6 +369,74 @@ fn who_waited_is_shown_whatever_the_culprit_is_called() {
     }
     .page(false);
     assert!(!page.contains("Waiting:"), "{page}");
+}
+
+/// The page of a run whose hosts, `box` by hand and `far` by ssh, come to nothing by an event at a time.
+fn page_of_hosts(at: Duration, event: RunEvent, directory: &Path) -> String {
+    let host = |name: &str, start, site| PlannedHost {
+        name: name.into(),
+        start,
+        site,
+        ..PlannedHost::default()
+    };
+    let plan = Plan {
+        hosts: vec![
+            host("box", AgentStart::ByHand, None),
+            host("far", AgentStart::Ssh, Some(0)),
+        ],
+        sites: vec![PlannedSite {
+            name: "south".into(),
+            relay: "login:4710".into(),
+        }],
+        instances: vec![PlannedInstance::default()].into_iter().collect(),
+        ..Plan::default()
+    };
+    let mut manager = Manager::new(Arc::new(plan), "here").with_hosts(["box", "far"]);
+    manager.begin(Duration::ZERO);
+    manager.handle(at, event);
+    let Some(RunOutcome::Failed(failure)) = manager.outcome() else {
+        panic!("the run goes on");
+    };
+    let folder = |name: &str| directory.join(name);
+    Report::new(&manager, failure, directory, folder, Path::new("titin")).page(false)
+}
+
+#[test]
+fn hosts_that_are_late_have_their_last_words_and_advice_for_each_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("agents")).unwrap();
+    let said = "error: cannot reach north: refused\n";
+    std::fs::write(folder.path().join("agents/far.txt"), said).unwrap();
+    let page = page_of_hosts(Duration::from_secs(300), RunEvent::Tick, folder.path());
+    assert!(
+        page.contains("First:    hosts box, far have no agent after 300 s")
+            && page
+                .contains("of agents/far.txt:\n          | error: cannot reach north: refused\n"),
+        "{page}"
+    );
+    assert!(
+        page.contains("Nobody has used the line that the run has printed for \"box\" within 300 s")
+            && page.contains("Files under agents/"),
+        "{page}"
+    );
+}
+
+#[test]
+fn an_agent_that_does_not_start_is_no_host_that_is_away() {
+    let how = "could not be started: ssh n9: Could not resolve hostname n9".to_owned();
+    let event = RunEvent::AgentFailed(HostId(2), how);
+    let page = page_of_hosts(Duration::ZERO, event, Path::new("/runs/r"));
+    assert!(page.contains("Could not resolve hostname"), "{page}");
+    assert!(
+        page.contains("Try the command by") && !page.contains("Did the host go down"),
+        "{page}"
+    );
+    let event = RunEvent::HostLost(HostId(2), "has ended".into());
+    let page = page_of_hosts(Duration::ZERO, event, Path::new("/runs/r"));
+    assert!(
+        page.contains("Did the host go down") && page.contains("`titin relay status`"),
+        "{page}"
+    );
 }
 
 #[test]

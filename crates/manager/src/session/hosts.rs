@@ -1,5 +1,6 @@
 //! The hosts of a run in the session: agents, placement, and the guard or agent of each program.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,13 +8,16 @@ use titin_transport::{Link, LinkId};
 use titin_wire::connection::Connection;
 
 use super::{LauncherEnd, RunView, Session, SessionEvent};
-use crate::agent::{self, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason};
+use crate::agent::{
+    self, AgentGroup, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason,
+};
 use crate::cores::at_most;
 use crate::event::{Level, RunEvent, Signal};
 use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place};
 use crate::plan::{AgentStart, InstanceId, PerInstance};
+use crate::report::last_line;
 use crate::state::REPEATED_INTERRUPT;
 use crate::{process_tree, process_watcher};
 
@@ -22,6 +26,9 @@ const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 
 /// How many files that cannot be copied are named.
 const MOST_LOST_FILES: usize = 10;
+
+/// How many hosts without an agent are named.
+const MOST_MISSING: usize = 12;
 
 /// How many bytes of a launcher's output an error quotes.
 const MOST_OUTPUT: usize = 600;
@@ -79,7 +86,9 @@ impl Session {
             // An unknown part of the programs may run on other hosts.
             placement.crowded = PerInstance::make(self.plan.instances.len(), |_| false);
         }
+        let placed = RunEvent::Placed(placement.hosts.clone());
         let _ = self.placement.set(placement);
+        let _ = self.sender.send(SessionEvent::Run(placed));
         if let Some(text) = self.crowded_text() {
             self.say(Level::Info, text, view);
         }
@@ -232,6 +241,9 @@ impl Session {
                 let text = format!("{signal} to the agent of host {}", self.host_name(host));
                 RunEvent::Interrupted(text)
             }
+            LeavingReason::Trouble(how) => {
+                RunEvent::AgentFailed(host, format!("{how}, so it ended the programs there"))
+            }
             reason => RunEvent::HostLost(host, format!("{reason}, so it ended the programs there")),
         }
     }
@@ -361,10 +373,35 @@ impl Session {
             LauncherEnd::Ended(exit) => exit.to_string(),
             LauncherEnd::NotStarted(why) => format!("could not be started: {why}"),
         };
-        let output = self.directory.agents().join(format!("{}.txt", group.name));
-        let printed = last_output(&std::fs::read(output).unwrap_or_default());
+        let printed = last_output(&std::fs::read(self.output_of(&group)).unwrap_or_default());
         let how = format!("could not be started: {} {how}{printed}", group.command());
-        Some(RunEvent::HostLost(*missing, how))
+        Some(RunEvent::AgentFailed(*missing, how))
+    }
+
+    /// The file with the output of the command that starts the agents of a group.
+    fn output_of(&self, group: &AgentGroup) -> PathBuf {
+        self.directory.agents().join(format!("{}.txt", group.name))
+    }
+
+    /// Tells the user for which agents the run waits, each with the last line of the command that starts
+    /// it.
+    pub(super) fn tell_missing_hosts(&mut self, hosts: &[HostId], view: &mut dyn RunView) {
+        let waited = self.begun.elapsed().as_secs();
+        for host in hosts.iter().take(MOST_MISSING) {
+            let name = self.host_name(*host);
+            let site = self.plan.other_site(*host);
+            let place = site.map_or(String::new(), |site| format!(" (site {site})"));
+            let group = self.groups.iter().find(|group| group.hosts.contains(host));
+            let printed = group.and_then(|group| last_line(&self.output_of(group)));
+            let printed = printed.map_or(String::new(), |line| format!("; its last words: {line}"));
+            let text =
+                format!("has waited for the agent of host {name}{place} for {waited} s{printed}");
+            self.say(Level::Warning, text, view);
+        }
+        if let Some(more @ 1..) = hosts.len().checked_sub(MOST_MISSING) {
+            let text = format!("has waited for the agents of {more} more hosts");
+            self.say(Level::Warning, text, view);
+        }
     }
 
     /// Orders the agents to end the remaining processes, and waits until the agents have ended, and the

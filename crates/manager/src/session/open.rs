@@ -82,7 +82,17 @@ pub enum SessionError {
         /// The site of its host.
         site: String,
     },
-    /// The relay of the manager's site does not admit the run.
+    /// The relay of the manager's site has refused the run.
+    #[error(
+        "the relay of this site at {address} does not admit the run: {why}. `titin: sites` names each site as its relay is named"
+    )]
+    NotAdmitted {
+        /// The relay's address.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// The relay of the manager's site does not answer.
     #[error(
         "the relay of this site at {address} does not admit the run: {why}; `titin relay run` starts a relay, and `titin relay status` shows one that runs"
     )]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use titin_os::{host, sockets, threads};
-use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
+use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::{Address, EndpointId, Secret};
 
@@ -37,6 +37,8 @@ pub struct HomeRelay {
 /// The site of the manager.
 pub(super) struct HomeSite {
     access: SiteAccess,
+    /// The sites whose relays were not connected when the run was admitted.
+    away: Vec<AwaySite>,
     _admission: Admission,
 }
 
@@ -52,14 +54,22 @@ impl HomeSite {
             address: address.clone(),
             why,
         };
+        let refused = |error| match error {
+            AdmissionError::Unanswered(why) => failed(why),
+            AdmissionError::Refused(why) => SessionError::NotAdmitted {
+                address: address.clone(),
+                why,
+            },
+        };
         let run = (EndpointId::random().0 as u64).max(RELAY_KEY + 1);
         let permit = RunPermit {
             run,
             permit: Secret::random(),
             name: plan.model.clone(),
-            sites: plan.sites.iter().map(|site| site.name.clone()).collect(),
+            sites: plan.sites_of_hosts().map(str::to_owned).collect(),
         };
-        let (stream, site) = admit(&address, &relay.key, &permit).map_err(failed)?;
+        let admitted = admit(&address, &relay.key, &permit);
+        let RelayAdmission { stream, site, away } = admitted.map_err(refused)?;
         let known = plan.sites.iter().find(|known| known.name == site);
         let access = SiteAccess {
             relay: known.map_or_else(|| address.clone(), |known| known.relay.clone()),
@@ -72,8 +82,14 @@ impl HomeSite {
         let admission = Admission::begin(stream, address.clone(), relay.key, permit);
         Ok(HomeSite {
             access,
+            away,
             _admission: admission.map_err(|error| failed(error.to_string()))?,
         })
+    }
+
+    /// What the user is told of sites whose relays were not connected when the run was admitted.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> + use<> {
+        self.away.clone().into_iter().map(|away| away_text(&away))
     }
 
     /// How processes of the manager's host reach other sites.
@@ -120,9 +136,40 @@ fn specified(address: &str) -> String {
     }
 }
 
-/// Asks a relay to admit a run. Returns the connection, which stands as long as the run, and the
-/// name of the site.
-fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, String), String> {
+fn away_text(AwaySite { site, relay, why }: &AwaySite) -> String {
+    let way = match site == relay {
+        true => String::new(),
+        false => format!(", on the way to the site {site},"),
+    };
+    let why = why
+        .as_ref()
+        .map_or_else(String::new, |why| format!(": {why}"));
+    format!("the relay of the site {relay}{way} is not connected{why}; the run waits for it")
+}
+
+/// A run that the relay has admitted.
+struct RelayAdmission {
+    /// The connection, which stands as long as the run.
+    stream: TcpStream,
+    /// The name of the relay's site.
+    site: String,
+    away: Vec<AwaySite>,
+}
+
+/// Why a run is not admitted, in words.
+enum AdmissionError {
+    /// The relay does not answer, or not as a relay does.
+    Unanswered(String),
+    /// The relay has refused the run.
+    Refused(String),
+}
+
+/// Asks a relay to admit a run.
+fn admit(
+    address: &str,
+    key: &Secret,
+    permit: &RunPermit,
+) -> Result<RelayAdmission, AdmissionError> {
     let ask = || {
         let mut stream = sockets::connect(address, ANSWER_TIME, ANSWER_TIME)?;
         sockets::set_keepalive(&stream, DEAD_RELAY);
@@ -131,10 +178,12 @@ fn admit(address: &str, key: &Secret, permit: &RunPermit) -> Result<(TcpStream, 
         io::Result::Ok((stream, answer))
     };
     match ask() {
-        Ok((stream, RelayAnswer::Admitted { site })) => Ok((stream, site)),
-        Ok((_, RelayAnswer::Refused(refusal))) => Err(refusal.why),
-        Ok((_, other)) => Err(format!("it answers {other:?}")),
-        Err(error) => Err(error.to_string()),
+        Ok((stream, RelayAnswer::Admitted { site, away })) => {
+            Ok(RelayAdmission { stream, site, away })
+        }
+        Ok((_, RelayAnswer::Refused(refusal))) => Err(AdmissionError::Refused(refusal.why)),
+        Ok((_, other)) => Err(AdmissionError::Unanswered(format!("it answers {other:?}"))),
+        Err(error) => Err(AdmissionError::Unanswered(error.to_string())),
     }
 }
 
@@ -185,11 +234,11 @@ impl Admission {
                 while shared.stands(&mut stream) {}
                 *shared.stream() = None;
                 while !shared.is_over() {
-                    if let Ok((again, _)) = admit(&address, &key, &permit)
-                        && let Ok(copy) = again.try_clone()
+                    if let Ok(again) = admit(&address, &key, &permit)
+                        && let Ok(copy) = again.stream.try_clone()
                     {
                         *shared.stream() = Some(copy);
-                        stream = again;
+                        stream = again.stream;
                         break;
                     }
                     std::thread::sleep(PAUSE);
@@ -207,5 +256,29 @@ impl Drop for Admission {
         if let Some(stream) = self.0.stream().take() {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_that_is_away_is_named_with_the_relay_on_the_way() {
+        let away = |relay: &str, why: Option<&str>| {
+            away_text(&AwaySite {
+                site: "east".into(),
+                relay: relay.into(),
+                why: why.map(str::to_owned),
+            })
+        };
+        assert_eq!(
+            away("east", Some("connection refused")),
+            "the relay of the site east is not connected: connection refused; the run waits for it"
+        );
+        assert_eq!(
+            away("south", None),
+            "the relay of the site south, on the way to the site east, is not connected; the run waits for it"
+        );
     }
 }

@@ -21,8 +21,12 @@ pub enum Cause {
     GuardLost(String),
     /// The agent of a host has ended, or is cut off, in a way described in words.
     HostLost(HostId, String),
-    /// The agents of hosts, given by name, have not reported in time.
-    HostsLate(Vec<String>, Duration),
+    /// Nothing has come from the agent of a host for the given time, which is too long.
+    HostSilent(HostId, Duration),
+    /// The agent of a host could not be started, or has ended by an error, in a way described in words.
+    AgentFailed(HostId, String),
+    /// The agents of these hosts have not reported in time.
+    HostsLate(Vec<HostId>, Duration),
     /// The manager could not go on, for a reason in words.
     ManagerFailed(String),
     /// The user ended the run with a signal, given by name.
@@ -62,9 +66,11 @@ impl Manager {
     pub fn failure_line(&self, failure: &Failure) -> String {
         let (culprit, text) = self.culprit_and_text(&failure.cause);
         match &failure.cause {
-            Cause::Instance(..)
-            | Cause::GuardLost(_)
+            Cause::Instance(id, _) => format!("{culprit}{} {text}", self.place_text(*id)),
+            Cause::GuardLost(_)
             | Cause::HostLost(..)
+            | Cause::HostSilent(..)
+            | Cause::AgentFailed(..)
             | Cause::HostsLate(..)
             | Cause::Interrupted(_) => {
                 format!("{culprit} {text}")
@@ -101,11 +107,13 @@ impl Manager {
                 "the guard",
                 format!("{how}, so the programs it had started were ended"),
             ),
-            Cause::HostLost(id, how) => {
+            Cause::HostSilent(id, silence) => return self.silent_host(*id, *silence),
+            Cause::HostLost(id, how) | Cause::AgentFailed(id, how) => {
                 let culprit = format!("the agent of host {}", self.host_name(*id));
                 return (culprit, how.clone());
             }
-            Cause::HostsLate(names, patience) => {
+            Cause::HostsLate(late, patience) => {
+                let names: Vec<&str> = late.iter().map(|id| self.host_name(*id)).collect();
                 let (hosts, have) = match &names[..] {
                     [_] => ("host", "has"),
                     _ => ("hosts", "have"),
@@ -118,6 +126,28 @@ impl Manager {
             Cause::Interrupted(signal) => ("the user", format!("ended the run ({signal})")),
         };
         (culprit.to_owned(), text)
+    }
+
+    /// The name of a silent host, and the failure in words. The line to another site may be away for the
+    /// time of `patience`.
+    fn silent_host(&self, id: HostId, silence: Duration) -> (String, String) {
+        let (name, silence) = (self.host_name(id), silence.as_secs_f64());
+        let options = &self.plan.options;
+        match self.plan.other_site(id) {
+            None => (
+                format!("the agent of host {name}"),
+                format!("was silent for {silence:.1} s, so the programs there count as lost"),
+            ),
+            Some(site) => (
+                format!("host {name} at the site {site}"),
+                format!(
+                    "has sent nothing for {silence:.0} s, longer than `patience` ({} s) and `heartbeat` ({} s) together: the \
+                     line, a relay or the host is away, so the programs there count as lost",
+                    options.line_patience.as_secs_f64(),
+                    options.heartbeat.as_secs_f64()
+                ),
+            ),
+        }
     }
 
     /// The name of a failed instance, or of the failed host process, and the fault in words.

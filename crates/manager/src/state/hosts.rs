@@ -10,7 +10,14 @@ use super::failure::Cause;
 use super::member::InstanceProcess;
 use crate::event::{Level, RunAction};
 use crate::host::{HostId, ProcessId};
-use crate::plan::InstanceId;
+use crate::plan::{InstanceId, StartMode};
+
+/// When the user is told first for which hosts the run waits, and how often after that.
+pub(super) const FIRST_NOTICE: Duration = Duration::from_secs(10);
+const NOTICE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The shortest silence of a host at another site of which the user is warned.
+const LEAST_SILENCE: Duration = Duration::from_secs(5);
 
 /// A host in the view of the manager.
 #[derive(Debug)]
@@ -30,6 +37,8 @@ enum HostState {
         system_name: String,
         /// When the agent last reported anything.
         last_heard: Duration,
+        /// Whether the user was warned of the silence since then.
+        is_warned: bool,
     },
     /// The guard or the agent is gone.
     Lost,
@@ -43,6 +52,7 @@ impl Host {
             state: HostState::Ready {
                 system_name: system_name.to_owned(),
                 last_heard: Duration::ZERO,
+                is_warned: false,
             },
         }
     }
@@ -88,10 +98,17 @@ impl Manager {
         host.state = HostState::Ready {
             system_name,
             last_heard: now,
+            is_warned: false,
         };
         self.log(Level::Info, None, format!("host {name} is ready"));
+        if self.plan.other_site(id).is_some() {
+            let due = now + self.noticed_silence();
+            let next = self.next_silence_notice;
+            self.next_silence_notice = Some(next.map_or(due, |next| next.min(due)));
+        }
         if self.are_hosts_known() {
             self.hosts_deadline = None;
+            self.next_host_notice = None;
             // The user is told now which programs to start.
             for member in self.members.iter_mut() {
                 member.waiting_since = now;
@@ -104,14 +121,41 @@ impl Manager {
 
     pub(super) fn host_heard(&mut self, id: HostId) {
         let now = self.now;
-        if let HostState::Ready { last_heard, .. } = &mut self.hosts[id.index()].state {
-            *last_heard = now;
+        let HostState::Ready {
+            last_heard,
+            is_warned,
+            ..
+        } = &mut self.hosts[id.index()].state
+        else {
+            return;
+        };
+        let silence = now.saturating_sub(std::mem::replace(last_heard, now));
+        if std::mem::take(is_warned) {
+            let seconds = silence.as_secs_f64();
+            let text = format!("host {} is back after {seconds:.0} s", self.host_name(id));
+            self.log(Level::Warning, None, text);
         }
     }
 
-    /// The guard or the agent of a host is gone, as `how` says in words. The session, or the guard
-    /// behind the agent, ends the programs. Nobody reports the exits.
+    /// The guard or the agent of a host is gone, as `how` says in words.
     pub(super) fn host_lost(&mut self, id: HostId, how: String) {
+        self.lose_host(
+            id,
+            match id {
+                HostId::MANAGER => Cause::GuardLost(how),
+                id => Cause::HostLost(id, how),
+            },
+        );
+    }
+
+    /// The agent of a host could not be started, or has ended by an error, as `how` says in words.
+    pub(super) fn agent_failed(&mut self, id: HostId, how: String) {
+        self.lose_host(id, Cause::AgentFailed(id, how));
+    }
+
+    /// Nothing runs on a host any more. The session, or the guard behind the agent, ends the programs.
+    /// Nobody reports the exits.
+    fn lose_host(&mut self, id: HostId, cause: Cause) {
         if matches!(self.hosts[id.index()].state, HostState::Lost) {
             return;
         }
@@ -122,12 +166,9 @@ impl Manager {
                 known => known,
             };
         }
-        self.fail(match id {
-            HostId::MANAGER => Cause::GuardLost(how),
-            id => match self.own_suspension() {
-                Some(cause) => cause,
-                None => Cause::HostLost(id, how),
-            },
+        self.fail(match cause {
+            Cause::HostLost(..) | Cause::HostSilent(..) => self.own_suspension().unwrap_or(cause),
+            cause => cause,
         });
     }
 
@@ -140,11 +181,8 @@ impl Manager {
             self.actions.push(RunAction::HostHeartbeat(id));
             let silence = self.now.saturating_sub(last_heard);
             if silence >= self.plan.longest_silence(id) {
-                let silence = silence.as_secs_f64();
-                let how =
-                    format!("was silent for {silence:.1} s, so the programs there count as lost");
                 self.actions.push(RunAction::CloseHost(id));
-                self.host_lost(id, how);
+                self.lose_host(id, Cause::HostSilent(id, silence));
             }
         }
     }
@@ -153,10 +191,94 @@ impl Manager {
     pub(super) fn check_deadline_of_hosts(&mut self) {
         let is_due = |due: &mut Duration| *due <= self.now;
         if self.hosts_deadline.take_if(is_due).is_some() {
-            let expected = self.hosts.iter().filter(|host| host.is_expected());
-            let names = expected.map(|host| host.name.clone()).collect();
-            self.fail(Cause::HostsLate(names, self.plan.options.patience));
+            let late = self.expected_hosts();
+            self.fail(Cause::HostsLate(late, self.plan.options.patience));
         }
+    }
+
+    fn expected_hosts(&self) -> Vec<HostId> {
+        let hosts = self.host_ids();
+        hosts
+            .filter(|id| self.hosts[id.index()].is_expected())
+            .collect()
+    }
+
+    fn host_ids(&self) -> impl Iterator<Item = HostId> + use<> {
+        (0..self.hosts.len() as u32).map(HostId)
+    }
+
+    /// Has the user told for which hosts the run waits, if it is time. The user knows of agents that are
+    /// to be started by hand.
+    pub(super) fn tell_missing_hosts(&mut self) {
+        let is_due = |due: &mut Duration| *due <= self.now;
+        if self.next_host_notice.take_if(is_due).is_none() || self.run_state.failure().is_some() {
+            return;
+        }
+        self.next_host_notice = Some(self.now + NOTICE_INTERVAL);
+        let mut missing = self.expected_hosts();
+        missing.retain(|id| !self.plan.is_by_hand(*id));
+        if !missing.is_empty() {
+            self.actions.push(RunAction::TellMissingHosts(missing));
+        }
+    }
+
+    /// The silence of a host at another site of which the user is warned: more than one heartbeat and
+    /// its answer take.
+    fn noticed_silence(&self) -> Duration {
+        LEAST_SILENCE.max(self.plan.options.heartbeat / 2)
+    }
+
+    /// Warns of hosts at other sites that are silent for the first time since they were last heard.
+    pub(super) fn warn_of_silent_hosts(&mut self) {
+        let is_due = |due: &mut Duration| *due <= self.now;
+        if self.next_silence_notice.take_if(is_due).is_none() || self.run_state.failure().is_some()
+        {
+            return;
+        }
+        let (now, noticed) = (self.now, self.noticed_silence());
+        let mut next = now + noticed;
+        for id in self.host_ids() {
+            match self.unwarned_silence(id) {
+                Some(silence) if silence >= noticed => self.warn_of_silence(id, silence),
+                Some(silence) => next = next.min(now + noticed - silence),
+                None => {}
+            }
+        }
+        self.next_silence_notice = Some(next);
+    }
+
+    /// How long a host at another site has been silent; `None` if the user was warned of it, and for
+    /// other hosts.
+    fn unwarned_silence(&self, id: HostId) -> Option<Duration> {
+        self.plan.other_site(id)?;
+        match self.hosts[id.index()].state {
+            HostState::Ready {
+                last_heard,
+                is_warned: false,
+                ..
+            } => Some(self.now.saturating_sub(last_heard)),
+            _ => None,
+        }
+    }
+
+    fn warn_of_silence(&mut self, id: HostId, silence: Duration) {
+        if let HostState::Ready { is_warned, .. } = &mut self.hosts[id.index()].state {
+            *is_warned = true;
+        }
+        let text = format!(
+            "nothing has come from host {}{} for {:.0} s: the line may be away; the run waits up to {} s (`patience`)",
+            self.host_name(id),
+            self.site_text(id),
+            silence.as_secs_f64(),
+            self.plan.options.line_patience.as_secs_f64()
+        );
+        self.log(Level::Warning, None, text);
+    }
+
+    /// The site of a host in words, if it is another than the manager's.
+    pub(super) fn site_text(&self, id: HostId) -> String {
+        let site = self.plan.other_site(id);
+        site.map_or_else(String::new, |site| format!(" (site {site})"))
     }
 
     /// The name of a host in the description.
@@ -185,9 +307,35 @@ impl Manager {
         {
             return Some(process);
         }
-        let mut hosts = (0..self.hosts.len() as u32).map(HostId);
-        let host = hosts.find(|&host| self.has_system_name(host, system_name))?;
+        let host = self
+            .host_ids()
+            .find(|&host| self.has_system_name(host, system_name))?;
         Some(ProcessId { host, pid })
+    }
+
+    /// The host of an instance's program, as far as it is known: a program that the user starts may be
+    /// on any host until it joins.
+    pub(super) fn host_of(&self, id: InstanceId) -> HostId {
+        let member = &self.members[id];
+        let running = match member.process {
+            InstanceProcess::Running(process) => Some(process.host),
+            _ => None,
+        };
+        let joined = member.known_process.map(|process| process.host);
+        let is_manual = matches!(self.plan.instances[id].start, StartMode::Manual(_));
+        let placed = self.placed.as_ref().filter(|_| !is_manual);
+        let known = joined.or(running);
+        known
+            .or(placed.map(|hosts| hosts[id]))
+            .unwrap_or(HostId::MANAGER)
+    }
+
+    /// The host of an instance's program in words, if it is another than the manager's.
+    pub fn place_text(&self, id: InstanceId) -> String {
+        match self.host_of(id) {
+            HostId::MANAGER => String::new(),
+            host => format!(" on host {}{}", self.host_name(host), self.site_text(host)),
+        }
     }
 
     /// A process in words, with the host if it is not the manager's.

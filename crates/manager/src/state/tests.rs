@@ -44,6 +44,8 @@ struct Rig {
     watches: Vec<ProcessId>,
     heartbeats: Vec<HostId>,
     closed_hosts: Vec<HostId>,
+    /// The hosts of each notice that hosts are missing.
+    missing_hosts: Vec<Vec<HostId>>,
     closed: Vec<LinkId>,
     logs: Vec<(Level, String)>,
     finished: bool,
@@ -160,6 +162,7 @@ impl Rig {
             signalled: Vec::new(),
             heartbeats: Vec::new(),
             closed_hosts: Vec::new(),
+            missing_hosts: Vec::new(),
             watches: Vec::new(),
             closed: Vec::new(),
             logs: Vec::new(),
@@ -192,6 +195,7 @@ impl Rig {
                 RunAction::CloseLink(link) => self.closed.push(link),
                 RunAction::HostHeartbeat(host) => self.heartbeats.push(host),
                 RunAction::CloseHost(host) => self.closed_hosts.push(host),
+                RunAction::TellMissingHosts(hosts) => self.missing_hosts.push(hosts),
                 RunAction::StartProgram(id) => self.begun.push(id),
                 RunAction::StopStarting => self.stopped = true,
                 RunAction::Signal(id, signal) => self

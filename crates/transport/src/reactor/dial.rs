@@ -187,7 +187,7 @@ impl Dialling {
     fn note(&mut self, target: Target, stream: Option<u64>, why: LinkError) {
         if matches!(
             why,
-            LinkError::Silent | LinkError::Unanswered | LinkError::Closed
+            LinkError::Silent | LinkError::Unanswered | LinkError::Hindered(_) | LinkError::Closed
         ) {
             self.again.push_back(target.clone());
         }
@@ -283,6 +283,19 @@ impl Dialling {
         }
     }
 
+    /// Why there is no link yet. `current` says why the current target, if there is one, has not
+    /// answered.
+    pub(super) fn obstacles(&self, current: Option<&LinkError>) -> String {
+        let mut list: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
+        if let (Some(target), Some(why)) = (&self.current, current) {
+            let text = failure_text(target, None, why);
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        }
+        list.join("; ")
+    }
+
     /// Why the link does not use a better medium, although a better medium was tried.
     pub(super) fn detour(&self) -> Option<String> {
         if matches!(&self.current, Some(target) if target.place.is_on_this_host()) {
@@ -296,12 +309,13 @@ impl Dialling {
 
 impl fmt::Display for DialFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.target.place)?;
-        if let Some(number) = self.stream {
-            write!(f, "stream {number}: ")?;
-        }
-        self.why.fmt(f)
+        f.write_str(&failure_text(&self.target, self.stream, &self.why))
     }
+}
+
+fn failure_text(target: &Target, stream: Option<u64>, why: &LinkError) -> String {
+    let stream = stream.map_or_else(String::new, |number| format!("stream {number}: "));
+    format!("{}: {stream}{why}", target.place)
 }
 
 #[cfg(test)]

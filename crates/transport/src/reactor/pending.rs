@@ -192,6 +192,12 @@ impl Pending {
         self.dialling.as_ref().and_then(Dialling::target).cloned()
     }
 
+    /// Why the request has no answer yet, with its tag; `None` for an accepted connection.
+    pub(super) fn obstacles(&self) -> Option<(u128, String)> {
+        let dialling = self.dialling.as_ref()?;
+        Some((dialling.tag(), dialling.obstacles(Some(&self.late_error()))))
+    }
+
     /// When the dialled request is given up; `None` for an accepted connection.
     pub(super) fn until(&self) -> Option<Instant> {
         self.dialling.as_ref().map(Dialling::until)
@@ -211,9 +217,11 @@ impl Pending {
         })
     }
 
-    /// The error once the time is over.
+    /// The error once the time is over, or why there is no answer before.
     pub(super) fn late_error(&self) -> LinkError {
-        if self.shake.is_some() {
+        if let Some(why) = self.medium.obstacle(&self.socket) {
+            why
+        } else if self.shake.is_some() {
             LinkError::Unanswered
         } else {
             LinkError::Silent

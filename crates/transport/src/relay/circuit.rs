@@ -200,7 +200,10 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
     let why = match why {
         // A relay that was started again hears of the run from the manager's relay.
         LinkError::Refused(Refusal::Secret) => {
-            format!("the relay {relay} of this site does not know the run")
+            format!(
+                "the relay {relay} of this site does not know the run: is it the relay of the site that the description \
+                 names, and is it connected to the manager's relay? `titin relay status` shows both"
+            )
         }
         why => format!("the relay {relay} of this site: {why}"),
     };

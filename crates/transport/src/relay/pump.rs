@@ -280,6 +280,7 @@ impl SessionPump {
         let Some(end) = self.sessions.get_mut(&id) else {
             return;
         };
+        let (link, was_unanswered) = (end.link, end.is_unanswered());
         match turn(end) {
             EndProgress::Open => {}
             EndProgress::Over => drop(self.sessions.remove(&id)),
@@ -287,6 +288,11 @@ impl SessionPump {
                 self.shared.note_fault(end.link, why);
                 self.sessions.remove(&id);
             }
+        }
+        if was_unanswered {
+            let end = self.sessions.get(&id);
+            let obstacle = end.and_then(SessionEnd::obstacle);
+            self.shared.note_obstacle(link, obstacle);
         }
     }
 

@@ -291,6 +291,20 @@ impl SessionEnd {
         }
     }
 
+    /// Whether this end dials, and the other end has never answered.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.route.is_some() && !self.was_up
+    }
+
+    /// Why the other end has never answered; `None` if it has, or if it is the end that dials.
+    pub(super) fn obstacle(&self) -> Option<LinkError> {
+        self.is_unanswered()
+            .then(|| match self.last_error.as_str() {
+                "" => LinkError::Silent,
+                why => LinkError::Hindered(why.to_owned()),
+            })
+    }
+
     fn patience_text(&self) -> String {
         let time = self.patience.as_secs_f64();
         let (to, from) = match &self.route {
@@ -301,7 +315,7 @@ impl SessionEnd {
             "" => String::new(),
             why => format!(": {why}"),
         };
-        format!("no circuit{to} has come{from} for {time} s{why}")
+        format!("no circuit{to} has come{from} for {time} s (`patience`){why}")
     }
 
     /// Whether the circuit has been half-closed for long, and the relay of this site lives: its host

@@ -1,7 +1,7 @@
 //! Several hosts: programs start when all are ready, and each host may be late, silent or lost.
 
 use super::*;
-use crate::plan::PlannedHost;
+use crate::plan::{AgentStart, PerInstance, PlannedHost, PlannedSite};
 
 const FURTHER: [HostId; 2] = [HostId(1), HostId(2)];
 
@@ -82,7 +82,10 @@ fn processes_of_the_same_number_on_two_hosts_are_two_processes() {
     assert_eq!(rig.watches, []);
     rig.event(RunEvent::ProcessEnded(rig.id("micro"), Exit::Code(3)));
     rig.pass(ms(5000));
-    assert_eq!(rig.failure().unwrap(), "micro ended with exit code 3");
+    assert_eq!(
+        rig.failure().unwrap(),
+        "micro on host n2 ended with exit code 3"
+    );
     let running = InstanceProcess::Running(process(FURTHER[0], 7));
     assert_eq!(rig.manager.members[rig.id("macro")].process, running);
 }
@@ -206,4 +209,137 @@ fn the_user_has_the_whole_time_from_the_moment_of_the_instructions() {
     rig.event(RunEvent::HostHeard(FURTHER[0]));
     rig.event(RunEvent::Tick);
     rig.assert_failure_begins("macro did not join the run");
+}
+
+/// The pair on two further hosts, `n2` at the site south. The manager waits for a line for 8 s.
+fn beyond_a_line() -> Rig {
+    let mut plan = plan(&PAIR, &[]);
+    plan.sites.push(PlannedSite {
+        name: "south".into(),
+        relay: "login:4710".into(),
+    });
+    plan.hosts = vec![
+        PlannedHost::default(),
+        PlannedHost {
+            site: Some(0),
+            ..PlannedHost::default()
+        },
+    ];
+    plan.options.line_patience = Duration::from_secs(8);
+    let mut rig = Rig::apart_in(plan);
+    rig.hear_hosts();
+    rig.logs.clear();
+    rig
+}
+
+impl Rig {
+    /// Passes a time in which only the host `n1` is heard.
+    fn pass_without_south(&mut self, seconds: u64) {
+        for _ in 0..seconds * 10 {
+            self.pass(ms(100));
+            self.event(RunEvent::HostHeard(FURTHER[0]));
+        }
+    }
+
+    /// The warnings about hosts.
+    fn warnings(&self) -> Vec<&str> {
+        let warnings = self
+            .logs
+            .iter()
+            .filter(|(level, text)| *level == Level::Warning && text.contains("host n2"));
+        warnings.map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+#[test]
+fn an_outage_that_heals_is_told_once_with_its_end() {
+    let mut rig = beyond_a_line();
+    let due = rig.now + ms(5000);
+    assert!(rig.manager.deadline() <= due);
+    rig.pass_without_south(4);
+    assert_eq!(rig.warnings(), [""; 0]);
+    rig.pass_without_south(8);
+    let expected = "nothing has come from host n2 (site south) for 5 s: the line may be away; the run waits up to 8 s \
+                    (`patience`)";
+    assert_eq!(rig.warnings(), [expected]);
+    rig.event(RunEvent::HostHeard(FURTHER[1]));
+    assert_eq!(rig.warnings(), [expected, "host n2 is back after 12 s"]);
+    rig.hear_hosts();
+    rig.pass_without_south(6);
+    assert_eq!(rig.warnings().len(), 3, "the next outage is told too");
+    assert_eq!(rig.failure(), None);
+}
+
+#[test]
+fn a_host_behind_a_line_is_lost_with_the_line_and_the_times_named() {
+    let mut rig = beyond_a_line();
+    rig.pass_without_south(22);
+    let failure = rig.failure().unwrap();
+    assert!(
+        failure.starts_with("host n2 at the site south has sent nothing for ")
+            && failure.contains(
+                "longer than `patience` (8 s) and `heartbeat` (10 s) together: the line,"
+            ),
+        "{failure}"
+    );
+    assert_eq!(rig.closed_hosts, [FURTHER[1]]);
+    assert_eq!(rig.warnings().len(), 1, "{:?}", rig.warnings());
+}
+
+#[test]
+fn the_user_is_told_again_and_again_for_which_hosts_the_run_waits() {
+    let mut plan = plan(&PAIR, &[]);
+    plan.hosts = vec![PlannedHost::default(); 3];
+    plan.hosts[1].start = AgentStart::ByHand;
+    let mut rig = Rig::begun_on(plan, &["n1", "n2", "n3"]);
+    for seconds in [9, 10, 11, 69, 70] {
+        rig.now = Duration::from_secs(seconds);
+        rig.event(RunEvent::Tick);
+        assert!(rig.manager.deadline() > rig.now);
+    }
+    let missing = vec![HostId(1), HostId(3)];
+    assert_eq!(rig.missing_hosts, [missing.clone(), missing]);
+    rig.event(RunEvent::HostReady(HostId(1), "one".into()));
+    rig.event(RunEvent::HostReady(HostId(3), "three".into()));
+    rig.now = Duration::from_secs(131);
+    rig.event(RunEvent::Tick);
+    assert_eq!(
+        rig.missing_hosts.len(),
+        2,
+        "the user knows of agents by hand"
+    );
+}
+
+#[test]
+fn a_program_that_cannot_start_is_named_with_its_host() {
+    for (site, place) in [(None, "n2"), (Some(0), "n2 (site south)")] {
+        let mut plan = plan(&PAIR, &[]);
+        plan.sites.push(PlannedSite {
+            name: "south".into(),
+            relay: String::new(),
+        });
+        plan.hosts = vec![PlannedHost::default(); 2];
+        plan.hosts[1].site = site;
+        let mut rig = Rig::begun_on(plan, &["n1", "n2"]);
+        rig.event(RunEvent::HostReady(FURTHER[0], "one".into()));
+        rig.event(RunEvent::HostReady(FURTHER[1], "two".into()));
+        let placed = PerInstance::make(2, |id: InstanceId| FURTHER[id.index()]);
+        rig.event(RunEvent::Placed(placed));
+        let micro = rig.id("micro");
+        rig.event(RunEvent::StartFailed(micro, "there is no program x".into()));
+        let failure = rig.failure().unwrap();
+        let expected = format!("micro on host {place} could not be started: there is no program x");
+        assert_eq!(failure, expected);
+    }
+}
+
+#[test]
+fn an_agent_that_fails_by_itself_is_no_host_that_is_away() {
+    let mut rig = Rig::apart();
+    rig.event(RunEvent::Suspended(Duration::from_secs(40)));
+    rig.event(RunEvent::AgentFailed(FURTHER[1], "cannot make /x".into()));
+    assert_eq!(
+        rig.failure().unwrap(),
+        "the agent of host n2 cannot make /x"
+    );
 }

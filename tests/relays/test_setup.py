@@ -1,0 +1,123 @@
+"""Mistakes in the setup of sites: the run ends at once, or says soon what it waits for and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Line, Relay, Sites, free_port, wait_until
+
+
+def rewrite(file: Path, old: str, new: str) -> None:
+    """Replaces a text in a file."""
+    text = file.read_text()
+    assert old in text, text
+    file.write_text(text.replace(old, new))
+
+
+def test_a_site_that_no_relay_knows_is_refused_at_once(sites: Sites) -> None:
+    sites.write(steps=1, most=10)
+    rewrite(sites.folder / "model.ymmsl", "south", "sotuh")
+    code, out = sites.run()
+    assert code != 0, out
+    why = "the relay of the site north knows no way to the site sotuh: `titin relay trust sotuh` adds it"
+    assert why in " ".join(out.split()), out
+    assert not (sites.folder / "run").exists()
+    assert "not admitted" in sites.north.log
+
+
+def test_a_site_without_a_host_keeps_no_run_away(sites: Sites) -> None:
+    sites.write(steps=3, most=10)
+    rewrite(sites.folder / "model.ymmsl", "sites: {", 'sites: {nowhere: {relay: "nowhere:1"}, ')
+    code, out = sites.run()
+    assert code == 0, out
+
+
+def test_a_relay_that_is_not_connected_is_named_and_awaited(sites: Sites) -> None:
+    sites.write(steps=3, most=10)
+    sites.south.kill()
+    wait_until(lambda: not sites.north.peer("south")["connected"], "north takes south for connected")
+    process = sites.begin()
+    assert process.stdout
+    said = ""
+    while "is not connected" not in said:
+        said += (line := process.stdout.readline())
+        assert line, said
+    assert re.search(r"WARNING .*the relay of the site south is not connected: .*; the run waits for it", said), said
+    sites.south.start()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said + out
+
+
+def fails_with(sites: Sites, words: str) -> str:
+    """What a run says that fails in the end, and has these words on its page of the failure."""
+    code, out = sites.run()
+    said = " ".join(out.split())
+    assert code == 1, out
+    assert words in said.partition("First:")[2], out
+    return said
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["nothing_listens", "unknown_run"])
+def test_a_wrong_relay_is_named_with_the_reason(sites: Sites, relays: Callable[..., Relay], listens: bool) -> None:
+    sites.write(steps=1, most=10, more="  register_timeout: 16 s")
+    port = free_port()
+    reason = f"the relay 127.0.0.1:{port} of this site: Connection refused"
+    if listens:
+        east = relays("east")
+        east.start()
+        port, reason = east.local, f"the relay 127.0.0.1:{east.local} of this site does not know the run"
+    rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{port}")
+    said = fails_with(sites, reason)
+    assert "it takes connections, but has not answered" not in said, said
+    # While the run waits, its output and that of the agent say why.
+    assert re.search(rf"WARNING .*waited for the agent of host far \(site south\) for 10 s; .*{reason}", said), said
+    agent = (sites.folder / "run/agents/far.txt").read_text()
+    assert agent.count("the manager is not reached yet: ") == 1, agent
+    assert "error: cannot reach north/" in agent, agent
+    assert "Try the command by hand" in said, said
+
+
+def test_a_relay_that_does_not_pass_on_is_named_on_the_page(tmp_path: Path, relays: Callable[..., Relay]) -> None:
+    north, south, east = relays("north"), relays("south"), relays("east")
+    for one, other in ((north, south), (south, east)):
+        one.trust(other, port=other.listen)
+        other.trust(one)
+    north.titin("trust", "east", "--via", "south")
+    east.titin("trust", "north", "--via", "south")
+    for relay in (north, south, east):
+        relay.start()
+    wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
+    sites = Sites(tmp_path, north, east, Line(east.local))
+    try:
+        sites.write(steps=1, most=10, more="  register_timeout: 5 s")
+        rewrite(tmp_path / "model.ymmsl", "south", "east")
+        fails_with(sites, "does not know the run")
+    finally:
+        sites.line.close()
+
+
+def test_an_outage_that_heals_is_told(sites: Sites) -> None:
+    sites.write(steps=200, most=100, pause=0.05)
+    process = sites.begin()
+    wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")
+    sites.line.cut()
+    assert process.stdout
+    said = ""
+    while "for 5 s: the line may be away; the run waits up to 600 s (`patience`)" not in said:
+        said += (line := process.stdout.readline())
+        assert line, said
+    assert "nothing has come from host far (site south)" in said
+    sites.line.mend()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said + out
+    assert re.search(r"WARNING .*host far is back after \d+ s", out), out
+
+
+def test_a_program_that_is_not_there_is_named_with_its_site(sites: Sites) -> None:
+    sites.write(steps=1, most=10)
+    rewrite(sites.folder / "model.ymmsl", "  b: {executable: ", "  b: {executable: /none")
+    fails_with(sites, "b on host far (site south) could not be started: ")
