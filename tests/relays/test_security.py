@@ -373,7 +373,7 @@ def test_a_site_behind_another_and_a_relay_that_is_awaited_are_shown(north: Rela
     north.titin("trust", "guest", "sha256:" + "0" * 64)
     north.titin("trust", "south", "--via", "guest")
     north.start()
-    assert "has not dialled" in north.peer("guest")["down"]
+    assert "has not connected" in north.peer("guest")["down"]
     assert re.search(r"^south +via guest ", north.titin("status"), re.M)
 
 

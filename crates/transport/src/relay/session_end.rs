@@ -296,7 +296,7 @@ impl SessionEnd {
         self.route.is_some() && !self.was_up
     }
 
-    /// Why the other end has never answered; `None` if it has, or if it is the end that dials.
+    /// Why the other end has never answered; `None` if it has, or if this end listens.
     pub(super) fn obstacle(&self) -> Option<LinkError> {
         self.is_unanswered()
             .then(|| match self.last_error.as_str() {
