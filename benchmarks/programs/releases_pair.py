@@ -12,9 +12,9 @@ import titin
 
 
 def private(process: str) -> int:
-    """The bytes of memory that a process has for itself."""
+    """The bytes of memory that a process has for itself, without pages of files that the system may drop."""
     rows = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return 1024 * sum(int(row.split()[1]) for row in rows if row.startswith("Private_"))
+    return 1024 * sum(int(row.split()[1]) for row in rows if row.startswith("Private_Dirty"))
 
 
 def of_titin() -> list[str]:
