@@ -6,13 +6,12 @@ The environment variable ``TITIN_EARLIER`` names the Python of an environment in
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from pathlib import Path
 
-from benchmarks.harness import PROGRAMS, Record, compare, named, run, scratch, sweep
+from benchmarks.harness import PROGRAMS, Record, compare, named, run, scratch, stepping, sweep
 
 VARIABLE = "TITIN_EARLIER"
 START = "A run of two Python programs on one host, start to end, beside an earlier build"
@@ -23,20 +22,6 @@ SIZES = [8, 1 << 10, 64 << 10, 1 << 20]
 TRIPS = 2000
 #: What the earlier build's figures may be exceeded by.
 NEAR = 1.02
-
-MODEL = """\
-ymmsl_version: v0.2
-description: A ping-pong on one host.
-models:
-  pair:
-    components:
-      asks: {{description: asks and times, ports: {{o_i: out, s: in}}, implementation: asks}}
-      answers: {{description: answers, ports: {{s: in, o_i: out}}, implementation: answers}}
-    conduits: {{asks.out: answers.in, answers.out: asks.in}}
-programs:
-  asks: {{executable: {python}, args: {asks}}}
-  answers: {{executable: {python}, args: {answers}}}
-"""
 
 #: Milliseconds and bytes, by what they are of.
 Figure = dict[str, float]
@@ -67,9 +52,8 @@ def ping_pong(python: Path) -> Figure:
     program = str(PROGRAMS / "releases_pair.py")
     with scratch() as name:
         folder = Path(name)
-        asks = [program, "asks", ",".join(map(str, SIZES)), str(TRIPS), str(folder / "figures")]
-        model = MODEL.format(python=python, asks=json.dumps(asks), answers=json.dumps([program, "answers"]))
-        (folder / "pair.ymmsl").write_text(model)
+        asks = [program, "asks", ",".join(map(str, SIZES)), TRIPS, folder / "figures"]
+        (folder / "pair.ymmsl").write_text(stepping([(python, asks), (python, [program, "answers"])]))
         begin = time.perf_counter()
         run([python.parent / "titin", "run", "pair.ymmsl", "--run-dir", folder / "run"], folder)
         seconds = time.perf_counter() - begin

@@ -286,6 +286,20 @@ def wait_until(is_so: Callable[[], object], what: str, seconds: float = 30) -> N
         time.sleep(0.02)
 
 
+def row_without_transit(relays: Callable[..., Relay]) -> tuple[Relay, Relay, Relay]:
+    """The running relays of north, south and east. South lies between the others, and is not to pass runs on."""
+    north, south, east = relays("north"), relays("south"), relays("east")
+    for one, other in ((north, south), (south, east)):
+        one.trust(other, port=other.listen)
+        other.trust(one)
+    north.titin("trust", "east", "--via", "south")
+    east.titin("trust", "north", "--via", "south")
+    for relay in (north, south, east):
+        relay.start()
+    wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
+    return north, south, east
+
+
 @dataclass
 class ByHand:
     """A run whose agent is started by hand."""

@@ -13,7 +13,7 @@ import pytest
 
 from ..conftest import Copy, needs
 from ..sites.conftest import chain, printed
-from .conftest import Relay, Sites, wait_until
+from .conftest import Relay, Sites, row_without_transit, wait_until
 
 LANGUAGES = ("python", "c", "cpp", "fortran")
 FOLDER = "reaction-diffusion"
@@ -167,15 +167,7 @@ def test_three_sites_may_lie_in_a_row_or_in_a_triangle(
 
 
 def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callable[..., Relay]) -> None:
-    north, south, east = relays("north"), relays("south"), relays("east")
-    for one, other in ((north, south), (south, east)):
-        one.trust(other, port=other.listen)
-        other.trust(one)
-    north.titin("trust", "east", "--via", "south")
-    east.titin("trust", "north", "--via", "south")
-    for relay in (north, south, east):
-        relay.start()
-    wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
+    north, south, east = row_without_transit(relays)
     three_sites(tmp_path, south, east, "register_timeout: 4 s")
     out = Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run", status=1)
     assert "host e" in out, out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Line, Relay, Sites, free_port, wait_until
+from .conftest import Line, Relay, Sites, free_port, row_without_transit, wait_until
 
 
 def rewrite(file: Path, old: str, new: str) -> None:
@@ -82,15 +82,7 @@ def test_a_wrong_relay_is_named_with_the_reason(sites: Sites, relays: Callable[.
 
 
 def test_a_relay_that_does_not_pass_on_is_named_on_the_page(tmp_path: Path, relays: Callable[..., Relay]) -> None:
-    north, south, east = relays("north"), relays("south"), relays("east")
-    for one, other in ((north, south), (south, east)):
-        one.trust(other, port=other.listen)
-        other.trust(one)
-    north.titin("trust", "east", "--via", "south")
-    east.titin("trust", "north", "--via", "south")
-    for relay in (north, south, east):
-        relay.start()
-    wait_until(lambda: south.peer("east")["connected"] and south.peer("north")["connected"], "no connections")
+    north, _, east = row_without_transit(relays)
     sites = Sites(tmp_path, north, east, Line(east.local))
     try:
         sites.write(steps=1, most=10, more="  register_timeout: 5 s")

@@ -91,6 +91,12 @@ impl Plan {
         Some(&self.sites.get(site)?.name)
     }
 
+    /// A host's site in brackets, behind a blank; nothing for a host of the manager's site.
+    pub(crate) fn site_text(&self, host: HostId) -> String {
+        let site = self.other_site(host);
+        site.map_or_else(String::new, |site| format!(" (site {site})"))
+    }
+
     /// Whether the user starts the agent of a host.
     pub fn is_by_hand(&self, host: HostId) -> bool {
         let host = self.further_host(host);
@@ -115,10 +121,9 @@ impl Plan {
     /// manager's.
     pub(crate) fn manual_start_elsewhere(&self) -> Option<(String, String)> {
         self.instances.iter().find_map(|instance| {
-            let host = self.further_host(instance.pinned_host?)?;
+            let site = self.other_site(instance.pinned_host?)?;
             let is_manual = matches!(instance.start, StartMode::Manual(_));
-            let site = &self.sites[host.site.filter(|_| is_manual)?];
-            Some((instance.name.to_string(), site.name.clone()))
+            is_manual.then(|| (instance.name.clone(), site.to_owned()))
         })
     }
 

@@ -97,6 +97,10 @@ pub enum RelayAnswer {
     Refused(CircuitRefusal),
 }
 
+/// What a relay does that does not know the permit of a run.
+pub const UNKNOWN_RUN: &str = "does not know the run: is it the relay of the site that the description names, and is it \
+                               connected to the manager's relay? `titin relay status` shows both";
+
 /// A site without a connection to its relay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaySite {
@@ -190,10 +194,7 @@ pub fn ask(
                 Refusal::Secret if run == RELAY_KEY => {
                     io::Error::other("it is the relay of another folder")
                 }
-                Refusal::Secret => io::Error::other(
-                    "it does not know the run: is it the relay of the site that the description names, and is it \
-                     connected to the manager's relay? `titin relay status` shows both",
-                ),
+                Refusal::Secret => io::Error::other(format!("it {UNKNOWN_RUN}")),
                 why => io::Error::other(why),
             })?;
             bytes.drain(..progress.used);

@@ -66,7 +66,7 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
     PlacedInstance {
         instance: instance.name.clone(),
         host: host_name(plan, placement.hosts[id]),
-        site: site_name(plan, placement.hosts[id]),
+        site: plan.other_site(placement.hosts[id]).map(str::to_owned),
         processes,
         threads,
         cores: placement.cores_at_start(id),
@@ -79,11 +79,6 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
 fn host_name(plan: &Plan, host: HostId) -> String {
     plan.further_host(host)
         .map_or(OWN_HOST.to_owned(), |host| host.name.clone())
-}
-
-fn site_name(plan: &Plan, host: HostId) -> Option<String> {
-    let site = plan.further_host(host)?.site?;
-    Some(plan.sites[site].name.clone())
 }
 
 fn text(placed: &[PlacedInstance]) -> String {

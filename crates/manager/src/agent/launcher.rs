@@ -146,9 +146,8 @@ fn agent_script(host: &PlannedHost, titin: &Path) -> String {
 
 /// The hosts whose agents the user starts.
 pub(crate) fn hosts_by_hand(plan: &Plan) -> impl Iterator<Item = HostId> {
-    let hosts = plan.hosts.iter().enumerate();
-    let hosts = hosts.filter(|(_, host)| host.start == AgentStart::ByHand);
-    hosts.map(|(at, _)| HostId::further(at))
+    let hosts = (0..plan.hosts.len()).map(HostId::further);
+    hosts.filter(|host| plan.is_by_hand(*host))
 }
 
 /// What the user is told of the agents to start by hand, each with its token; `None` without such

@@ -389,8 +389,7 @@ impl Session {
         let waited = self.begun.elapsed().as_secs();
         for host in hosts.iter().take(MOST_MISSING) {
             let name = self.host_name(*host);
-            let site = self.plan.other_site(*host);
-            let place = site.map_or(String::new(), |site| format!(" (site {site})"));
+            let place = self.plan.site_text(*host);
             let group = self.groups.iter().find(|group| group.hosts.contains(host));
             let printed = group.and_then(|group| last_line(&self.output_of(group)));
             let printed = printed.map_or(String::new(), |line| format!("; its last words: {line}"));

@@ -268,17 +268,11 @@ impl Manager {
         let text = format!(
             "nothing has come from host {}{} for {:.0} s: the line may be away; the run waits up to {} s (`patience`)",
             self.host_name(id),
-            self.site_text(id),
+            self.plan.site_text(id),
             silence.as_secs_f64(),
             self.plan.options.line_patience.as_secs_f64()
         );
         self.log(Level::Warning, None, text);
-    }
-
-    /// The site of a host in words, if it is another than the manager's.
-    pub(super) fn site_text(&self, id: HostId) -> String {
-        let site = self.plan.other_site(id);
-        site.map_or_else(String::new, |site| format!(" (site {site})"))
     }
 
     /// The name of a host in the description.
@@ -334,7 +328,11 @@ impl Manager {
     pub fn place_text(&self, id: InstanceId) -> String {
         match self.host_of(id) {
             HostId::MANAGER => String::new(),
-            host => format!(" on host {}{}", self.host_name(host), self.site_text(host)),
+            host => format!(
+                " on host {}{}",
+                self.host_name(host),
+                self.plan.site_text(host)
+            ),
         }
     }
 

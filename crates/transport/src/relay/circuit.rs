@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use titin_os::{Descriptor, sockets};
 use titin_wire::Secret;
-use titin_wire::circuit::{self, CircuitRefusal, Destination, RelayAnswer, RelayRequest};
+use titin_wire::circuit::{
+    self, CircuitRefusal, Destination, RelayAnswer, RelayRequest, UNKNOWN_RUN,
+};
 use titin_wire::connection::SiteAccess;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
 
@@ -200,10 +202,7 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
     let why = match why {
         // A relay that was started again hears of the run from the manager's relay.
         LinkError::Refused(Refusal::Secret) => {
-            format!(
-                "the relay {relay} of this site does not know the run: is it the relay of the site that the description \
-                 names, and is it connected to the manager's relay? `titin relay status` shows both"
-            )
+            format!("the relay {relay} of this site {UNKNOWN_RUN}")
         }
         why => format!("the relay {relay} of this site: {why}"),
     };
