@@ -29,7 +29,7 @@ def test_a_site_whose_clock_is_off(sites: Sites, monkeypatch: pytest.MonkeyPatch
     assert round((after - before).total_seconds() / 3600) == hours
 
     settings = ", ".join(f'"{name}={value}"' for name, value in clock.items())
-    sites.write(STEPS, MOST, pause=0.03, start=f"[env, {settings}]", more="  heartbeat: 1 s")
+    sites.write(STEPS, MOST, pause=0.03, start=f"[env, {settings}]", more="  heartbeat: 5 s")
     program = sites.folder / "exchange.py"
     program.write_text(program.read_text() + 'open("clock", "w").write(str(time.time()))\n')
 

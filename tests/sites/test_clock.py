@@ -71,7 +71,7 @@ titin:
     n2: {{components: [ahead], titin: {folder}/ahead.sh, folder: {folder}/scratch}}
     n3: {{components: [behind], titin: {folder}/behind.sh, folder: {folder}/scratch}}
   stage: {{ahead: {{in: [words], out: [words]}}, behind: {{in: [words], out: [words]}}}}
-  heartbeat: 1 s
+  heartbeat: 5 s
 """
 
 

@@ -9,6 +9,7 @@ use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
 use super::rank_messages::RankMessageLinks;
+use super::tree::Branch;
 use super::{
     FieldHandler, MANAGER, Probed, Process, ProcessMember, ProcessState, RemoteField, RouteMedium,
     StrayConduit,
@@ -390,14 +391,17 @@ impl ProcessState {
         Duration::try_from_secs_f64(self.heartbeat).unwrap_or_default()
     }
 
-    /// Notes that the background thread looks. A process stopped for a while, by Ctrl-Z for
-    /// instance, could not hear the manager.
+    /// Notes that the background thread looks. A process that Ctrl-Z stopped, or that a busy host
+    /// has held up, could not hear the manager and the other ranks. This time is no silence of
+    /// theirs.
     fn note_beat(&mut self) {
-        let heartbeat = self.heartbeat();
-        let before = self.beaten.replace(Instant::now());
-        if before.is_some_and(|before| before.elapsed() > TICK.min(heartbeat) + heartbeat) {
-            self.heard = self.heard.map(|_| Instant::now());
-        }
+        let now = Instant::now();
+        let before = self.beaten.replace(now).unwrap_or(now);
+        let late = (now - before).saturating_sub(TICK.min(self.heartbeat()));
+        let ranks = self.branch.iter_mut().flat_map(Branch::times_heard);
+        ranks
+            .chain(&mut self.heard)
+            .for_each(|heard| *heard = now.min(*heard + late));
     }
 
     /// Rings the non-blocking openings that the manager has not answered in time.

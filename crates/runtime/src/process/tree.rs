@@ -81,6 +81,11 @@ impl Branch {
         self.above.iter_mut().chain(&mut self.below)
     }
 
+    /// When the process last heard each of its neighbours.
+    pub(super) fn times_heard(&mut self) -> impl Iterator<Item = &mut Instant> {
+        self.neighbours().map(|neighbour| &mut neighbour.heard)
+    }
+
     fn tell_below(&mut self, body: &[u8]) {
         self.below
             .iter_mut()

@@ -1,28 +1,37 @@
 //! The congestion window of a circuit: how many bytes an end keeps that the other end has not
 //! acknowledged.
 //!
-//! As in TCP Vegas (Brakmo and Peterson 1995), the round trip shows how long bytes wait in queues.
-//! While the round trip stays close to the shortest one, a window that is full doubles with each
-//! round trip, up to the bandwidth-delay product of the line. When the round trip grows, the window
-//! shrinks in proportion. So a slow stream keeps few bytes, and a message that is split over several
-//! streams does not wait long for the slowest.
+//! TCP has a window for each connection of the circuit. The bytes beyond that wait in the relays, and
+//! can leave by no other stream: a message that is split over several streams would wait for the
+//! slowest. So the window follows the bytes that the circuit delivers in a round trip, as in BBR
+//! (Cardwell et al. 2016), and is a little larger, so that TCP can deliver more.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The window of a new circuit, the smallest and the largest window.
-const INITIAL: usize = 1 << 20;
+/// The smallest and the largest window. A new circuit has the smallest one.
 const MIN: usize = 128 << 10;
 const MAX: usize = 64 << 20;
 
+/// How many times the bytes of a round trip the window has.
+const GAIN: f64 = 1.5;
+
+/// The same for a new circuit, on which TCP doubles its own window in each round trip; and by how much
+/// each round trip delivers more than the one before, as long as the circuit counts as new.
+const GROWTH_GAIN: f64 = 3.0;
+const GROWTH: f64 = 1.25;
+
 /// A time in queues that is too short to matter.
-const TOLERANCE: Duration = Duration::from_millis(10);
+const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// How many times in a round trip the progress is noted.
+const NOTES: u32 = 16;
 
 /// How long the shortest round trip counts: a line may become longer. Then the window drains, and a
 /// round trip without queues is measured again, as in TCP BBR.
 const BASE_AGE: Duration = Duration::from_secs(60);
 
-/// The share of the window that stays when it drains. A window is at most four times the
-/// bandwidth-delay product, so a quarter waits in no queue.
+/// The share of the window that stays when it drains: less than what is delivered in a round trip.
 const DRAINED: usize = 4;
 
 /// The congestion window of an end.
@@ -33,21 +42,40 @@ pub(super) struct CongestionWindow {
     base_round_trip: Option<(Duration, Instant)>,
     /// Whether the bytes under way were sent before the window was drained.
     is_draining: bool,
-    /// The last round trip, unless the window has grown by it.
-    unused_sample: Option<Duration>,
-    /// The position whose acknowledgement is timed, and when the bytes up to it were sent.
+    /// Up to which position bytes are sent.
+    sent: u64,
+    /// The position whose acknowledgement is timed, and when the bytes before it were sent.
     timed: Option<(u64, Instant)>,
+    /// The progress of the last round trip. The first is at least a round trip old, if there is one
+    /// as old.
+    progress: VecDeque<Progress>,
+    /// For a new circuit: how many bytes a round trip has delivered, and when it ended.
+    growth: Option<(usize, Instant)>,
+}
+
+/// The state of a session at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Up to which position bytes are sent.
+    pub(super) sent: u64,
+    /// Up to which position bytes are acknowledged.
+    pub(super) acknowledged: u64,
+    /// How many bytes the end keeps.
+    pub(super) kept: usize,
+    pub(super) time: Instant,
 }
 
 impl CongestionWindow {
     /// The window of a new circuit.
     pub(super) fn new() -> Self {
         CongestionWindow {
-            bytes: INITIAL,
+            bytes: MIN,
             base_round_trip: None,
             is_draining: false,
-            unused_sample: None,
+            sent: 0,
             timed: None,
+            progress: VecDeque::new(),
+            growth: Some((0, Instant::now())),
         }
     }
 
@@ -61,64 +89,81 @@ impl CongestionWindow {
         self.base_round_trip.map(|(base, _)| base)
     }
 
-    /// Notes up to which position bytes are sent, and up to which acknowledged. Returns the round
-    /// trip, if one ends.
-    pub(super) fn note_progress(
-        &mut self,
-        sent: u64,
-        acknowledged: u64,
-        now: Instant,
-    ) -> Option<Duration> {
-        let mut round_trip = None;
-        if let Some((position, since)) = self.timed
-            && acknowledged >= position
-        {
-            self.timed = None;
-            let sample = now.saturating_duration_since(since);
-            self.adapt(sample, now);
-            round_trip = Some(sample);
+    /// Adapts the window. Returns the round trip, if one ends.
+    pub(super) fn note(&mut self, now: Progress) -> Option<Duration> {
+        let round_trip = self.time(now);
+        if let Some(round_trip) = round_trip {
+            self.note_round_trip(round_trip, now.time);
         }
-        if self.timed.is_none() && sent > acknowledged {
-            self.timed = Some((sent, now));
+        match self.base_round_trip() {
+            Some(base) => self.adapt(base + TOLERANCE, now),
+            None => self.progress.clear(),
         }
         round_trip
     }
 
-    /// Notes that the window is full, and that all of its bytes are sent.
-    pub(super) fn note_full(&mut self) {
-        let limit = self.unqueued_limit();
-        let sample = &mut self.unused_sample;
-        if sample.take_if(|sample| *sample <= limit).is_some() {
-            self.bytes = (2 * self.bytes).min(MAX);
+    /// Times bytes from their sending to their acknowledgement.
+    fn time(&mut self, now: Progress) -> Option<Duration> {
+        let acknowledged = |(position, _): &mut (u64, Instant)| *position <= now.acknowledged;
+        let ended = self.timed.take_if(acknowledged);
+        // Bytes that were sent earlier would make the round trip look short.
+        let has_sent = std::mem::replace(&mut self.sent, now.sent) < now.sent;
+        if has_sent && self.timed.is_none() {
+            self.timed = Some((now.sent, now.time));
         }
+        ended.map(|(_, since)| now.time.saturating_duration_since(since))
     }
 
-    /// The longest round trip of bytes that have waited in no queue.
-    fn unqueued_limit(&self) -> Duration {
-        self.base_round_trip().unwrap_or_default() * 3 / 2 + TOLERANCE
-    }
-
-    fn adapt(&mut self, sample: Duration, now: Instant) {
+    fn note_round_trip(&mut self, round_trip: Duration, now: Instant) {
         if std::mem::take(&mut self.is_draining) {
             return;
         }
         match self.base_round_trip {
-            Some((base, since)) if sample > base => {
+            Some((base, since)) if round_trip > base => {
                 if now.saturating_duration_since(since) > BASE_AGE {
                     self.bytes = (self.bytes / DRAINED).max(MIN);
                     self.base_round_trip = None;
                     self.is_draining = true;
-                    return;
                 }
             }
-            _ => self.base_round_trip = Some((sample, now)),
+            _ => self.base_round_trip = Some((round_trip, now)),
         }
-        self.unused_sample = Some(sample);
-        let limit = self.unqueued_limit();
-        if sample > 2 * limit {
-            let share = limit.as_secs_f64() / sample.as_secs_f64();
-            self.bytes = ((self.bytes as f64 * share) as usize).max(MIN);
+    }
+
+    /// Adapts the window to what was delivered in the last `span`.
+    fn adapt(&mut self, span: Duration, now: Progress) {
+        let is_old = |progress: &Progress| now.time.duration_since(progress.time) >= span;
+        while self.progress.get(1).is_some_and(is_old) {
+            self.progress.pop_front();
         }
+        let since = *self.progress.front().unwrap_or(&now);
+        let last = self.progress.back();
+        if last.is_none_or(|last| now.time.duration_since(last.time) >= span / NOTES) {
+            self.progress.push_back(now);
+        }
+        let delivered = (now.acknowledged - since.acknowledged) as usize;
+        let wanted = |gain| ((gain * delivered as f64) as usize).clamp(MIN, MAX);
+        // An end that keeps few bytes delivers few, even if the circuit would deliver more.
+        let is_backlogged = is_old(&since) && since.kept.min(now.kept) > wanted(GAIN);
+        self.note_growth(delivered, is_backlogged, now.time, span);
+        self.bytes = match self.growth {
+            Some(_) => self.bytes.max(wanted(GROWTH_GAIN)),
+            None if is_backlogged => wanted(GAIN),
+            None => self.bytes.max(wanted(GAIN)),
+        };
+    }
+
+    /// Notes once in a `span` how many bytes the last one has delivered. A backlogged circuit that
+    /// delivers no more than before has grown.
+    fn note_growth(&mut self, delivered: usize, is_backlogged: bool, now: Instant, span: Duration) {
+        let Some((before, since)) = self.growth else {
+            return;
+        };
+        if now.duration_since(since) < span {
+            return;
+        }
+        let has_grown = is_backlogged && (delivered as f64) < GROWTH * before as f64;
+        self.growth = (!has_grown).then_some((delivered, now));
     }
 }
 
@@ -126,107 +171,155 @@ impl CongestionWindow {
 mod tests {
     use super::*;
 
-    /// An end on a line that fills its window round by round.
+    /// The time between two looks at a line.
+    const STEP: Duration = Duration::from_millis(1);
+    /// How many bytes are acknowledged together.
+    const PIECE: u64 = 64 << 10;
+    /// A rate in bytes a second.
+    const RATE: f64 = 125e6;
+
+    /// An end with many bytes to send, on a line with a rate and a round trip.
     struct Sender {
         window: CongestionWindow,
         now: Instant,
-        position: u64,
+        kept: u64,
+        sent: u64,
+        acknowledged: u64,
+        /// Bytes under way, up to a position, and when they are acknowledged.
+        under_way: VecDeque<(u64, Instant)>,
+        /// When the line has sent all.
+        free: Instant,
     }
 
     impl Sender {
-        fn new(round_trip: Duration) -> Self {
-            let mut sender = Sender {
+        fn new() -> Self {
+            let now = Instant::now();
+            Sender {
                 window: CongestionWindow::new(),
-                now: Instant::now(),
-                position: 0,
-            };
-            // The first message is small.
-            sender.round(1, f64::INFINITY, round_trip, false);
-            sender
-        }
-
-        /// Sends bytes over a line with a rate in bytes a second, and hears of them.
-        fn round(&mut self, bytes: u64, rate: f64, round_trip: Duration, is_full: bool) {
-            let begin = self.position;
-            self.position += bytes;
-            self.window.note_progress(self.position, begin, self.now);
-            let sending = Duration::from_secs_f64(bytes as f64 / rate);
-            self.now += round_trip.max(sending);
-            self.window
-                .note_progress(self.position, self.position, self.now);
-            if is_full {
-                self.window.note_full();
+                now,
+                kept: 0,
+                sent: 0,
+                acknowledged: 0,
+                under_way: VecDeque::new(),
+                free: now,
             }
         }
 
-        /// Fills the window a number of times. Returns the largest and the last window.
-        fn fill(&mut self, rounds: usize, rate: f64, round_trip: Duration) -> (usize, usize) {
+        /// Sends bytes over a line with a rate in bytes a second.
+        fn send(&mut self, bytes: u64, rate: f64, round_trip: Duration) {
+            let end = self.sent + bytes;
+            while self.sent < end {
+                let piece = PIECE.min(end - self.sent);
+                let sending = Duration::from_secs_f64(piece as f64 / rate);
+                self.sent += piece;
+                self.free = self.free.max(self.now) + sending;
+                self.under_way
+                    .push_back((self.sent, self.free + round_trip));
+            }
+            self.now += STEP;
+            let arrived = |(_, time): &mut (u64, Instant)| *time <= self.now;
+            while let Some((position, _)) = self.under_way.pop_front_if(arrived) {
+                self.acknowledged = position;
+            }
+            self.kept = self.sent - self.acknowledged;
+            self.window.note(Progress {
+                sent: self.sent,
+                acknowledged: self.acknowledged,
+                kept: self.kept as usize,
+                time: self.now,
+            });
+        }
+
+        /// Keeps the window full for some seconds. Returns the largest and the last window.
+        fn fill(&mut self, seconds: f64, rate: f64, round_trip: Duration) -> (usize, usize) {
             let mut largest = 0;
-            for _ in 0..rounds {
-                self.round(self.window.bytes() as u64, rate, round_trip, true);
+            for _ in 0..(seconds / STEP.as_secs_f64()) as usize {
+                let room = (self.window.bytes() as u64).saturating_sub(self.kept);
+                self.send(room, rate, round_trip);
                 largest = largest.max(self.window.bytes());
             }
             (largest, self.window.bytes())
         }
     }
 
-    const RATE: f64 = 125e6;
-
     fn product(rate: f64, round_trip: Duration) -> usize {
-        (rate * round_trip.as_secs_f64()) as usize
+        (rate * (round_trip + TOLERANCE).as_secs_f64()) as usize
     }
 
     #[test]
-    fn a_window_grows_to_the_bandwidth_delay_product_and_not_much_further() {
-        let round_trip = Duration::from_millis(273);
-        let (largest, last) = Sender::new(round_trip).fill(2000, RATE, round_trip);
-        let line = product(RATE, round_trip);
-        assert!(largest <= 4 * line);
-        assert!(last >= line && last <= 2 * line, "{last} of {line}");
-    }
-
-    #[test]
-    fn a_window_that_is_not_full_stays() {
-        let round_trip = Duration::from_millis(20);
-        let mut sender = Sender::new(round_trip);
-        for _ in 0..20 {
-            sender.round(1000, RATE, round_trip, false);
+    fn a_window_grows_with_what_is_delivered_in_a_round_trip() {
+        for milliseconds in [5, 20, 273] {
+            let round_trip = Duration::from_millis(milliseconds);
+            let (largest, last) = Sender::new().fill(100.0, RATE, round_trip);
+            let line = product(RATE, round_trip);
+            assert!(largest <= 4 * line, "{largest} of {line}");
+            assert!(last > line && last < 2 * line, "{last} of {line}");
         }
-        assert_eq!(sender.window.bytes(), INITIAL);
     }
 
     #[test]
-    fn a_stream_that_becomes_slow_keeps_less_and_recovers() {
+    fn a_window_grows_in_few_round_trips() {
         let round_trip = Duration::from_millis(100);
-        let mut sender = Sender::new(round_trip);
-        let (_, before) = sender.fill(10, RATE, round_trip);
-        let (_, slow) = sender.fill(10, 1e6, round_trip);
+        let (_, last) = Sender::new().fill(1.0, RATE, round_trip);
+        assert!(last >= product(RATE, round_trip), "{last}");
+    }
+
+    #[test]
+    fn only_bytes_that_have_just_been_sent_are_timed() {
+        let (mut window, begin) = (CongestionWindow::new(), Instant::now());
+        let mut note = |sent, acknowledged, time| {
+            window.note(Progress {
+                sent,
+                acknowledged,
+                kept: (sent - acknowledged) as usize,
+                time: begin + Duration::from_millis(time),
+            })
+        };
+        note(1000, 0, 0);
+        note(2000, 0, 30);
+        assert_eq!(note(2000, 1000, 40), Some(Duration::from_millis(40)));
+        assert_eq!(note(2000, 1500, 41), None);
+        assert_eq!(note(2000, 2000, 70), None);
+        note(3000, 2000, 100);
+        assert_eq!(note(3000, 3000, 140), Some(Duration::from_millis(40)));
+    }
+
+    #[test]
+    fn few_bytes_do_not_shrink_a_window() {
+        let round_trip = Duration::from_millis(20);
+        let mut sender = Sender::new();
+        sender.fill(1.0, RATE, round_trip);
+        for _ in 0..10_000 {
+            sender.send(100, RATE, round_trip);
+        }
+        assert!(sender.window.bytes() >= product(RATE, round_trip));
+    }
+
+    #[test]
+    fn a_stream_that_becomes_slow_soon_keeps_less_and_recovers() {
+        let round_trip = Duration::from_millis(100);
+        let mut sender = Sender::new();
+        let (_, before) = sender.fill(2.0, RATE, round_trip);
+        let (_, slow) = sender.fill(0.5, RATE / 50.0, round_trip);
         assert!(slow < before / 10, "{slow} after {before}");
         assert!(slow >= MIN);
-        let (_, after) = sender.fill(10, RATE, round_trip);
+        // Before that the line has to send what waits.
+        let (_, after) = sender.fill(20.0, RATE, round_trip);
         assert!(after >= product(RATE, round_trip), "{after}");
     }
 
     #[test]
     fn a_line_that_becomes_longer_is_filled_again() {
         let (short, long) = (Duration::from_millis(20), Duration::from_millis(200));
-        let mut sender = Sender::new(short);
-        sender.fill(20, RATE, short);
-        let (_, last) = sender.fill(400, RATE, long);
+        let mut sender = Sender::new();
+        sender.fill(2.0, RATE, short);
+        let (_, last) = sender.fill(80.0, RATE, long);
         assert!(last >= product(RATE, long), "{last}");
     }
 
     #[test]
     fn no_window_is_larger_than_the_limit() {
-        let round_trip = Duration::from_secs(1);
-        let (largest, _) = Sender::new(round_trip).fill(20, 1e10, round_trip);
+        let (largest, _) = Sender::new().fill(20.0, 1e10, Duration::from_secs(1));
         assert_eq!(largest, MAX);
-    }
-
-    #[test]
-    fn a_short_line_grows_too() {
-        let round_trip = Duration::from_micros(200);
-        let (_, last) = Sender::new(round_trip).fill(8, 2e9, round_trip);
-        assert!(last >= 8 << 20);
     }
 }
