@@ -6,8 +6,9 @@
 //! by hand in the same way. Only the time counts in which all streams have bytes to send: a link that
 //! waits for its program needs no more streams.
 //!
-//! New streams are fast at first, until they lose a packet. So the first measurements after the last
-//! doubling are checked soon, and then more and more seldom.
+//! New streams are slow until TCP's windows have grown, so the first measurement with them does not
+//! count. Then they are fast, until they lose packets. So the first measurements after the last doubling
+//! are checked soon, and then more and more seldom.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ pub(crate) const MOST_GROWN_STREAMS: usize = 128;
 const MEASURED_BYTES: u64 = 4 << 20;
 
 /// The longest measurement, unless the shortest one is longer.
-const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// How many times as much a link must carry by twice the streams, for a further doubling.
 const WORTHWHILE: f64 = 1.2;
@@ -47,6 +48,8 @@ pub(crate) struct StreamsSample {
 pub(crate) struct StreamGrowth {
     /// The number of streams now.
     streams: usize,
+    /// Whether some of the streams are new.
+    has_new: bool,
     /// The number that is asked for, and until when the streams may join.
     asked: Option<(usize, Instant)>,
     /// The rate with the smaller number of streams, in bytes a second.
@@ -72,6 +75,7 @@ impl StreamGrowth {
     pub(crate) fn new(streams: usize) -> Self {
         StreamGrowth {
             streams,
+            has_new: false,
             asked: None,
             before: None,
             settled: None,
@@ -90,6 +94,7 @@ impl StreamGrowth {
     ) -> Option<usize> {
         if self.streams != streams {
             self.streams = streams;
+            self.has_new = true;
             self.sum = StreamsSample::default();
         }
         if let Some((asked, until)) = self.asked {
@@ -106,6 +111,9 @@ impl StreamGrowth {
             return None;
         }
         let sum = std::mem::take(&mut self.sum);
+        if std::mem::take(&mut self.has_new) {
+            return None;
+        }
         let more = self.judge(sum.bytes as f64 / sum.time.as_secs_f64(), shortest)?;
         self.asked = Some((more, now + JOINING_TIME));
         Some(more)
@@ -186,6 +194,16 @@ mod tests {
         let mut line = Line::new();
         line.send(10.0, |streams| 0.5 * streams as f64);
         assert_eq!(line.streams, MOST_GROWN_STREAMS);
+    }
+
+    #[test]
+    fn streams_that_are_slow_at_first_count_once_they_are_not() {
+        let mut line = Line::new();
+        line.send(0.2, |streams| 4.0 * streams as f64);
+        assert_eq!(line.streams, 16);
+        line.send(0.1, |_| 20.0);
+        line.send(1.0, |streams| (4.0 * streams as f64).min(120.0));
+        assert_eq!(line.streams, 64);
     }
 
     #[test]

@@ -36,7 +36,8 @@ use titin_os::Descriptor;
 /// Messages of at most this many bytes go by the first stream.
 const SMALL: u64 = 128 << 10;
 
-/// The smallest piece, except for a message's last.
+/// The smallest piece, except for a message's last. On a line between sites all pieces are as small: a
+/// stream that has lost packets there may need a second for a megabyte.
 const SMALLEST_PIECE: u64 = 64 << 10;
 
 /// Into how many pieces for each stream the rest of a message is split at least.
@@ -99,6 +100,8 @@ struct MessagePieces {
     offset: u64,
     /// The number of streams when the message began.
     streams: u64,
+    /// The bytes of the largest piece.
+    largest: u64,
 }
 
 /// A piece under way, written from the caller's memory.
@@ -120,7 +123,7 @@ struct PayloadInProgress<'a> {
 }
 
 impl MessagePieces {
-    fn new(message: &Outgoing<'_>, streams: usize) -> Self {
+    fn new(message: &Outgoing<'_>, streams: usize, largest: u64) -> Self {
         let (head, total) = (&message.head, message.length());
         MessagePieces {
             conduit: head.conduit,
@@ -128,6 +131,7 @@ impl MessagePieces {
             total,
             offset: 0,
             streams: streams as u64,
+            largest,
         }
     }
 
@@ -138,11 +142,12 @@ impl MessagePieces {
             total,
             offset,
             streams,
+            largest,
         } = *self;
         let rest = total - offset;
         let length = (rest / (PIECES_PER_STREAM * streams))
             .next_multiple_of(64)
-            .clamp(SMALLEST_PIECE, PIECE as u64)
+            .clamp(SMALLEST_PIECE, largest)
             .min(rest);
         self.offset += length;
         let frame = Frame::Piece {
@@ -179,10 +184,10 @@ impl PieceInProgress {
 }
 
 impl<'a> PayloadInProgress<'a> {
-    fn new(message: &'a Outgoing<'a>, streams: usize) -> Self {
+    fn new(message: &'a Outgoing<'a>, streams: usize, largest: u64) -> Self {
         PayloadInProgress {
             message,
-            pieces: MessagePieces::new(message, streams),
+            pieces: MessagePieces::new(message, streams, largest),
             under_way: (0..streams).map(|_| None).collect(),
             torn: false,
         }
@@ -302,6 +307,14 @@ impl FurtherStreams {
         (0..self.count()).map(|index| self.stream(index))
     }
 
+    /// The bytes of the largest piece.
+    fn largest_piece(&self) -> u64 {
+        match self.line {
+            Some(_) => SMALLEST_PIECE,
+            None => PIECE as u64,
+        }
+    }
+
     /// Whether the further streams should carry a message: a large message, unless the message
     /// supersedes others. The first stream drops superseded messages that have not left yet.
     pub(super) fn should_carry(&self, message: &Outgoing<'_>) -> bool {
@@ -395,7 +408,8 @@ impl FurtherStreams {
             .iter_mut()
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
-        let mut payload = PayloadInProgress::new(message, outputs.streams.len());
+        let mut payload =
+            PayloadInProgress::new(message, outputs.streams.len(), self.largest_piece());
         loop {
             outputs.take_in_streams(self.count());
             payload.take_in_streams(outputs.streams.len());
