@@ -125,6 +125,7 @@ def main():
 
     draw(whole, parts, lines, errors, args.out)
     print(f"picture: {args.out}")
+    print("passed" if good else "FAILED: see above")
     return 0 if good else 1
 
 

@@ -72,7 +72,7 @@ impl Report {
             program: program_of(manager.plan(), &culprits),
             records: last_records(manager, &culprits),
             affected: affected(manager, &culprits),
-            waits: waits(manager, failure),
+            waits: waits(manager, failure, &culprits),
             computing: computing(manager, failure),
             ..Report::of_manager(
                 &manager.plan().model,
@@ -159,10 +159,11 @@ fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)>
         .collect()
 }
 
-/// The waits of instances at the failure.
-fn waits(manager: &Manager, failure: &Failure) -> Vec<String> {
+/// The waits of instances at the failure. A culprit waits no more.
+fn waits(manager: &Manager, failure: &Failure, culprits: &[InstanceId]) -> Vec<String> {
     let waits = failure.waits.iter();
     waits
+        .filter(|(id, _)| !culprits.contains(id))
         .map(|(id, wait)| format!("{} {wait}", manager.plan().instances[*id].name))
         .collect()
 }

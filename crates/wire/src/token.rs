@@ -121,7 +121,7 @@ impl Token {
         let bytes = bytes.ok_or_else(|| malformed("expected pairs of hexadecimal digits"))?;
         let mut rest = &bytes[..];
         let token =
-            rmp_serde::from_read(&mut rest).map_err(|error| malformed(&error.to_string()))?;
+            rmp_serde::from_read(&mut rest).map_err(|_| malformed("it is cut off or changed"))?;
         match rest {
             [] => Ok(token),
             _ => Err(malformed("something is behind it")),

@@ -14,7 +14,7 @@ use crate::log::is_command;
 use crate::plan::{
     AgentStart, PlannedCommand, PlannedHost, PlannedInstance, PlannedProgram, PlannedSite,
 };
-use crate::state::RunOutcome;
+use crate::state::{Fault, RunOutcome};
 
 /// A culprit with a printed output.
 fn culprit<'a>(workdir: &'a Path, printed: &'a [&'a str]) -> Culprit<'a> {
@@ -369,6 +369,31 @@ fn who_waited_is_shown_whatever_the_culprit_is_called() {
     }
     .page(false);
     assert!(!page.contains("Waiting:"), "{page}");
+}
+
+#[test]
+fn a_culprit_waits_no_more() {
+    let named = |name: &str| PlannedInstance {
+        name: name.into(),
+        ..PlannedInstance::default()
+    };
+    let plan = Plan {
+        instances: [named("macro"), named("micro")].into_iter().collect(),
+        ..Plan::default()
+    };
+    let manager = Manager::new(Arc::new(plan), "here");
+    let (first, second) = (InstanceId(0), InstanceId(1));
+    let wait = || "waits to receive message 4 on in, for the other".to_owned();
+    let failure = Failure {
+        at: Duration::ZERO,
+        cause: Cause::Instance(first, Fault::Silent(Duration::from_secs(10))),
+        waits: vec![(first, wait()), (second, wait())],
+        computing: Vec::new(),
+    };
+    let folder = Path::new("/runs/r");
+    let folder_of = |name: &str| folder.join(name);
+    let report = Report::new(&manager, &failure, folder, folder_of, Path::new("titin"));
+    assert_eq!(report.waits, [format!("micro {}", wait())]);
 }
 
 /// The page of a run whose hosts, `box` by hand and `far` by ssh, come to nothing by an event at a time.
