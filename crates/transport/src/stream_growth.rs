@@ -20,14 +20,14 @@ pub(crate) const MOST_GROWN_STREAMS: usize = 128;
 const MEASURED_BYTES: u64 = 4 << 20;
 
 /// The longest measurement, unless the shortest one is longer.
-const LONGEST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_millis(800);
 
 /// How many times as much a link must carry by twice the streams, for a further doubling.
 const WORTHWHILE: f64 = 1.2;
 
 /// A link that carries less than this share of its best rate, in so many measurements in a row, tries
 /// more streams again.
-const SLUMP: f64 = 0.65;
+const SLUMP: f64 = 0.75;
 const SLUMPS: u32 = 2;
 
 /// How long asked streams may take to join.

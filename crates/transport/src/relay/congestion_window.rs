@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 const MIN: usize = 128 << 10;
 const MAX: usize = 64 << 20;
 
-/// How many times the bytes of a round trip the window has.
-const GAIN: f64 = 1.5;
+/// How many times the bytes of a round trip the window has. With much more, the streams of a link would
+/// overflow the queue of a full line.
+const GAIN: f64 = 1.25;
 
 /// The same for a new circuit, on which TCP doubles its own window in each round trip; and by how much
 /// each round trip delivers more than the one before, as long as the circuit counts as new.
-const GROWTH_GAIN: f64 = 3.0;
+const GROWTH_GAIN: f64 = 2.0;
 const GROWTH: f64 = 1.25;
 
 /// A time in queues that is too short to matter.
