@@ -672,3 +672,46 @@ impl From<LinkError> for StreamFailure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lengths of the pieces of a message by eight streams.
+    fn lengths(total: u64, largest: u64) -> Vec<u64> {
+        let mut pieces = MessagePieces {
+            conduit: ConduitId(1),
+            sequence: 0,
+            total,
+            offset: 0,
+            streams: 8,
+            largest,
+        };
+        let lengths: Vec<u64> = std::iter::from_fn(|| pieces.next())
+            .map(|piece| piece.length)
+            .collect();
+        assert_eq!(lengths.iter().sum::<u64>(), total);
+        lengths
+    }
+
+    #[test]
+    fn pieces_become_smaller_towards_the_end_of_a_message() {
+        let lengths = lengths((16 << 20) + 1, PIECE as u64);
+        assert_eq!(lengths[0], PIECE as u64);
+        assert!(lengths.is_sorted_by(|one, next| one >= next));
+        let small = lengths.iter().filter(|length| **length <= SMALLEST_PIECE);
+        assert!(small.count() > 8);
+    }
+
+    #[test]
+    fn all_pieces_are_small_on_a_measured_line() {
+        let largest = |line| {
+            let streams = FurtherStreams::new(Vec::new(), None, line).unwrap();
+            streams.largest_piece()
+        };
+        assert_eq!(largest(None), PIECE as u64);
+        let largest = largest(Some(Arc::default()));
+        let lengths = lengths(16 << 20, largest);
+        assert!(lengths.iter().all(|length| *length == SMALLEST_PIECE));
+    }
+}

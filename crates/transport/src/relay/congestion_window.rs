@@ -154,8 +154,8 @@ impl CongestionWindow {
         };
     }
 
-    /// Notes once in a `span` how many bytes the last one has delivered. A backlogged circuit that
-    /// delivers no more than before has grown.
+    /// Notes once in a `span` how many bytes the last one has delivered. A backlogged circuit that does
+    /// not deliver clearly more than before is not new any more.
     fn note_growth(&mut self, delivered: usize, is_backlogged: bool, now: Instant, span: Duration) {
         let Some((before, since)) = self.growth else {
             return;
@@ -163,8 +163,8 @@ impl CongestionWindow {
         if now.duration_since(since) < span {
             return;
         }
-        let has_grown = is_backlogged && (delivered as f64) < GROWTH * before as f64;
-        self.growth = (!has_grown).then_some((delivered, now));
+        let is_new = !is_backlogged || delivered as f64 >= GROWTH * before as f64;
+        self.growth = is_new.then_some((delivered, now));
     }
 }
 
