@@ -32,15 +32,16 @@ struct MeasuredGrowth {
     /// The number of streams, and since when.
     streams: usize,
     since: Instant,
-    /// The fewest bytes of a piece. With so many bytes a stream under way, all streams have bytes.
-    piece: u64,
+    /// With so many bytes under way for each stream, all streams have bytes to send.
+    full_stream: u64,
     request: StreamRequest,
 }
 
 impl MeasuredGrowth {
     /// Notes a train. Returns how many streams the link should have, if it should have more.
     fn note(&mut self, train: &LineSample, round_trip: Duration, now: Instant) -> Option<usize> {
-        if train.first < self.since || train.most_under_way < self.piece * self.streams as u64 {
+        if train.first < self.since || train.most_under_way < self.full_stream * self.streams as u64
+        {
             return None;
         }
         let sample = StreamsSample {
@@ -58,14 +59,14 @@ impl LineMeter {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
     }
 
-    /// Lets the number of streams grow from `streams` on, by `request`. Messages are split into pieces
-    /// of `piece` bytes or more.
-    pub(crate) fn grow(&self, streams: usize, piece: u64, request: StreamRequest) {
+    /// Lets the number of streams grow from `streams` on, by `request`. All streams have bytes to send
+    /// when `full_stream` bytes for each are under way.
+    pub(crate) fn grow(&self, streams: usize, full_stream: u64, request: StreamRequest) {
         self.state().growth = Some(MeasuredGrowth {
             growth: StreamGrowth::new(streams),
             streams,
             since: Instant::now(),
-            piece,
+            full_stream,
             request,
         });
     }

@@ -36,9 +36,21 @@ use titin_os::Descriptor;
 /// Messages of at most this many bytes go by the first stream.
 const SMALL: u64 = 128 << 10;
 
-/// The smallest piece, except for a message's last. On a line between sites all pieces are as small: a
-/// stream that has lost packets there may need a second for a megabyte.
-const SMALLEST_PIECE: u64 = 64 << 10;
+/// The sizes of pieces, except for a message's last.
+const PIECES: PieceSizes = PieceSizes {
+    smallest: 64 << 10,
+    largest: PIECE as u64,
+};
+
+/// The same on a line between sites. A stream that has lost packets there may need a second for a
+/// megabyte, or for 64 KiB on the longest lines.
+const PIECES_OF_A_LINE: PieceSizes = PieceSizes {
+    smallest: 8 << 10,
+    largest: 32 << 10,
+};
+
+/// With so many bytes under way for each stream, all streams of a line have bytes to send.
+const FULL_STREAM: u64 = 64 << 10;
 
 /// Into how many pieces for each stream the rest of a message is split at least.
 const PIECES_PER_STREAM: u64 = 2;
@@ -100,7 +112,13 @@ struct MessagePieces {
     offset: u64,
     /// The number of streams when the message began.
     streams: u64,
-    /// The bytes of the largest piece.
+    sizes: PieceSizes,
+}
+
+/// The bytes of the smallest and the largest piece.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PieceSizes {
+    smallest: u64,
     largest: u64,
 }
 
@@ -123,7 +141,7 @@ struct PayloadInProgress<'a> {
 }
 
 impl MessagePieces {
-    fn new(message: &Outgoing<'_>, streams: usize, largest: u64) -> Self {
+    fn new(message: &Outgoing<'_>, streams: usize, sizes: PieceSizes) -> Self {
         let (head, total) = (&message.head, message.length());
         MessagePieces {
             conduit: head.conduit,
@@ -131,7 +149,7 @@ impl MessagePieces {
             total,
             offset: 0,
             streams: streams as u64,
-            largest,
+            sizes,
         }
     }
 
@@ -142,12 +160,12 @@ impl MessagePieces {
             total,
             offset,
             streams,
-            largest,
+            sizes,
         } = *self;
         let rest = total - offset;
         let length = (rest / (PIECES_PER_STREAM * streams))
             .next_multiple_of(64)
-            .clamp(SMALLEST_PIECE, largest)
+            .clamp(sizes.smallest, sizes.largest)
             .min(rest);
         self.offset += length;
         let frame = Frame::Piece {
@@ -184,10 +202,10 @@ impl PieceInProgress {
 }
 
 impl<'a> PayloadInProgress<'a> {
-    fn new(message: &'a Outgoing<'a>, streams: usize, largest: u64) -> Self {
+    fn new(message: &'a Outgoing<'a>, streams: usize, sizes: PieceSizes) -> Self {
         PayloadInProgress {
             message,
-            pieces: MessagePieces::new(message, streams, largest),
+            pieces: MessagePieces::new(message, streams, sizes),
             under_way: (0..streams).map(|_| None).collect(),
             torn: false,
         }
@@ -225,7 +243,7 @@ impl FurtherStreams {
         let growth = match (&line, &request) {
             (None, Some(_)) => Some((FullTime::new(count), StreamGrowth::new(count))),
             (Some(line), Some(request)) => {
-                line.grow(count, SMALLEST_PIECE, request.clone());
+                line.grow(count, FULL_STREAM, request.clone());
                 None
             }
             (_, None) => None,
@@ -307,11 +325,10 @@ impl FurtherStreams {
         (0..self.count()).map(|index| self.stream(index))
     }
 
-    /// The bytes of the largest piece.
-    fn largest_piece(&self) -> u64 {
+    fn piece_sizes(&self) -> PieceSizes {
         match self.line {
-            Some(_) => SMALLEST_PIECE,
-            None => PIECE as u64,
+            Some(_) => PIECES_OF_A_LINE,
+            None => PIECES,
         }
     }
 
@@ -409,7 +426,7 @@ impl FurtherStreams {
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
         let mut payload =
-            PayloadInProgress::new(message, outputs.streams.len(), self.largest_piece());
+            PayloadInProgress::new(message, outputs.streams.len(), self.piece_sizes());
         loop {
             outputs.take_in_streams(self.count());
             payload.take_in_streams(outputs.streams.len());
@@ -678,14 +695,14 @@ mod tests {
     use super::*;
 
     /// The lengths of the pieces of a message by eight streams.
-    fn lengths(total: u64, largest: u64) -> Vec<u64> {
+    fn lengths(total: u64, sizes: PieceSizes) -> Vec<u64> {
         let mut pieces = MessagePieces {
             conduit: ConduitId(1),
             sequence: 0,
             total,
             offset: 0,
             streams: 8,
-            largest,
+            sizes,
         };
         let lengths: Vec<u64> = std::iter::from_fn(|| pieces.next())
             .map(|piece| piece.length)
@@ -696,22 +713,22 @@ mod tests {
 
     #[test]
     fn pieces_become_smaller_towards_the_end_of_a_message() {
-        let lengths = lengths((16 << 20) + 1, PIECE as u64);
-        assert_eq!(lengths[0], PIECE as u64);
-        assert!(lengths.is_sorted_by(|one, next| one >= next));
-        let small = lengths.iter().filter(|length| **length <= SMALLEST_PIECE);
-        assert!(small.count() > 8);
+        for sizes in [PIECES, PIECES_OF_A_LINE] {
+            let lengths = lengths((16 << 20) + 1, sizes);
+            assert_eq!(lengths[0], sizes.largest);
+            assert!(lengths.is_sorted_by(|one, next| one >= next));
+            let small = lengths.iter().filter(|length| **length <= sizes.smallest);
+            assert!(small.count() > 8);
+        }
     }
 
     #[test]
-    fn all_pieces_are_small_on_a_measured_line() {
-        let largest = |line| {
+    fn pieces_are_smaller_on_a_measured_line() {
+        let sizes = |line| {
             let streams = FurtherStreams::new(Vec::new(), None, line).unwrap();
-            streams.largest_piece()
+            streams.piece_sizes()
         };
-        assert_eq!(largest(None), PIECE as u64);
-        let largest = largest(Some(Arc::default()));
-        let lengths = lengths(16 << 20, largest);
-        assert!(lengths.iter().all(|length| *length == SMALLEST_PIECE));
+        assert_eq!(sizes(None), PIECES);
+        assert_eq!(sizes(Some(Arc::default())), PIECES_OF_A_LINE);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The smallest and the largest window. A new circuit has the smallest one.
-const MIN: usize = 128 << 10;
+const MIN: usize = 32 << 10;
 const MAX: usize = 64 << 20;
 
 /// How many times the bytes of a round trip the window has. With much more, the streams of a link would

@@ -21,8 +21,8 @@ use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 
 /// The size of the buffer between a link and the pump. Bytes in the buffer leave by this stream and no
-/// other, however slow the stream is.
-const LINK_BUFFER: usize = 32 << 10;
+/// other, however slow the stream is. A smaller buffer costs a tenth of the rate of a fast line.
+const LINK_BUFFER: usize = 16 << 10;
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);

@@ -21,6 +21,10 @@ use crate::line_meter::LineMeter;
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
 
+/// The least room for which bytes are taken from the link: not each acknowledgement lets a few bytes go
+/// (RFC 9293, section 3.8.6.2.1).
+const LEAST_ROOM: usize = 4 << 10;
+
 /// Received bytes that the link has not taken, at most. The circuit then waits.
 const WAITING: usize = 1 << 20;
 
@@ -346,9 +350,13 @@ impl SessionEnd {
         }
     }
 
-    /// Whether the end may keep more bytes for the other end.
+    /// How many bytes more the end may keep for the other end.
+    fn room(&self) -> usize {
+        self.window.bytes().saturating_sub(self.session.kept())
+    }
+
     fn has_room(&self) -> bool {
-        self.session.kept() < self.window.bytes()
+        self.room() >= LEAST_ROOM
     }
 
     /// Whether the link has taken enough of the received bytes for more to come. The records that
@@ -359,10 +367,9 @@ impl SessionEnd {
 
     /// Takes bytes out of the link's socket.
     fn take_from_link(&mut self) {
-        let mut bytes = Vec::with_capacity(PIECE);
         let mut taken = 0;
         while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
-            bytes.clear();
+            let mut bytes = Vec::with_capacity(self.room().min(PIECE));
             match rustix::io::read(&self.socket, spare_capacity(&mut bytes)) {
                 Ok(count) if count > 0 => {
                     self.session.send(&bytes);
@@ -797,7 +804,7 @@ mod tests {
         let mut rig = Rig::new();
         let line = Arc::new(LineMeter::default());
         let write = |rig: &mut Rig| {
-            rustix::io::write(&rig.link, &[7; 60_000]).unwrap();
+            rustix::io::write(&rig.link, &[7; 12_000]).unwrap();
             rig.end.advance();
         };
         write(&mut rig);
@@ -809,7 +816,7 @@ mod tests {
             bytes
         };
         assert_eq!(under_way(), rig.end.session.kept() as u64);
-        assert_eq!(rig.receive().len(), 120_000);
+        assert_eq!(rig.receive().len(), 24_000);
 
         // The acknowledgement is lost with the circuit.
         let [near, circuit] = socket_pair().unwrap();
@@ -821,11 +828,19 @@ mod tests {
         rig.circuit = circuit;
         assert_eq!((under_way(), rig.end.session.kept()), (0, 0));
         write(&mut rig);
-        assert_eq!(under_way(), 60_000);
+        assert_eq!(under_way(), 12_000);
         rig.receive();
         rig.send(&[]);
         rig.end.advance();
         assert_eq!(under_way(), 0);
+    }
+
+    #[test]
+    fn the_end_keeps_as_many_bytes_as_its_window_has() {
+        let mut rig = Rig::new();
+        rustix::io::write(&rig.link, &[7; 100_000]).unwrap();
+        rig.end.advance();
+        assert_eq!(rig.end.session.kept(), rig.end.window.bytes());
     }
 
     #[test]
