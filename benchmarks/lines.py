@@ -1,9 +1,9 @@
 """Messages between two sites that relays join by a long line, beside raw TCP and iperf3.
 
-The line is emulated (`sites`). The messages would compress very well, so compression is off. The environment variable
-``TITIN_LINES`` chooses parts: cells such as ``15/0.1/cubic`` (milliseconds of a round trip, percent of loss, congestion
-control), ``streams``, ``middle`` and ``loopback``. ``TITIN_LINES_ROUNDS`` and ``TITIN_LINES_LARGEST`` (in bytes) allow
-for a shorter measurement.
+The line is emulated (`sites`). The messages would compress very well, so compression is off, but for ``compression``.
+The environment variable ``TITIN_LINES`` chooses parts: cells such as ``15/0.1/cubic`` (milliseconds of a round trip,
+percent of loss, congestion control), ``streams``, ``middle``, ``compression`` and ``loopback``. ``TITIN_LINES_ROUNDS``
+and ``TITIN_LINES_LARGEST`` (in bytes) allow for a shorter measurement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from benchmarks import harness
@@ -31,6 +31,7 @@ LATENCY = "A message of 1 kB over a long line, one way: what it takes more than 
 PROCESSORS = "Processor time of both relays for each Gbit that goes over a long line"
 STREAMS = "A message of 64 MB over a long line by the default number of streams, beside fixed numbers"
 MIDDLE = "A message over a long line by one stream, with a third relay in its middle"
+COMPRESSION = "A message over a long line, compressed where titin finds that it pays"
 LOOPBACK = "A message between processes by two relays on the loopback interface, for each Gbit"
 LOOPBACK_PROCESSOR = "Processor time of the busier of two relays on the loopback interface, for each Gbit"
 
@@ -51,7 +52,7 @@ PATIENCE = 60.0
 MORE = 0.3
 #: The ratio to the best iperf3, which may have twenty nineteenths of titin's rate; the spread up to which that counts.
 BEST, SPREAD = 1 / 0.95, 0.1
-#: The ratio to the best fixed number of streams, and with a relay in the middle to without.
+#: The ratio to the best fixed number of streams or the better fixed choice, and with a relay in the middle to without.
 NEAR_BEST, HALVED = 1.05, 1 / 1.7
 #: Seconds of a relay's processor for a Gbit: a core passes on 10 Gbit/s.
 CORE = 0.1
@@ -70,7 +71,7 @@ programs:
   there: {{executable: {python}, args: {there}}}
 titin:
   buffer: {{default: {{bytes: 2 GB}}}}
-  links: {{default: {{compress: never{streams}}}}}
+  links: {{default: {{compress: {compress}{streams}}}}}
 {places}{more}
 """
 
@@ -102,6 +103,12 @@ CELLS = [
 #: The lines of `STREAMS`, and the line that `MIDDLE` divides.
 OF_STREAMS = [Cell(15, 0.1, "cubic"), Cell(273, 0.01, "cubic")]
 DIVIDED = Cell(273, 0.01, "cubic")
+#: The line of `COMPRESSION`, and its rates in Mbit/s.
+COMPRESSED, RATES = Cell(15, 0, "cubic"), [100, 1000]
+
+#: The contents of messages, and titin and its rivals there with their settings.
+CONTENTS = {"field": "a field, half of it one value", "noise": "random bytes"}
+COMPRESS = {"titin": "auto", "never compressed": "never", "always compressed": "always"}
 
 #: The ways of `loopback`, each with its lines of the description.
 WAYS = {"sealed from end to end": "  encrypt: true", "TLS between the relays alone": "  encrypt: false"}
@@ -126,12 +133,13 @@ def main(quick: bool) -> list[Record]:
         f"streams/{cell}": lambda quick, cell=cell: streams(cell, quick)  # type: ignore[misc]
         for cell in OF_STREAMS
     }
-    parts |= {"middle": middle, "loopback": loopback}
+    parts |= {"middle": middle, "compression": compression, "loopback": loopback}
     words = os.environ.get(VARIABLE, "15/0.1/cubic" if quick else " ".join(parts)).split()
     # A word that is the beginning of names chooses all of them.
-    chosen = [part for word in words for part in parts if f"{part}/".startswith(f"{word}/")]
-    if not chosen:
-        raise SystemExit(f"{VARIABLE} chooses nothing; there are {', '.join(parts)}")
+    by_word = {word: [part for part in parts if f"{part}/".startswith(f"{word}/")] for word in words}
+    if unknown := [word for word, of_word in by_word.items() if not of_word]:
+        raise SystemExit(f"{VARIABLE}: there is no {unknown[0]}; there are {', '.join(parts)}")
+    chosen = list(dict.fromkeys(part for of_word in by_word.values() for part in of_word))
     found: list[Record] = []
     for part in chosen:
         print(f"  {part}", flush=True)
@@ -235,6 +243,28 @@ def middle(quick: bool) -> list[Record]:
     return [compare(MIDDLE, case, pairs, rival="without the relay in the middle", unit="ms", target=HALVED)]
 
 
+def compression(quick: bool) -> list[Record]:
+    """Messages that compress and messages that do not, with titin's choice and with either choice for all."""
+    size, (rtt, loss, control) = 16 * MB, astuple(COMPRESSED)
+    found = []
+    for rate in RATES:
+        with (
+            scratch() as name,
+            line(NAME, rtt, loss, control, rate) as ends,
+            relays(Path(name) / "relays", ends, control) as running,
+        ):
+            for contents, words in CONTENTS.items():
+                contenders = {
+                    which: Relayed(running, [size], compress=setting, contents=contents)
+                    for which, setting in COMPRESS.items()
+                }
+                figures = sweep(rounds(quick), contenders)
+                times = {which: of_size[size] for which, of_size in figures.items()}
+                case = f"{COMPRESSED.text}, {rate} Mbit/s: {named(size)}, {words}"
+                found += beside_all(COMPRESSION, case, times, unit="ms", target=NEAR_BEST)
+    return found
+
+
 def loopback(quick: bool) -> list[Record]:
     """Messages by two relays of this machine, sealed from end to end or not."""
     size = 256 * MB
@@ -273,17 +303,21 @@ class Relayed:
         more: str = "",
         watched: Mapping[str, Sequence[str]] | None = None,
         streams: int | None = None,
+        compress: str = "never",
+        contents: str = "ones",
     ) -> None:
-        """``more`` are lines of the description; ``streams`` sets a number of streams."""
+        """``more`` are lines of the description; ``streams`` sets a number of streams; ``contents`` is the kind of the
+        messages' bytes (`lines_play`)."""
         self.running, self.sizes, self.more, self.watched = running, sizes, more, watched or {}
         self.streams = f", streams: {streams}" if streams else ""
+        self.compress, self.contents = compress, contents
 
     def __call__(self) -> Figure:
         """Makes a run."""
         program = PROGRAMS / "lines_titin.py"
         with scratch() as name:
             folder = Path(name)
-            arguments = [program, "here", *playing(self.sizes, self.watched, folder / "times")]
+            arguments = [program, "here", *playing(self.sizes, self.watched, folder / "times"), self.contents]
             model = MODEL.format(
                 python=sys.executable,
                 here=json.dumps([str(word) for word in arguments]),
@@ -291,6 +325,7 @@ class Relayed:
                 places=self.running.places(["here"], ["there"]),
                 more=self.more,
                 streams=self.streams,
+                compress=self.compress,
             )
             self.running.titin_run(model, folder)
             self.sizes, figure = one_way(folder / "times", self.sizes, self.watched)

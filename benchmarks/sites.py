@@ -28,7 +28,7 @@ behind NAMEA (10.71.11.254) and NAMEB-n1 behind NAMEB (10.71.12.254). Its proces
 
 #: The prefix of all namespaces here. Measurements at the same time need different ones.
 NAME = os.environ.get("WANEM_NAME", "titinlines")
-RATE, BUFFER = "1000", "134217728"
+RATE, BUFFER = 1000, 134217728
 
 
 @dataclass
@@ -72,10 +72,10 @@ def prepare(*packages: str) -> None:
 
 
 @contextlib.contextmanager
-def line(name: str, rtt: float, loss: float, control: str) -> Iterator[list[Site]]:
-    """An emulated line, with the sites north and south at its ends."""
+def line(name: str, rtt: float, loss: float, control: str, rate: int = RATE) -> Iterator[list[Site]]:
+    """An emulated line, with the sites north and south at its ends. ``rate`` is in Mbit/s."""
     command, environment = emulator(), os.environ | {"WANEM_NAME": name}
-    words = ["--rtt", rtt, "--rate", RATE, "--loss", loss, "--cc", control, "--tcp-buf", BUFFER, "--nodes", 1]
+    words = ["--rtt", rtt, "--rate", rate, "--loss", loss, "--cc", control, "--tcp-buf", BUFFER, "--nodes", 1]
     try:
         subprocess.run([command, "up", *map(str, words)], env=environment, check=True)
         yield [

@@ -21,6 +21,18 @@ WARM = 64 * 10**6
 #: Sends a message and waits for the answer.
 Exchange = Callable[[np.ndarray], None]
 
+#: The bytes of messages by their kind. Half of the numbers of a field are one value, as where an ocean's grid has land.
+CONTENTS: dict[str, Callable[[int], np.ndarray]] = {
+    "ones": lambda size: np.ones(size, np.uint8),
+    "noise": lambda size: np.frombuffer(np.random.default_rng(1).bytes(size), np.uint8).copy(),
+    "field": lambda size: _field(size // 8).view(np.uint8),
+}
+
+
+def _field(count: int) -> np.ndarray:
+    place = np.arange(count) / 1000
+    return np.where(np.sin(place / 7) > 0, 10 + np.sin(place), 0.0)
+
 
 def processor_time(processes: Sequence[str]) -> float:
     """The seconds of processor time that processes have had, all together. A process may be ``self``."""
@@ -31,14 +43,20 @@ def processor_time(processes: Sequence[str]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def play(exchange: Exchange, sizes: Sequence[int], patience: float, watched: Sequence[Sequence[str]]) -> list[str]:
-    """Times an exchange of each size, after one of 8 B.
+def play(
+    exchange: Exchange,
+    sizes: Sequence[int],
+    patience: float,
+    watched: Sequence[Sequence[str]],
+    contents: str = "ones",
+) -> list[str]:
+    """Times an exchange of each size, after one of 8 B. ``contents`` is the kind of the messages' bytes.
 
     A line has the size, the median of the seconds from sending to the answer, and the seconds of processor time for an
     exchange of each group of processes that is watched. The first 8 B of a message are its size. No larger size follows
     one with a trip of more seconds than ``patience``.
     """
-    data = np.ones(max(sizes), np.uint8)
+    data = CONTENTS[contents](max(sizes))
     lines = []
     for size in [ANSWER, *sizes]:
         message = data[:size]

@@ -1,5 +1,5 @@
 """A ping-pong of titin over a long line. Arguments: ``there``; or ``here``, the sizes, the patience, the processes that
-are watched, and the file for the times (see `lines_play.play`)."""
+are watched, the file for the times, and the kind of the messages' bytes (see `lines_play.play`)."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import titin
 from lines_play import groups, play
 
 
-def here(sizes: str, patience: str, watched: str, path: str) -> None:
+def here(sizes: str, patience: str, watched: str, path: str, contents: str) -> None:
     """Sends messages and takes the times. An empty message is the last one."""
     with titin.Instance(o_i=["out"], s=["in"]) as instance:
         while instance.reuse():
@@ -18,7 +18,8 @@ def here(sizes: str, patience: str, watched: str, path: str) -> None:
                 instance.send("out", message, timestamp=0.0)
                 instance.receive("in")
 
-            lines = play(exchange, [int(size) for size in sizes.split(",")], float(patience), groups(watched))
+            numbers = [int(size) for size in sizes.split(",")]
+            lines = play(exchange, numbers, float(patience), groups(watched), contents)
             instance.send("out", np.zeros(0, np.uint8), timestamp=0.0)
     Path(path).write_text("".join(lines))
 
