@@ -80,7 +80,7 @@ fn merge_new<T>(
                 .cloned()
                 .unwrap_or_default();
             let why = format!(
-                "{file} has one of this name in line {}; names must differ",
+                "{file} has one of this name in line {}; names must differ in all files",
                 place.line
             );
             problems.error(

@@ -1,7 +1,7 @@
 //! `titin run --submit`: the run as a job of a batch system, by PSI/J.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Args;
@@ -92,7 +92,9 @@ impl SubmitOptions {
         let mut command = Command::new(python(active.as_deref().map(Path::new), Some(&titin)));
         command.args(["-m", "titin.batch", system]);
         command.args(["--name", &plan.model, "--nodes", &nodes.to_string()]);
-        command.args(["--output", &format!("{}-job.txt", plan.model)]);
+        command
+            .arg("--output")
+            .arg(output_file(Path::new(""), &plan.model));
         let cores = self.cores_per_node.map(|cores| cores.to_string());
         let time = self.time.map(|time| time.to_string());
         let options = [
@@ -117,9 +119,30 @@ impl SubmitOptions {
     }
 }
 
+/// The file for the output of a new job of a model, in a folder. The files of earlier jobs are kept.
+fn output_file(folder: &Path, model: &str) -> PathBuf {
+    let mut file = folder.join(format!("{model}-job.txt"));
+    let mut number = 1;
+    while file.exists() {
+        number += 1;
+        file = folder.join(format!("{model}-job-{number}.txt"));
+    }
+    file
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_job_has_a_file_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["chain-job.txt", "chain-job-2.txt", "chain-job-3.txt"] {
+            let file = output_file(folder.path(), "chain");
+            assert_eq!(file, folder.path().join(name));
+            std::fs::write(file, "").unwrap();
+        }
+    }
 
     #[test]
     fn a_time_limit_is_read_with_its_unit() {
