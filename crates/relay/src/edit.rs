@@ -1,4 +1,5 @@
-//! The text of `relay.toml`, with entries of peers added or replaced. Comments of the user stay.
+//! The text of `relay.toml`, with entries of peers added or replaced. Comments of the user stay,
+//! but for those within a replaced entry.
 
 use std::ops::Range;
 

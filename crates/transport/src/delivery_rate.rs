@@ -28,7 +28,7 @@ const LONG: u64 = 256 << 10;
 
 /// After how many trains in a row that are faster than the known rate, but too short to count, the rate
 /// is forgotten.
-const MOST_DOUBTS: u32 = 8;
+const MOST_CONTRADICTIONS: u32 = 8;
 
 /// How many times as long as the program takes to give a train, the line must take for it.
 const SLOWER: f64 = 1.5;
@@ -55,7 +55,7 @@ pub(crate) struct DeliveryRate {
     round_trip: Recent,
     rate: Recent,
     /// The trains since the last sample that were faster than the rate, but too short to count.
-    doubts: u32,
+    contradictions: u32,
 }
 
 /// A train that the line has limited.
@@ -97,7 +97,7 @@ impl Default for DeliveryRate {
             free_since: None,
             round_trip: Recent::new(HALF_ROUND_TRIP_TIME, f64::min),
             rate: Recent::new(HALF_RATE_TIME, f64::max),
-            doubts: 0,
+            contradictions: 0,
         }
     }
 }
@@ -190,12 +190,12 @@ impl DeliveryRate {
         let is_faster = self.rate().is_some_and(|known| rate > known);
         if is_of_line || is_faster && train.length >= LONG {
             self.rate.note(rate, now);
-            self.doubts = 0;
+            self.contradictions = 0;
         } else if is_faster {
-            self.doubts += 1;
-            if self.doubts == MOST_DOUBTS {
+            self.contradictions += 1;
+            if self.contradictions == MOST_CONTRADICTIONS {
                 self.rate = Recent::new(HALF_RATE_TIME, f64::max);
-                self.doubts = 0;
+                self.contradictions = 0;
             }
         }
         is_of_line.then_some(LineSample {
@@ -207,8 +207,8 @@ impl DeliveryRate {
     }
 }
 
-/// The best sample of about the last time: of the present half of this time and the half before. The
-/// last samples count until others come.
+/// The best sample of a span of time that moves on: of its present half, and of the half before. If no
+/// sample has come for longer, the last ones count.
 #[derive(Debug)]
 struct Recent {
     half: Duration,
@@ -394,7 +394,7 @@ mod tests {
         let mut line = Line::new(10.0 * MB, ms(20));
         line.message(1 << 20);
         line.rate = 100.0 * MB;
-        for _ in 1..MOST_DOUBTS {
+        for _ in 1..MOST_CONTRADICTIONS {
             line.message(128 << 10);
         }
         assert!((line.measured() - 10.0).abs() < 0.2);
@@ -403,7 +403,7 @@ mod tests {
         line.message(1 << 20);
         assert!((line.measured() - 100.0).abs() < 2.0);
         // A line whose rate is confirmed now and then may let short trains pass at once.
-        for _ in 0..2 * MOST_DOUBTS {
+        for _ in 0..2 * MOST_CONTRADICTIONS {
             line.rate = 10_000.0 * MB;
             line.message(128 << 10);
             line.rate = 100.0 * MB;

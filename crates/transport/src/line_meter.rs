@@ -11,6 +11,9 @@ use crate::stream_growth::{StreamGrowth, StreamRequest, StreamsSample};
 const SHORTEST: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 4;
 
+/// With so many bytes under way for each stream, all streams of a link have bytes to send.
+pub(crate) const FULL_STREAM: u64 = 24 << 10;
+
 /// The meter of a link. The thread of the medium measures over all streams of the link.
 #[derive(Default)]
 pub(crate) struct LineMeter {
@@ -32,16 +35,13 @@ struct MeasuredGrowth {
     /// The number of streams, and since when.
     streams: usize,
     since: Instant,
-    /// With so many bytes under way for each stream, all streams have bytes to send.
-    full_stream: u64,
     request: StreamRequest,
 }
 
 impl MeasuredGrowth {
     /// Notes a train. Returns how many streams the link should have, if it should have more.
     fn note(&mut self, train: &LineSample, round_trip: Duration, now: Instant) -> Option<usize> {
-        if train.first < self.since || train.most_under_way < self.full_stream * self.streams as u64
-        {
+        if train.first < self.since || train.most_under_way < FULL_STREAM * self.streams as u64 {
             return None;
         }
         let sample = StreamsSample {
@@ -59,14 +59,12 @@ impl LineMeter {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
     }
 
-    /// Lets the number of streams grow from `streams` on, by `request`. All streams have bytes to send
-    /// when `full_stream` bytes for each are under way.
-    pub(crate) fn grow(&self, streams: usize, full_stream: u64, request: StreamRequest) {
+    /// Lets the number of streams grow from `streams` on, by `request`.
+    pub(crate) fn grow(&self, streams: usize, request: StreamRequest) {
         self.state().growth = Some(MeasuredGrowth {
             growth: StreamGrowth::new(streams),
             streams,
             since: Instant::now(),
-            full_stream,
             request,
         });
     }
@@ -122,7 +120,8 @@ mod tests {
     use super::*;
 
     const ROUND_TRIP: Duration = Duration::from_millis(15);
-    const PIECE: u64 = 128 << 10;
+    /// The bytes of a message that a stream gets at once.
+    const PIECE: u64 = 32 << 10;
 
     /// A line, and a program that sends a message when the one before is acknowledged.
     struct Line {
@@ -139,7 +138,6 @@ mod tests {
             let answer = asked.clone();
             meter.grow(
                 8,
-                PIECE,
                 Arc::new(move |count| answer.store(count, Ordering::Relaxed)),
             );
             let now = Instant::now();
@@ -195,7 +193,24 @@ mod tests {
     fn messages_of_few_pieces_get_no_more_streams() {
         let mut line = Line::new();
         for _ in 0..100 {
-            line.message(1_000_000, |streams| streams as f64);
+            line.message(180_000, |streams| streams as f64);
+        }
+        assert_eq!(line.asked.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn bytes_that_were_taken_before_streams_joined_do_not_count() {
+        let mut line = Line::new();
+        let before = line.now;
+        let bytes = 4 << 20;
+        for _ in 0..8 {
+            line.meter.note(|rate| rate.note_taken(bytes, None, before));
+        }
+        line.meter.note_streams(16);
+        line.meter.state().growth.as_mut().unwrap().since = before + ROUND_TRIP;
+        for second in 1..=8 {
+            let now = before + Duration::from_secs(second);
+            line.meter.note_acknowledged(bytes, None, now);
         }
         assert_eq!(line.asked.load(Ordering::Relaxed), 0);
     }

@@ -27,8 +27,8 @@ const WORTHWHILE: f64 = 1.2;
 
 /// A link that carries less than this share of its best rate, in so many measurements in a row, tries
 /// more streams again.
-const SLUMP: f64 = 0.75;
-const SLUMPS: u32 = 2;
+const SLUMP: f64 = 0.85;
+const SLUMPS: u32 = 3;
 
 /// How long asked streams may take to join.
 const JOINING_TIME: Duration = Duration::from_secs(10);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_never_come_are_asked_for_again_after_a_while() {
+    fn a_link_whose_streams_never_come_is_judged_after_a_while() {
         let mut line = Line::new();
         let mut asked = Vec::new();
         for sample in 0..3000 {
@@ -258,5 +258,7 @@ mod tests {
         }
         // The second measurement has shown no gain.
         assert_eq!(asked, [(9, 16)]);
+        // A worse rate has the link ask again.
+        assert!((0..1000).any(|_| line.sample(5e5) == Some(16)));
     }
 }

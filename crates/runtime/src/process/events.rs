@@ -342,7 +342,7 @@ impl Process {
         self.give_up();
         self.judge_strays();
         let mut state = self.lock();
-        state.note_beat();
+        state.note_beat(Instant::now());
         state.ring_late(self.patience);
         let instances: Vec<Arc<dyn ProcessMember>> = state.instances.values().cloned().collect();
         if instances.is_empty() {
@@ -391,11 +391,10 @@ impl ProcessState {
         Duration::try_from_secs_f64(self.heartbeat).unwrap_or_default()
     }
 
-    /// Notes that the background thread looks. A process that Ctrl-Z stopped, or that a busy host
-    /// has held up, could not hear the manager and the other ranks. This time is no silence of
-    /// theirs.
-    fn note_beat(&mut self) {
-        let now = Instant::now();
+    /// Notes that the background thread has its turn. If the turn is late, because Ctrl-Z has stopped the
+    /// process or its host is busy, the process could not hear the manager and the other ranks in that
+    /// time. So the time does not count as their silence.
+    fn note_beat(&mut self, now: Instant) {
         let before = self.beaten.replace(now).unwrap_or(now);
         let late = (now - before).saturating_sub(TICK.min(self.heartbeat()));
         let ranks = self.branch.iter_mut().flat_map(Branch::times_heard);
@@ -420,4 +419,37 @@ fn process_at(instances: Option<String>) -> String {
         || "another process".to_owned(),
         |names| format!("the process of {names}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_in_which_the_process_could_not_hear_is_no_silence() {
+        let begin = Instant::now();
+        let mut state = ProcessState {
+            heartbeat: 5.0,
+            heard: Some(begin),
+            branch: Some(Branch::with_a_rank_below(begin)),
+            ..ProcessState::default()
+        };
+        let heard = |state: &mut ProcessState| -> Vec<Instant> {
+            let ranks = state.branch.iter_mut().flat_map(Branch::times_heard);
+            ranks.map(|heard| *heard).chain(state.heard).collect()
+        };
+        state.note_beat(begin);
+        state.note_beat(begin + TICK);
+        assert_eq!(heard(&mut state), [begin; 2]);
+
+        let late = Duration::from_secs(10);
+        let now = begin + 2 * TICK + late;
+        state.note_beat(now);
+        assert_eq!(heard(&mut state), [begin + late; 2]);
+
+        // Just before the next turn the manager is heard.
+        state.heard = Some(now + late);
+        state.note_beat(now + TICK + late);
+        assert_eq!(heard(&mut state), [begin + 2 * late, now + TICK + late]);
+    }
 }

@@ -81,6 +81,28 @@ impl Branch {
         self.above.iter_mut().chain(&mut self.below)
     }
 
+    /// Rank 0 of two ranks, of which the other was last heard at the time `heard`.
+    #[cfg(test)]
+    pub(super) fn with_a_rank_below(heard: Instant) -> Self {
+        let process = RankProcess {
+            endpoint: EndpointId(1),
+            addresses: Vec::new(),
+            pid: 1,
+            host: String::new(),
+        };
+        let mut below = Neighbour::new(1, &process);
+        below.heard = heard;
+        Branch {
+            instance: "a".to_owned(),
+            rank: 0,
+            above: None,
+            below: vec![below],
+            roll: vec![process.clone(), process],
+            first: None,
+            told: heard,
+        }
+    }
+
     /// When the process last heard each of its neighbours.
     pub(super) fn times_heard(&mut self) -> impl Iterator<Item = &mut Instant> {
         self.neighbours().map(|neighbour| &mut neighbour.heard)

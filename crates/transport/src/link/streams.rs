@@ -49,14 +49,13 @@ const PIECES_OF_A_LINE: PieceSizes = PieceSizes {
     largest: 32 << 10,
 };
 
-/// With so many bytes under way for each stream, all streams of a line have bytes to send.
-const FULL_STREAM: u64 = 64 << 10;
-
 /// Into how many pieces for each stream the rest of a message is split at least.
 const PIECES_PER_STREAM: u64 = 2;
 
-/// The most bytes of copied messages written in one turn, for the sake of other threads.
+/// The most bytes of copied messages written in one turn, for the sake of other threads, and by one
+/// stream before the next stream has its turn.
 const TURN: usize = 4 << 20;
+const STREAM_TURN: usize = 1 << 20;
 
 /// The further streams of one link.
 pub(super) struct FurtherStreams {
@@ -243,7 +242,7 @@ impl FurtherStreams {
         let growth = match (&line, &request) {
             (None, Some(_)) => Some((FullTime::new(count), StreamGrowth::new(count))),
             (Some(line), Some(request)) => {
-                line.grow(count, FULL_STREAM, request.clone());
+                line.grow(count, request.clone());
                 None
             }
             (_, None) => None,
@@ -484,8 +483,8 @@ impl FurtherStreams {
         Ok(written)
     }
 
-    /// Writes the queued frame of a stream and pieces of the queue, up to the size of a piece.
-    /// Returns the number of bytes.
+    /// Writes the queued frame of a stream and pieces of the queue, up to `STREAM_TURN` bytes or a little
+    /// more. Returns the number of bytes.
     fn write_queued(
         &self,
         outputs: &mut StreamOutputs,
@@ -522,7 +521,7 @@ impl FurtherStreams {
             if !is_whole {
                 return Ok(written);
             }
-            if written >= PIECE {
+            if written >= STREAM_TURN {
                 return Ok(written);
             }
         }

@@ -10,16 +10,18 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The smallest and the largest window. A new circuit has the smallest one.
-const MIN: usize = 32 << 10;
+pub(super) const MIN: usize = 32 << 10;
 const MAX: usize = 64 << 20;
 
 /// How many times the bytes of a round trip the window has. With much more, the streams of a link would
 /// overflow the queue of a full line.
 const GAIN: f64 = 1.25;
 
-/// The same for a new circuit, on which TCP doubles its own window in each round trip; and by how much
-/// each round trip delivers more than the one before, as long as the circuit counts as new.
+/// On a new circuit TCP doubles its own window in each round trip, so this window has so many times the
+/// bytes of a round trip.
 const GROWTH_GAIN: f64 = 2.0;
+
+/// A circuit counts as new as long as each round trip delivers so many times the bytes of the one before.
 const GROWTH: f64 = 1.25;
 
 /// A time in queues that is too short to matter.
@@ -50,7 +52,8 @@ pub(super) struct CongestionWindow {
     /// The progress of the last round trip. The first is at least a round trip old, if there is one
     /// as old.
     progress: VecDeque<Progress>,
-    /// For a new circuit: how many bytes a round trip has delivered, and when it ended.
+    /// How many bytes the last round trip has delivered, and when that round trip ended; `None` once
+    /// the circuit is not new any more.
     growth: Option<(usize, Instant)>,
 }
 
@@ -107,9 +110,9 @@ impl CongestionWindow {
     fn time(&mut self, now: Progress) -> Option<Duration> {
         let acknowledged = |(position, _): &mut (u64, Instant)| *position <= now.acknowledged;
         let ended = self.timed.take_if(acknowledged);
-        // Bytes that were sent earlier would make the round trip look short.
+        // Bytes that were sent earlier, or by the circuit before, would make the round trip look short.
         let has_sent = std::mem::replace(&mut self.sent, now.sent) < now.sent;
-        if has_sent && self.timed.is_none() {
+        if has_sent && self.timed.is_none() && now.sent > now.acknowledged {
             self.timed = Some((now.sent, now.time));
         }
         ended.map(|(_, since)| now.time.saturating_duration_since(since))
@@ -286,6 +289,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_timed_that_was_acknowledged_before_the_circuit() {
+        let (mut window, time) = (CongestionWindow::new(), Instant::now());
+        let resumed = Progress {
+            sent: 5000,
+            acknowledged: 5000,
+            kept: 0,
+            time,
+        };
+        window.note(resumed);
+        let time = time + Duration::from_millis(1);
+        assert_eq!(window.note(Progress { time, ..resumed }), None);
+    }
+
+    #[test]
     fn few_bytes_do_not_shrink_a_window() {
         let round_trip = Duration::from_millis(20);
         let mut sender = Sender::new();
@@ -293,7 +310,11 @@ mod tests {
         for _ in 0..10_000 {
             sender.send(100, RATE, round_trip);
         }
-        assert!(sender.window.bytes() >= product(RATE, round_trip));
+        let before = sender.window.bytes();
+        assert!(before >= product(RATE, round_trip));
+        // Nor does the first flight of a large message after them.
+        sender.send(before as u64, RATE, round_trip);
+        assert_eq!(sender.window.bytes(), before);
     }
 
     #[test]
@@ -316,6 +337,17 @@ mod tests {
         sender.fill(2.0, RATE, short);
         let (_, last) = sender.fill(80.0, RATE, long);
         assert!(last >= product(RATE, long), "{last}");
+    }
+
+    #[test]
+    fn a_round_trip_is_measured_again_without_what_waits() {
+        let (short, long) = (Duration::from_millis(20), Duration::from_millis(100));
+        let mut sender = Sender::new();
+        sender.fill(2.0, RATE, short);
+        // The line becomes longer, and the window, which is full all the time, adds a queue.
+        sender.fill(80.0, RATE, long);
+        let base = sender.window.base_round_trip().unwrap();
+        assert!(base >= long && base < long + TOLERANCE, "{base:?}");
     }
 
     #[test]

@@ -12,18 +12,21 @@ use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
-use super::congestion_window::{CongestionWindow, Progress};
-use super::stream::{CircuitStream, PIECE};
+use super::congestion_window::{CongestionWindow, MIN, Progress};
+use super::stream::{AT_A_CALL, CircuitStream};
 use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
-use crate::line_meter::LineMeter;
+use crate::line_meter::{FULL_STREAM, LineMeter};
 
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
 
-/// The least room for which bytes are taken from the link: not each acknowledgement lets a few bytes go
-/// (RFC 9293, section 3.8.6.2.1).
+/// The least room for which bytes are taken from the link. With less, each acknowledgement would be
+/// followed by a record of a few bytes: the silly window syndrome (RFC 9293, section 3.8.6.2.1).
 const LEAST_ROOM: usize = 4 << 10;
+
+// The sessions of a link that has more bytes than all windows take count as full.
+const _: () = assert!(FULL_STREAM as usize <= MIN - LEAST_ROOM);
 
 /// Received bytes that the link has not taken, at most. The circuit then waits.
 const WAITING: usize = 1 << 20;
@@ -99,7 +102,8 @@ pub(super) struct SessionEnd {
     last_error: String,
     /// How many bytes the end may keep for the other end.
     window: CongestionWindow,
-    /// Since when there has been room, if there was none after the last bytes from the link.
+    /// When the window had room again after it was full; `None` if it has not been full since the last
+    /// bytes were taken from the link.
     room_since: Option<Instant>,
     /// The meter of the link's line, and how many bytes are noted there as acknowledged.
     line: Option<(Arc<LineMeter>, u64)>,
@@ -369,7 +373,7 @@ impl SessionEnd {
     fn take_from_link(&mut self) {
         let mut taken = 0;
         while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
-            let mut bytes = Vec::with_capacity(self.room().min(PIECE));
+            let mut bytes = Vec::with_capacity(self.room().min(AT_A_CALL));
             match rustix::io::read(&self.socket, spare_capacity(&mut bytes)) {
                 Ok(count) if count > 0 => {
                     self.session.send(&bytes);
@@ -841,6 +845,19 @@ mod tests {
         rustix::io::write(&rig.link, &[7; 100_000]).unwrap();
         rig.end.advance();
         assert_eq!(rig.end.session.kept(), rig.end.window.bytes());
+    }
+
+    #[test]
+    fn little_room_is_none() {
+        let mut rig = Rig::new();
+        let bytes = vec![7; MIN - LEAST_ROOM + 1];
+        rustix::io::write(&rig.link, &bytes).unwrap();
+        rig.end.advance();
+        assert_eq!(rig.end.room(), LEAST_ROOM - 1);
+        rustix::io::write(&rig.link, &[7]).unwrap();
+        rig.end.advance();
+        assert_eq!(rig.end.session.kept(), bytes.len());
+        assert!(!rig.end.wanted()[0].1.contains(PollFlags::IN));
     }
 
     #[test]

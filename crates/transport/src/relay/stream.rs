@@ -12,7 +12,7 @@ use crate::error::LinkError;
 use crate::medium::ProvedConnection;
 
 /// The most bytes moved by a call of the system.
-pub(super) const PIECE: usize = 64 << 10;
+pub(super) const AT_A_CALL: usize = 64 << 10;
 
 /// A circuit whose ends have proved themselves.
 pub(super) struct CircuitStream {
@@ -65,7 +65,7 @@ impl CircuitStream {
         while moved < most {
             if self.is_flushed() {
                 self.records.clear();
-                session.write(&mut self.records, PIECE);
+                session.write(&mut self.records, AT_A_CALL);
                 if self.records.is_empty() {
                     break;
                 }
@@ -107,7 +107,7 @@ impl CircuitStream {
     /// If the circuit is broken, or the bytes were not sealed by the other end.
     pub(super) fn read(&mut self, records: &mut Vec<u8>) -> Result<Option<usize>, LinkError> {
         self.input.clear();
-        self.input.reserve(PIECE);
+        self.input.reserve(AT_A_CALL);
         loop {
             match rustix::io::read(&self.socket, spare_capacity(&mut self.input)) {
                 Ok(count) => {
