@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn bytes_that_were_taken_before_streams_joined_do_not_count() {
-        let mut line = Line::new();
+        let line = Line::new();
         let before = line.now;
         let bytes = 4 << 20;
         for _ in 0..8 {
