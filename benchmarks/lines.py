@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import harness
@@ -220,10 +220,16 @@ def streams(cell: Cell, quick: bool) -> list[Record]:
         contenders = {"titin": Relayed(running, [AIMED])}
         for count in FIXED:
             contenders[counted(count)] = Relayed(running, [AIMED], streams=count)
-        figures = sweep(rounds(quick), contenders)
-    times = {name: of_size[AIMED] for name, of_size in figures.items()}
-    case = f"{cell.text}: {named(AIMED)}, default streams"
-    return beside_all(STREAMS, case, times, unit="ms", target=NEAR_BEST)
+        return beside(STREAMS, f"{cell.text}: {named(AIMED)}, default streams", contenders, AIMED, quick)
+
+
+def beside(
+    question: str, case: str, contenders: Mapping[str, Callable[[], Figure]], size: int, quick: bool
+) -> list[Record]:
+    """The contender titin and others, with messages of one size."""
+    figures = sweep(rounds(quick), contenders)
+    times = {name: of_size[size] for name, of_size in figures.items()}
+    return beside_all(question, case, times, unit="ms", target=NEAR_BEST)
 
 
 def middle(quick: bool) -> list[Record]:
@@ -245,23 +251,21 @@ def middle(quick: bool) -> list[Record]:
 
 def compression(quick: bool) -> list[Record]:
     """Messages that compress and messages that do not, with titin's choice and with either choice for all."""
-    size, (rtt, loss, control) = 16 * MB, astuple(COMPRESSED)
+    size, cell = 16 * MB, COMPRESSED
     found = []
     for rate in RATES:
         with (
             scratch() as name,
-            line(NAME, rtt, loss, control, rate) as ends,
-            relays(Path(name) / "relays", ends, control) as running,
+            line(NAME, cell.rtt, cell.loss, cell.control, rate) as ends,
+            relays(Path(name) / "relays", ends, cell.control) as running,
         ):
             for contents, words in CONTENTS.items():
                 contenders = {
                     which: Relayed(running, [size], compress=setting, contents=contents)
                     for which, setting in COMPRESS.items()
                 }
-                figures = sweep(rounds(quick), contenders)
-                times = {which: of_size[size] for which, of_size in figures.items()}
-                case = f"{COMPRESSED.text}, {rate} Mbit/s: {named(size)}, {words}"
-                found += beside_all(COMPRESSION, case, times, unit="ms", target=NEAR_BEST)
+                case = f"{cell.text}, {rate} Mbit/s: {named(size)}, {words}"
+                found += beside(COMPRESSION, case, contenders, size, quick)
     return found
 
 

@@ -52,9 +52,10 @@ const PIECES_OF_A_LINE: PieceSizes = PieceSizes {
 /// Into how many pieces for each stream the rest of a message is split at least.
 const PIECES_PER_STREAM: u64 = 2;
 
-/// The most bytes of copied messages written in one turn, for the sake of other threads, and by one
-/// stream before the next stream has its turn.
+/// The most bytes of copied messages written in one turn, for the sake of other threads.
 const TURN: usize = 4 << 20;
+
+/// The bytes of copied messages after which a stream lets the next stream have its turn.
 const STREAM_TURN: usize = 1 << 20;
 
 /// The further streams of one link.

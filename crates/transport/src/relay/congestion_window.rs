@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The smallest and the largest window. A new circuit has the smallest one.
-pub(super) const MIN: usize = 32 << 10;
-const MAX: usize = 64 << 20;
+pub(super) const MIN_WINDOW: usize = 32 << 10;
+const MAX_WINDOW: usize = 64 << 20;
 
 /// How many times the bytes of a round trip the window has. With much more, the streams of a link would
 /// overflow the queue of a full line.
@@ -73,7 +73,7 @@ impl CongestionWindow {
     /// The window of a new circuit.
     pub(super) fn new() -> Self {
         CongestionWindow {
-            bytes: MIN,
+            bytes: MIN_WINDOW,
             base_round_trip: None,
             is_draining: false,
             sent: 0,
@@ -125,7 +125,7 @@ impl CongestionWindow {
         match self.base_round_trip {
             Some((base, since)) if round_trip > base => {
                 if now.saturating_duration_since(since) > BASE_AGE {
-                    self.bytes = (self.bytes / DRAINED).max(MIN);
+                    self.bytes = (self.bytes / DRAINED).max(MIN_WINDOW);
                     self.base_round_trip = None;
                     self.is_draining = true;
                 }
@@ -146,7 +146,7 @@ impl CongestionWindow {
             self.progress.push_back(now);
         }
         let delivered = (now.acknowledged - since.acknowledged) as usize;
-        let wanted = |gain| ((gain * delivered as f64) as usize).clamp(MIN, MAX);
+        let wanted = |gain| ((gain * delivered as f64) as usize).clamp(MIN_WINDOW, MAX_WINDOW);
         // An end that keeps few bytes delivers few, even if the circuit would deliver more.
         let is_backlogged = is_old(&since) && since.kept.min(now.kept) > wanted(GAIN);
         self.note_growth(delivered, is_backlogged, now.time, span);
@@ -324,7 +324,7 @@ mod tests {
         let (_, before) = sender.fill(2.0, RATE, round_trip);
         let (_, slow) = sender.fill(0.5, RATE / 50.0, round_trip);
         assert!(slow < before / 10, "{slow} after {before}");
-        assert!(slow >= MIN);
+        assert!(slow >= MIN_WINDOW);
         // Before that the line has to send what waits.
         let (_, after) = sender.fill(20.0, RATE, round_trip);
         assert!(after >= product(RATE, round_trip), "{after}");
@@ -353,6 +353,6 @@ mod tests {
     #[test]
     fn no_window_is_larger_than_the_limit() {
         let (largest, _) = Sender::new().fill(20.0, 1e10, Duration::from_secs(1));
-        assert_eq!(largest, MAX);
+        assert_eq!(largest, MAX_WINDOW);
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags, Shutdown};
@@ -12,7 +11,7 @@ use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
-use super::congestion_window::{CongestionWindow, MIN, Progress};
+use super::congestion_window::{CongestionWindow, MIN_WINDOW, Progress};
 use super::stream::{AT_A_CALL, CircuitStream};
 use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
@@ -26,7 +25,7 @@ const AT_ONCE: usize = 256 << 10;
 const LEAST_ROOM: usize = 4 << 10;
 
 // The sessions of a link that has more bytes than all windows take count as full.
-const _: () = assert!(FULL_STREAM as usize <= MIN - LEAST_ROOM);
+const _: () = assert!(FULL_STREAM as usize <= MIN_WINDOW - LEAST_ROOM);
 
 /// Received bytes that the link has not taken, at most. The circuit then waits.
 const WAITING: usize = 1 << 20;
@@ -371,13 +370,14 @@ impl SessionEnd {
 
     /// Takes bytes out of the link's socket.
     fn take_from_link(&mut self) {
+        let mut memory = Vec::with_capacity(AT_A_CALL);
         let mut taken = 0;
         while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
-            let mut bytes = Vec::with_capacity(self.room().min(AT_A_CALL));
-            match rustix::io::read(&self.socket, spare_capacity(&mut bytes)) {
-                Ok(count) if count > 0 => {
-                    self.session.send(&bytes);
-                    taken += count;
+            let most = self.room().min(AT_A_CALL);
+            match rustix::io::read(&self.socket, &mut memory.spare_capacity_mut()[..most]) {
+                Ok((bytes, _)) if !bytes.is_empty() => {
+                    self.session.send(bytes);
+                    taken += bytes.len();
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -850,7 +850,7 @@ mod tests {
     #[test]
     fn little_room_is_none() {
         let mut rig = Rig::new();
-        let bytes = vec![7; MIN - LEAST_ROOM + 1];
+        let bytes = vec![7; MIN_WINDOW - LEAST_ROOM + 1];
         rustix::io::write(&rig.link, &bytes).unwrap();
         rig.end.advance();
         assert_eq!(rig.end.room(), LEAST_ROOM - 1);
