@@ -98,14 +98,18 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 FILLS = """\
+import contextlib
 import sys
 import titin
 import numpy as np
 
-role = sys.argv[1]
+role, folder = sys.argv[1:]
 with titin.Instance(**{"o_i" if role == "sender" else "s": ["out" if role == "sender" else "in"]}) as instance:
     instance.reuse()
     if role == "sender":
+        with contextlib.suppress(OSError), open(f"{folder}/full", "wb", buffering=0) as rest:
+            while True:
+                rest.write(bytes(4096))
         instance.send("out", np.random.bytes(4_000_000), timestamp=0.0)
     else:
         instance.receive("in")
@@ -120,8 +124,8 @@ models:
       receiver: {{description: receives, ports: {{s: in}}, implementation: receiver}}
     conduits: {{sender.out: receiver.in}}
 programs:
-  sender: {{executable: {python}, args: ['{program}', sender]}}
-  receiver: {{executable: {python}, args: ['{program}', receiver]}}
+  sender: {{executable: {python}, args: ['{program}', sender, '{folder}']}}
+  receiver: {{executable: {python}, args: ['{program}', receiver, '{folder}']}}
 titin:
   folder: {folder}
   medium: {{receiver.in: file}}
