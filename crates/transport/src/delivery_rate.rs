@@ -56,6 +56,8 @@ pub(crate) struct DeliveryRate {
     rate: Recent,
     /// The trains since the last sample that were faster than the rate, but too short to count.
     contradictions: u32,
+    /// Whether few streams of the link carry the present message.
+    is_by_few: bool,
 }
 
 /// A train that the line has limited.
@@ -68,6 +70,8 @@ pub(crate) struct LineSample {
     pub(crate) time: Duration,
     /// The most bytes that were under way while the train was taken.
     pub(crate) most_under_way: u64,
+    /// Whether few streams of the link carried the train.
+    pub(crate) is_by_few: bool,
 }
 
 /// Bytes that were taken without a pause.
@@ -85,6 +89,8 @@ struct Train {
     most_under_way: u64,
     /// Whether a circuit was lost meanwhile.
     is_spoiled: bool,
+    /// Whether few streams of the link carried the train.
+    is_by_few: bool,
 }
 
 impl Default for DeliveryRate {
@@ -98,6 +104,7 @@ impl Default for DeliveryRate {
             round_trip: Recent::new(HALF_ROUND_TRIP_TIME, f64::min),
             rate: Recent::new(HALF_RATE_TIME, f64::max),
             contradictions: 0,
+            is_by_few: false,
         }
     }
 }
@@ -113,6 +120,11 @@ impl DeliveryRate {
         self.round_trip.best().map(Duration::from_secs_f64)
     }
 
+    /// Notes that a message begins, which few streams of the link carry, or all.
+    pub(crate) fn note_message(&mut self, is_by_few: bool) {
+        self.is_by_few = is_by_few;
+    }
+
     /// Notes that bytes were taken to be sent. `room_since` says since when there has been room for the
     /// bytes, if there was none before. Only from then on the bytes have waited for the program.
     pub(crate) fn note_taken(&mut self, bytes: u64, room_since: Option<Instant>, now: Instant) {
@@ -124,7 +136,8 @@ impl DeliveryRate {
         if let Some(train) = self.trains.back_mut() {
             let since = room_since.map_or(train.last, |since| since.max(train.last));
             let pause = now.saturating_duration_since(since);
-            if pause <= PAUSE && train.length < LONGEST {
+            let is_same = pause <= PAUSE && train.is_by_few == self.is_by_few;
+            if is_same && train.length < LONGEST {
                 train.end = self.taken;
                 train.length += bytes;
                 train.last = now;
@@ -141,6 +154,7 @@ impl DeliveryRate {
             supply: Duration::ZERO,
             most_under_way: under_way,
             is_spoiled: false,
+            is_by_few: self.is_by_few,
         });
     }
 
@@ -203,6 +217,7 @@ impl DeliveryRate {
             bytes: train.length,
             time,
             most_under_way: train.most_under_way,
+            is_by_few: train.is_by_few,
         })
     }
 }

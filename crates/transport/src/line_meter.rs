@@ -11,7 +11,8 @@ use crate::stream_growth::{StreamGrowth, StreamRequest, StreamsSample};
 const SHORTEST: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 4;
 
-/// With so many bytes under way for each stream, all streams of a link have bytes to send.
+/// With so many bytes under way for each stream, all streams of a link have bytes to send, unless a
+/// message goes by few of them.
 pub(crate) const FULL_STREAM: u64 = 24 << 10;
 
 /// The meter of a link. The thread of the medium measures over all streams of the link.
@@ -41,7 +42,8 @@ struct MeasuredGrowth {
 impl MeasuredGrowth {
     /// Notes a train. Returns how many streams the link should have, if it should have more.
     fn note(&mut self, train: &LineSample, round_trip: Duration, now: Instant) -> Option<usize> {
-        if train.first < self.since || train.most_under_way < FULL_STREAM * self.streams as u64 {
+        let is_full = train.most_under_way >= FULL_STREAM * self.streams as u64;
+        if train.first < self.since || train.is_by_few || !is_full {
             return None;
         }
         let sample = StreamsSample {
@@ -75,6 +77,11 @@ impl LineMeter {
             growth.streams = count;
             growth.since = Instant::now();
         }
+    }
+
+    /// Notes that the message begins that few of the streams carry, or all.
+    pub(crate) fn note_message(&self, is_by_few: bool) {
+        self.state().rate.note_message(is_by_few);
     }
 
     /// Notes an event of the line.
@@ -213,6 +220,26 @@ mod tests {
             line.meter.note_acknowledged(bytes, None, now);
         }
         assert_eq!(line.asked.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn messages_by_few_of_the_streams_get_no_more_streams() {
+        let mut line = Line::new();
+        for _ in 0..100 {
+            line.meter.note_message(true);
+            line.message(4 << 20, |streams| streams as f64);
+        }
+        assert_eq!(line.asked.load(Ordering::Relaxed), 0);
+        // A message by all streams counts, even right behind one by few.
+        for _ in 0..10 {
+            line.meter.note_message(true);
+            line.meter
+                .note(|rate| rate.note_taken(300_000, None, line.now));
+            line.meter.note_message(false);
+            line.message(4 << 20, |streams| streams as f64);
+            line.meter.note_acknowledged(300_000, None, line.now);
+        }
+        assert!(line.asked.load(Ordering::Relaxed) > 8);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod reader;
 mod received;
 mod room;
 mod socket;
+mod stream_shares;
 mod streams;
 mod writer;
 

@@ -18,6 +18,7 @@ use crate::carrier::{Carrier, Medium};
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::link::{Link, Receivers, SideCarrier};
+use crate::stream_meter::StreamMeter;
 
 /// How many connections the system may keep for a listener until the reactor accepts them.
 pub(crate) const BACKLOG: i32 = 4096;
@@ -97,11 +98,11 @@ pub(crate) trait SocketMedium: Send + Sync {
         let _ = waits;
     }
 
-    /// Measures by `line` how fast the bytes of a link's socket reach the other end. False if the
-    /// medium does not measure.
-    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> bool {
+    /// Measures by `line` how fast the bytes of a link's socket reach the other end. Returns the meter
+    /// of the socket's stream; `None` if the medium does not measure.
+    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> Option<Arc<StreamMeter>> {
         let _ = (socket, line);
-        false
+        None
     }
 
     /// Sets the sizes of a socket's buffers.

@@ -34,6 +34,7 @@ use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
+use crate::stream_meter::StreamMeter;
 use circuit::CircuitRoute;
 use pump::RelayPump;
 
@@ -129,9 +130,10 @@ impl SocketMedium for RelayMedium {
         self.pump.obstacle(socket)
     }
 
-    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> bool {
-        self.pump.measure(socket, line);
-        true
+    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> Option<Arc<StreamMeter>> {
+        let meter = Arc::new(StreamMeter::new(line.clone()));
+        self.pump.measure(socket, &meter);
+        Some(meter)
     }
 
     fn finish(&self, waits: Option<Duration>) {

@@ -1,5 +1,6 @@
 //! The further streams of a link. The payloads of large messages leave by further streams in
-//! pieces, each by a stream with room.
+//! pieces, each by a stream with room. On a measured line a message may go by few of the streams
+//! ([`stream_shares`](super::stream_shares)).
 //!
 //! The first stream carries small messages, and the heads of large messages. The heads give the
 //! order of each conduit. So a control message never waits behind megabytes, not even in the
@@ -19,6 +20,7 @@ use std::time::Instant;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use titin_wire::ConduitId;
 use titin_wire::frame::{Frame, HEADER, Header, MAX_STREAMS, PIECE};
 
@@ -26,10 +28,12 @@ use super::full_time::{FullTime, MEASUREMENT};
 use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
+use super::stream_shares::StreamShares;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::stream_growth::{StreamGrowth, StreamRequest};
+use crate::stream_meter::{StreamMeter, StreamRoom};
 use crate::ticket_queue::TicketQueue;
 use titin_os::Descriptor;
 
@@ -79,6 +83,9 @@ pub(crate) struct FurtherStream {
     first_bytes: Mutex<Vec<u8>>,
     /// The events of the socket, as watched by the epoll descriptor of the link's streams.
     watched: Mutex<epoll::EventFlags>,
+    /// The meter of the stream, and the present size of the socket's send buffer, if the medium measures
+    /// the line.
+    meter: Option<(Arc<StreamMeter>, AtomicUsize)>,
 }
 
 /// The bytes under way on each stream, and the queue for all.
@@ -110,7 +117,7 @@ struct MessagePieces {
     sequence: u64,
     total: u64,
     offset: u64,
-    /// The number of streams when the message began.
+    /// The number of streams that carry the message.
     streams: u64,
     sizes: PieceSizes,
 }
@@ -134,6 +141,8 @@ struct PieceInProgress {
 struct PayloadInProgress<'a> {
     message: &'a Outgoing<'a>,
     pieces: MessagePieces,
+    /// What each stream carries of the message; `None` if each may carry any of it.
+    shares: Option<StreamShares>,
     /// The piece under way on each stream.
     under_way: Vec<Option<PieceInProgress>>,
     /// Whether some of the message has been written.
@@ -153,7 +162,8 @@ impl MessagePieces {
         }
     }
 
-    fn next(&mut self) -> Option<PieceInProgress> {
+    /// The next piece, of at most `most` bytes.
+    fn next(&mut self, most: u64) -> Option<PieceInProgress> {
         let MessagePieces {
             conduit,
             sequence,
@@ -166,7 +176,8 @@ impl MessagePieces {
         let length = (rest / (PIECES_PER_STREAM * streams))
             .next_multiple_of(64)
             .clamp(sizes.smallest, sizes.largest)
-            .min(rest);
+            .min(rest)
+            .min(most);
         self.offset += length;
         let frame = Frame::Piece {
             conduit,
@@ -202,13 +213,41 @@ impl PieceInProgress {
 }
 
 impl<'a> PayloadInProgress<'a> {
-    fn new(message: &'a Outgoing<'a>, streams: usize, sizes: PieceSizes) -> Self {
+    /// A message by `streams` streams, or by those with a share.
+    fn new(
+        message: &'a Outgoing<'a>,
+        streams: usize,
+        shares: Option<StreamShares>,
+        sizes: PieceSizes,
+    ) -> Self {
+        let used = shares.as_ref().map_or(streams, StreamShares::count);
         PayloadInProgress {
             message,
-            pieces: MessagePieces::new(message, streams, sizes),
+            pieces: MessagePieces::new(message, used, sizes),
+            shares,
             under_way: (0..streams).map(|_| None).collect(),
             torn: false,
         }
+    }
+
+    /// The next piece for the stream at the place `number`.
+    fn next_piece(&mut self, number: usize) -> Option<PieceInProgress> {
+        let shares = self.shares.as_mut();
+        let most = shares
+            .as_ref()
+            .map_or(u64::MAX, |shares| shares.rest(number));
+        let piece = self.pieces.next(most)?;
+        if let Some(shares) = shares {
+            shares.take(number, piece.length);
+        }
+        Some(piece)
+    }
+
+    /// Lets all streams carry the rest: those with a share are slower than expected. False if they do
+    /// already.
+    fn use_all_streams(&mut self) -> bool {
+        self.pieces.streams = self.under_way.len() as u64;
+        self.shares.take().is_some()
     }
 
     /// Uses streams that have joined, too; there are `count` now.
@@ -223,12 +262,39 @@ impl<'a> PayloadInProgress<'a> {
 
 impl FurtherStream {
     /// A connection after the handshake; `first_bytes` came behind.
-    pub(crate) fn new(socket: Descriptor, first_bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(
+        socket: Descriptor,
+        first_bytes: Vec<u8>,
+        meter: Option<Arc<StreamMeter>>,
+    ) -> Self {
         FurtherStream {
             socket,
             first_bytes: Mutex::new(first_bytes),
             watched: Mutex::new(epoll::EventFlags::IN),
+            meter: meter.map(|meter| (meter, AtomicUsize::new(0))),
         }
+    }
+
+    /// Writes as much as one call takes; 0 if the socket is full.
+    fn write(&self, slices: &[IoSlice<'_>]) -> Result<usize, LinkError> {
+        let count = write(&self.socket, slices, None)?;
+        if let Some((meter, _)) = &self.meter {
+            meter.note_written(count);
+        }
+        Ok(count)
+    }
+
+    /// The room of the stream for a new message. Has the socket's buffer suit the stream.
+    fn room(&self, now: Instant) -> StreamRoom {
+        let Some((meter, buffer)) = &self.meter else {
+            return StreamRoom::default();
+        };
+        let size = meter.buffer();
+        if buffer.swap(size, Ordering::Relaxed) != size {
+            // Fails for a socket that is lost.
+            let _ = sockopt::set_socket_send_buffer_size(&self.socket, size);
+        }
+        meter.room(now)
     }
 }
 
@@ -332,6 +398,27 @@ impl FurtherStreams {
         }
     }
 
+    /// What each stream carries of a new message of `total` bytes. `None` if all streams should carry the
+    /// message, each as much as it takes.
+    fn shares(&self, outputs: &StreamOutputs, total: u64) -> Option<StreamShares> {
+        let line = self.line.as_ref()?;
+        let now = Instant::now();
+        let room = |(number, stream): (usize, &StreamOutput)| {
+            let room = self.stream(number).room(now);
+            match stream.queued_frame.is_empty() {
+                true => room,
+                false => StreamRoom::default(),
+            }
+        };
+        let rooms: Vec<StreamRoom> = outputs.streams.iter().enumerate().map(room).collect();
+        // The messages of the queue come first, by all streams.
+        let is_free = outputs.queue.is_empty();
+        let shares = is_free.then(|| StreamShares::of(total, &rooms)).flatten();
+        let few = |shares: &StreamShares| shares.count() < rooms.len();
+        line.note_message(shares.as_ref().is_some_and(few));
+        shares
+    }
+
     /// Whether the further streams should carry a message: a large message, unless the message
     /// supersedes others. The first stream drops superseded messages that have not left yet.
     pub(super) fn should_carry(&self, message: &Outgoing<'_>) -> bool {
@@ -425,8 +512,9 @@ impl FurtherStreams {
             .iter_mut()
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
-        let mut payload =
-            PayloadInProgress::new(message, outputs.streams.len(), self.piece_sizes());
+        let shares = self.shares(outputs, message.length());
+        let streams = outputs.streams.len();
+        let mut payload = PayloadInProgress::new(message, streams, shares, self.piece_sizes());
         loop {
             outputs.take_in_streams(self.count());
             payload.take_in_streams(outputs.streams.len());
@@ -444,7 +532,11 @@ impl FurtherStreams {
                 continue;
             }
             self.note_progress(outputs, true);
-            if outputs.stalled || !self.writable(outputs, &payload, room)? {
+            let is_stalled = outputs.stalled || !self.writable(outputs, &payload, room)?;
+            if is_stalled && payload.use_all_streams() {
+                continue;
+            }
+            if is_stalled {
                 outputs.stalled = true;
                 let torn = payload.torn;
                 return outputs
@@ -462,15 +554,16 @@ impl FurtherStreams {
         payload: &mut PayloadInProgress<'_>,
     ) -> Result<usize, StreamFailure> {
         let mut written = 0;
-        for (number, current) in payload.under_way.iter_mut().enumerate() {
+        for number in 0..payload.under_way.len() {
             // A stream ends a piece before the next piece begins.
-            if current.is_none() {
+            if payload.under_way[number].is_none() {
                 written += self.write_queued(outputs, number)?;
                 if !outputs.has_no_queued_frame(number) {
                     continue;
                 }
-                *current = payload.pieces.next();
+                payload.under_way[number] = payload.next_piece(number);
             }
+            let current = &mut payload.under_way[number];
             let Some(piece) = current else { continue };
             let before = piece.written;
             let outcome = self.write_piece(payload.message, number, piece);
@@ -498,7 +591,7 @@ impl FurtherStreams {
                 let Some((pieces, rest)) = outputs.queue.front_mut() else {
                     return Ok(written);
                 };
-                if let Some(piece) = pieces.next() {
+                if let Some(piece) = pieces.next(u64::MAX) {
                     stream.queued_frame.extend_from_slice(&piece.header);
                     stream
                         .queued_frame
@@ -509,7 +602,9 @@ impl FurtherStreams {
                 }
             }
             let rest = [IoSlice::new(&stream.queued_frame[stream.written..])];
-            let count = write(&self.stream(number).socket, &rest, None)
+            let count = self
+                .stream(number)
+                .write(&rest)
                 .map_err(|why| StreamFailure::of(number, why))?;
             stream.written += count;
             written += count;
@@ -540,7 +635,7 @@ impl FurtherStreams {
             let mut slices = Vec::with_capacity(1 + message.parts.len());
             slices.extend((!header.is_empty()).then(|| IoSlice::new(header)));
             slice_parts(message.parts, offset, length, &mut slices);
-            let written = write(&self.stream(number).socket, &slices, None);
+            let written = self.stream(number).write(&slices);
             match written.map_err(|why| StreamFailure::of(number, why))? {
                 0 => break,
                 count => piece.written += count as u64,
@@ -692,7 +787,13 @@ impl From<LinkError> for StreamFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use titin_wire::frame::Head;
+
     use super::*;
+    use crate::flight::{Flight, SessionProgress};
+    use crate::pump::socket_pair;
 
     /// The lengths of the pieces of a message by eight streams.
     fn lengths(total: u64, sizes: PieceSizes) -> Vec<u64> {
@@ -704,7 +805,7 @@ mod tests {
             streams: 8,
             sizes,
         };
-        let lengths: Vec<u64> = std::iter::from_fn(|| pieces.next())
+        let lengths: Vec<u64> = std::iter::from_fn(|| pieces.next(u64::MAX))
             .map(|piece| piece.length)
             .collect();
         assert_eq!(lengths.iter().sum::<u64>(), total);
@@ -720,6 +821,116 @@ mod tests {
             let small = lengths.iter().filter(|length| **length <= sizes.smallest);
             assert!(small.count() > 8);
         }
+    }
+
+    /// Three new streams of a line, measured or not, and their other ends.
+    fn three_streams(is_measured: bool) -> (FurtherStreams, Vec<Descriptor>) {
+        let begin = SessionProgress {
+            sent: 0,
+            acknowledged: 0,
+            kept: 0,
+            time: Instant::now(),
+        };
+        let meter = || {
+            let meter = StreamMeter::new(Arc::default());
+            meter.note_circuit(Some((Flight::new(begin), 32 << 10)));
+            Arc::new(meter)
+        };
+        let mut others = Vec::new();
+        let streams = (0..3).map(|_| {
+            let [socket, other] = socket_pair().unwrap();
+            others.push(other);
+            FurtherStream::new(socket, Vec::new(), is_measured.then(meter))
+        });
+        let line = is_measured.then(Arc::default);
+        let streams = FurtherStreams::new(streams.collect(), None, line).unwrap();
+        (streams, others)
+    }
+
+    /// How many bytes of a message each of three streams carries.
+    fn carried(
+        is_measured: bool,
+        change: impl FnOnce(&FurtherStreams, &mut StreamOutputs),
+    ) -> Vec<usize> {
+        let (streams, others) = three_streams(is_measured);
+        let payload = [7; 20_000];
+        let parts = [IoSlice::new(&payload)];
+        let meta = Arc::default();
+        let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
+        let mut outputs = StreamOutputs {
+            streams: Vec::new(),
+            queue: VecDeque::new(),
+            stalled: false,
+            growth: None,
+        };
+        outputs.take_in_streams(3);
+        change(&streams, &mut outputs);
+        let shares = streams.shares(&outputs, message.length());
+        let mut payload = PayloadInProgress::new(&message, 3, shares, PIECES_OF_A_LINE);
+        while !payload.is_done() {
+            streams.write_round(&mut outputs, &mut payload).unwrap();
+        }
+        let bytes = |other: &Descriptor| {
+            let mut frames = [0; 30_000];
+            rustix::io::read(other, &mut frames).unwrap_or_default()
+        };
+        let pieces = |bytes: usize| bytes.div_ceil(HEADER + PIECES_OF_A_LINE.smallest as usize);
+        let bytes = others.iter().map(bytes);
+        bytes.map(|bytes| bytes - pieces(bytes) * HEADER).collect()
+    }
+
+    #[test]
+    fn a_message_that_fits_in_one_flight_goes_by_few_streams() {
+        // Ten segments, less what headers take.
+        let flight = (13 << 10) - (13 << 10) / 100;
+        let few = |change: &dyn Fn(&FurtherStreams)| carried(true, |streams, _| change(streams));
+        assert_eq!(few(&|_| ()), [flight, 20_000 - flight, 0]);
+        // Bytes under way take their part of a flight.
+        let busy = |streams: &FurtherStreams| {
+            let (meter, _) = streams.stream(0).meter.as_ref().unwrap();
+            meter.note_written(10_000);
+        };
+        assert_eq!(few(&busy), [0, flight, 20_000 - flight]);
+        let cut = |streams: &FurtherStreams| {
+            let (meter, _) = streams.stream(1).meter.as_ref().unwrap();
+            meter.note_circuit(None);
+        };
+        assert_eq!(few(&cut), [flight, 0, 20_000 - flight]);
+        let queued = carried(true, |_, outputs| {
+            outputs.streams[2].queued_frame = vec![7; 64]
+        });
+        assert_eq!(queued[..2], [flight, 20_000 - flight]);
+    }
+
+    #[test]
+    fn a_stream_counts_what_it_writes_and_has_a_buffer_for_its_rate() {
+        let (streams, _others) = three_streams(true);
+        let stream = streams.stream(0);
+        let before = stream.room(Instant::now()).window;
+        stream.write(&[IoSlice::new(&[7; 10_000])]).unwrap();
+        assert!(stream.room(Instant::now()).window <= before - 9_900);
+        // Linux reports twice what was asked for.
+        let buffer = || sockopt::socket_send_buffer_size(&stream.socket).unwrap() / 2;
+        assert_eq!(buffer(), 16 << 10);
+        let begin = SessionProgress {
+            sent: 0,
+            acknowledged: 0,
+            kept: 0,
+            time: Instant::now(),
+        };
+        let mut flight = Flight::new(begin);
+        flight.note(begin, Some(Duration::from_millis(1)));
+        let (meter, _) = stream.meter.as_ref().unwrap();
+        for (window, size) in [(1 << 20, 64 << 10), (100 << 10, 16 << 10)] {
+            meter.note_circuit(Some((flight, window)));
+            stream.room(Instant::now());
+            assert_eq!(buffer(), size);
+        }
+    }
+
+    #[test]
+    fn all_streams_carry_a_message_without_a_measured_line() {
+        assert!(carried(false, |_, _| ()).iter().all(|bytes| *bytes > 0));
     }
 
     #[test]

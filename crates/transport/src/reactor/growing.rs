@@ -100,10 +100,7 @@ impl GrowingLink {
             let frame = Frame::Join { key, number };
             send_whole(&pending.socket, &Header::from(&frame).encode())?;
         }
-        if let Some(line) = link.line() {
-            pending.medium.measure(&pending.socket, line);
-        }
-        link.add_stream(pending.into_stream())
+        link.add_stream(pending.into_stream(link.line()))
     }
 }
 

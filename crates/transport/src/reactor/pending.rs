@@ -432,10 +432,11 @@ impl Pending {
         Some(TokenConnection::new(self.socket, self.token_end?))
     }
 
-    /// The further stream after the handshake.
-    pub(super) fn into_stream(mut self) -> FurtherStream {
+    /// The further stream after the handshake. `line` is the meter of its link's line.
+    pub(super) fn into_stream(mut self, line: Option<&Arc<LineMeter>>) -> FurtherStream {
         let first_bytes = self.first_bytes();
-        FurtherStream::new(self.socket, first_bytes)
+        let meter = line.and_then(|line| self.medium.measure(&self.socket, line));
+        FurtherStream::new(self.socket, first_bytes, meter)
     }
 
     /// The bytes that came after the handshake.
@@ -444,15 +445,6 @@ impl Pending {
             .take()
             .map(|(_, first_bytes)| first_bytes)
             .unwrap_or_default()
-    }
-
-    /// The meter of the line of this stream and further streams, if the medium measures lines.
-    fn measured_line(&self, further: &[Pending]) -> Option<Arc<LineMeter>> {
-        let line = Arc::default();
-        let mut streams = std::iter::once(self).chain(further);
-        streams
-            .all(|stream| stream.medium.measure(&stream.socket, &line))
-            .then_some(line)
     }
 
     /// The link made of the socket, after the handshake, with further streams.
@@ -468,8 +460,12 @@ impl Pending {
         receivers: &Arc<Receivers>,
     ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
         let first_bytes = self.first_bytes();
-        let line = self.measured_line(&further);
-        let further = further.into_iter().map(Pending::into_stream).collect();
+        let line = Arc::default();
+        let line = self.medium.measure(&self.socket, &line).map(|_| line);
+        let further = further.into_iter();
+        let further = further
+            .map(|stream| stream.into_stream(line.as_ref()))
+            .collect();
         let tag = self.dialling.as_ref().map(Dialling::tag);
         let detour = self.dialling.and_then(|dialling| dialling.detour());
         let grace = self.medium.end_grace();

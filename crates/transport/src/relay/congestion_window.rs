@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::flight::SessionProgress;
+
 /// The smallest and the largest window. A new circuit has the smallest one.
 pub(super) const MIN_WINDOW: usize = 32 << 10;
 const MAX_WINDOW: usize = 64 << 20;
@@ -47,26 +49,22 @@ pub(super) struct CongestionWindow {
     is_draining: bool,
     /// Up to which position bytes are sent.
     sent: u64,
-    /// The position whose acknowledgement is timed, and when the bytes before it were sent.
-    timed: Option<(u64, Instant)>,
+    timed: Option<TimedBytes>,
     /// The progress of the last round trip. The first is at least a round trip old, if there is one
     /// as old.
-    progress: VecDeque<Progress>,
+    progress: VecDeque<SessionProgress>,
     /// How many bytes the last round trip has delivered, and when that round trip ended; `None` once
     /// the circuit is not new any more.
     growth: Option<(usize, Instant)>,
 }
 
-/// The state of a session at a time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Progress {
-    /// Up to which position bytes are sent.
-    pub(super) sent: u64,
-    /// Up to which position bytes are acknowledged.
-    pub(super) acknowledged: u64,
-    /// How many bytes the end keeps.
-    pub(super) kept: usize,
-    pub(super) time: Instant,
+/// Bytes whose acknowledgement is timed.
+#[derive(Debug)]
+struct TimedBytes {
+    end: u64,
+    sent_at: Instant,
+    /// Whether no other bytes were under way, in whose queue these could wait.
+    are_alone: bool,
 }
 
 impl CongestionWindow {
@@ -94,11 +92,13 @@ impl CongestionWindow {
     }
 
     /// Adapts the window. Returns the round trip, if one ends.
-    pub(super) fn note(&mut self, now: Progress) -> Option<Duration> {
-        let round_trip = self.time(now);
-        if let Some(round_trip) = round_trip {
-            self.note_round_trip(round_trip, now.time);
-        }
+    pub(super) fn note(&mut self, now: SessionProgress) -> Option<Duration> {
+        let timed = self.time(now);
+        let round_trip = timed.as_ref().map(|bytes| {
+            let round_trip = now.time.saturating_duration_since(bytes.sent_at);
+            self.note_round_trip(round_trip, bytes.are_alone, now.time);
+            round_trip
+        });
         match self.base_round_trip() {
             Some(base) => self.adapt(base + TOLERANCE, now),
             None => self.progress.clear(),
@@ -106,25 +106,31 @@ impl CongestionWindow {
         round_trip
     }
 
-    /// Times bytes from their sending to their acknowledgement.
-    fn time(&mut self, now: Progress) -> Option<Duration> {
-        let acknowledged = |(position, _): &mut (u64, Instant)| *position <= now.acknowledged;
-        let ended = self.timed.take_if(acknowledged);
+    /// Begins to time bytes. Returns the bytes that are acknowledged now.
+    fn time(&mut self, now: SessionProgress) -> Option<TimedBytes> {
+        let ended = self.timed.take_if(|bytes| bytes.end <= now.acknowledged);
         // Bytes that were sent earlier, or by the circuit before, would make the round trip look short.
-        let has_sent = std::mem::replace(&mut self.sent, now.sent) < now.sent;
-        if has_sent && self.timed.is_none() && now.sent > now.acknowledged {
-            self.timed = Some((now.sent, now.time));
+        let before = std::mem::replace(&mut self.sent, now.sent);
+        if before < now.sent && self.timed.is_none() && now.sent > now.acknowledged {
+            self.timed = Some(TimedBytes {
+                end: now.sent,
+                sent_at: now.time,
+                are_alone: before == now.acknowledged,
+            });
         }
-        ended.map(|(_, since)| now.time.saturating_duration_since(since))
+        ended
     }
 
-    fn note_round_trip(&mut self, round_trip: Duration, now: Instant) {
+    fn note_round_trip(&mut self, round_trip: Duration, is_without_queue: bool, now: Instant) {
         if std::mem::take(&mut self.is_draining) {
             return;
         }
         match self.base_round_trip {
             Some((base, since)) if round_trip > base => {
-                if now.saturating_duration_since(since) > BASE_AGE {
+                let is_old = now.saturating_duration_since(since) > BASE_AGE;
+                if is_old && is_without_queue {
+                    self.base_round_trip = Some((round_trip, now));
+                } else if is_old {
                     self.bytes = (self.bytes / DRAINED).max(MIN_WINDOW);
                     self.base_round_trip = None;
                     self.is_draining = true;
@@ -135,8 +141,8 @@ impl CongestionWindow {
     }
 
     /// Adapts the window to what was delivered in the last `span`.
-    fn adapt(&mut self, span: Duration, now: Progress) {
-        let is_old = |progress: &Progress| now.time.duration_since(progress.time) >= span;
+    fn adapt(&mut self, span: Duration, now: SessionProgress) {
+        let is_old = |progress: &SessionProgress| now.time.duration_since(progress.time) >= span;
         while self.progress.get(1).is_some_and(is_old) {
             self.progress.pop_front();
         }
@@ -226,7 +232,7 @@ mod tests {
                 self.acknowledged = position;
             }
             self.kept = self.sent - self.acknowledged;
-            self.window.note(Progress {
+            self.window.note(SessionProgress {
                 sent: self.sent,
                 acknowledged: self.acknowledged,
                 kept: self.kept as usize,
@@ -272,7 +278,7 @@ mod tests {
     fn only_bytes_that_have_just_been_sent_are_timed() {
         let (mut window, begin) = (CongestionWindow::new(), Instant::now());
         let mut note = |sent, acknowledged, time| {
-            window.note(Progress {
+            window.note(SessionProgress {
                 sent,
                 acknowledged,
                 kept: (sent - acknowledged) as usize,
@@ -291,7 +297,7 @@ mod tests {
     #[test]
     fn nothing_is_timed_that_was_acknowledged_before_the_circuit() {
         let (mut window, time) = (CongestionWindow::new(), Instant::now());
-        let resumed = Progress {
+        let resumed = SessionProgress {
             sent: 5000,
             acknowledged: 5000,
             kept: 0,
@@ -299,7 +305,7 @@ mod tests {
         };
         window.note(resumed);
         let time = time + Duration::from_millis(1);
-        assert_eq!(window.note(Progress { time, ..resumed }), None);
+        assert_eq!(window.note(SessionProgress { time, ..resumed }), None);
     }
 
     #[test]
@@ -348,6 +354,23 @@ mod tests {
         sender.fill(80.0, RATE, long);
         let base = sender.window.base_round_trip().unwrap();
         assert!(base >= long && base < long + TOLERANCE, "{base:?}");
+    }
+
+    #[test]
+    fn a_circuit_that_is_often_idle_needs_no_draining() {
+        let (short, long) = (Duration::from_millis(20), Duration::from_millis(30));
+        let mut sender = Sender::new();
+        let (_, before) = sender.fill(2.0, RATE, short);
+        let mut smallest = before;
+        for _ in 0..2000 {
+            sender.send(1000, RATE, long);
+            while sender.kept > 0 {
+                sender.send(0, RATE, long);
+            }
+            smallest = smallest.min(sender.window.bytes());
+        }
+        assert_eq!(sender.window.base_round_trip(), Some(long));
+        assert_eq!(smallest, before);
     }
 
     #[test]

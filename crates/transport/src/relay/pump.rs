@@ -16,14 +16,9 @@ use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
-use crate::line_meter::LineMeter;
 use crate::medium::ProvedConnection;
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
-
-/// The size of the send buffer from a link to the pump. Bytes in the buffer leave by this stream and no
-/// other, however slow the stream is. With 32 KiB the loopback interface carries up to a tenth more, with
-/// 8 KiB a tenth less or worse.
-const LINK_BUFFER: usize = 16 << 10;
+use crate::stream_meter::{SMALLEST_BUFFER, StreamMeter};
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
@@ -39,7 +34,7 @@ pub(super) enum RelayOrder {
     /// A circuit that another process has dialled.
     Adopt(Box<NewCircuit>),
     /// Measure the line by the session of the link's socket with this id.
-    Measure(u64, Arc<LineMeter>),
+    Measure(u64, Arc<StreamMeter>),
     /// End once the last bytes are acknowledged, after this time at the latest.
     Finish(Duration),
 }
@@ -77,9 +72,9 @@ impl RelayPump {
     }
 
     /// Begins to measure the line of a link by one of its sockets.
-    pub(super) fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) {
+    pub(super) fn measure(&self, socket: &Descriptor, meter: &Arc<StreamMeter>) {
         if let Ok(shared) = self.shared() {
-            shared.command(RelayOrder::Measure(socket.id(), line.clone()));
+            shared.command(RelayOrder::Measure(socket.id(), meter.clone()));
         }
     }
 
@@ -109,7 +104,7 @@ impl RelayPump {
 /// The link's and the pump's end of the socket of a session.
 fn session_sockets() -> io::Result<[Descriptor; 2]> {
     let [link, pump] = socket_pair()?;
-    sockopt::set_socket_send_buffer_size(&link, LINK_BUFFER)?;
+    sockopt::set_socket_send_buffer_size(&link, SMALLEST_BUFFER)?;
     Ok([link, pump])
 }
 
@@ -262,10 +257,10 @@ impl SessionPump {
                     self.advance(id, |end| end.advance());
                 }
                 RelayOrder::Adopt(circuit) => self.new_circuits.push(*circuit),
-                RelayOrder::Measure(link, line) => {
+                RelayOrder::Measure(link, meter) => {
                     let mut ends = self.sessions.values_mut();
                     if let Some(end) = ends.find(|end| end.link == link) {
-                        end.measure(line);
+                        end.measure(meter);
                     }
                 }
                 RelayOrder::Finish(time) => {
@@ -344,6 +339,9 @@ mod tests {
         while let Ok(count) = rustix::io::write(&link, &[7; 1 << 20]) {
             taken += count;
         }
-        assert!((LINK_BUFFER..4 * LINK_BUFFER).contains(&taken), "{taken}");
+        assert!(
+            (SMALLEST_BUFFER..4 * SMALLEST_BUFFER).contains(&taken),
+            "{taken}"
+        );
     }
 }

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{self, SendFlags, Shutdown};
 use titin_os::{Descriptor, sockets};
 use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
-use super::congestion_window::{CongestionWindow, MIN_WINDOW, Progress};
+use super::congestion_window::{CongestionWindow, MIN_WINDOW};
 use super::stream::{AT_A_CALL, CircuitStream};
 use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
-use crate::line_meter::{FULL_STREAM, LineMeter};
+use crate::flight::{Flight, SessionProgress};
+use crate::line_meter::FULL_STREAM;
+use crate::stream_meter::StreamMeter;
 
 /// The most bytes moved in one direction before other sessions have their turn.
 const AT_ONCE: usize = 256 << 10;
@@ -104,8 +106,12 @@ pub(super) struct SessionEnd {
     /// When the window had room again after it was full; `None` if it has not been full since the last
     /// bytes were taken from the link.
     room_since: Option<Instant>,
-    /// The meter of the link's line, and how many bytes are noted there as acknowledged.
-    line: Option<(Arc<LineMeter>, u64)>,
+    /// How many bytes the circuit carries in one flight; `None` while the session is not up.
+    flight: Option<Flight>,
+    /// Bytes that were taken from the link, and are not noted for the meter.
+    newly_taken: usize,
+    /// The meter of the link's stream, and how many bytes are noted for the line as acknowledged.
+    meter: Option<(Arc<StreamMeter>, u64)>,
     /// Received bytes for the link, and how many of them the link has.
     to_link: Vec<u8>,
     taken: usize,
@@ -141,7 +147,9 @@ impl SessionEnd {
             last_error: String::new(),
             window: CongestionWindow::new(),
             room_since: None,
-            line: None,
+            flight: None,
+            newly_taken: 0,
+            meter: None,
             to_link: Vec::new(),
             taken: 0,
             link_has_ended: false,
@@ -169,15 +177,18 @@ impl SessionEnd {
     }
 
     /// Begins to measure the line of the link.
-    pub(super) fn measure(&mut self, line: Arc<LineMeter>) {
+    pub(super) fn measure(&mut self, meter: Arc<StreamMeter>) {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
         let round_trip = self.window.base_round_trip();
-        line.note(|rate| {
+        meter.line().note(|rate| {
             rate.note_taken(kept, None, now);
             round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
         });
         let (_, acknowledged) = self.session.sent_and_acknowledged();
-        self.line = Some((line, acknowledged));
+        meter.begin(ioctl_fionread(&self.socket).unwrap_or_default() as usize);
+        self.newly_taken = 0;
+        meter.note_circuit(self.measured_circuit());
+        self.meter = Some((meter, acknowledged));
     }
 
     /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
@@ -388,9 +399,12 @@ impl SessionEnd {
             }
         }
         if taken > 0 {
+            self.newly_taken += taken;
             let room_since = self.room_since.take();
-            if let Some((line, _)) = &self.line {
-                line.note(|rate| rate.note_taken(taken as u64, room_since, Instant::now()));
+            if let Some((meter, _)) = &self.meter {
+                let now = Instant::now();
+                let line = meter.line();
+                line.note(|rate| rate.note_taken(taken as u64, room_since, now));
             }
         }
     }
@@ -465,6 +479,7 @@ impl SessionEnd {
         self.session.connect();
         self.note_cut();
         self.window = CongestionWindow::new();
+        self.flight = None;
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
             heard: Instant::now(),
@@ -505,38 +520,56 @@ impl SessionEnd {
         };
         circuit.stream.write(&mut self.session, AT_ONCE)?;
         if self.session.is_up() {
-            let (sent, acknowledged) = self.session.sent_and_acknowledged();
-            let now = Instant::now();
-            let round_trip = self.window.note(Progress {
-                sent,
-                acknowledged,
-                kept: self.session.kept(),
-                time: now,
-            });
-            self.note_acknowledged(acknowledged, round_trip, now);
+            let progress = self.session_progress();
+            let round_trip = self.window.note(progress);
+            let flight = self.flight.get_or_insert_with(|| Flight::new(progress));
+            flight.note(progress, self.window.base_round_trip());
+            self.note_progress(progress, round_trip);
             if was_full {
-                self.room_since = Some(now);
+                self.room_since = Some(progress.time);
             }
         }
         Ok(())
     }
 
-    /// Notes for the line up to which position bytes are acknowledged, and a round trip that has ended.
-    fn note_acknowledged(&mut self, position: u64, round_trip: Option<Duration>, now: Instant) {
-        let Some((line, noted)) = &mut self.line else {
-            return;
-        };
-        let bytes = position - *noted;
-        if bytes > 0 {
-            *noted = position;
-            line.note_acknowledged(bytes, round_trip, now);
+    /// The flight and the window of the circuit, if the session is up.
+    fn measured_circuit(&self) -> Option<(Flight, usize)> {
+        Some((self.flight?, self.window.bytes()))
+    }
+
+    fn session_progress(&self) -> SessionProgress {
+        let (sent, acknowledged) = self.session.sent_and_acknowledged();
+        SessionProgress {
+            sent,
+            acknowledged,
+            kept: self.session.kept(),
+            time: Instant::now(),
         }
     }
 
-    /// Notes for the line that a circuit was lost or opened.
+    /// Notes for the meter what is acknowledged, and a round trip that has ended.
+    fn note_progress(&mut self, progress: SessionProgress, round_trip: Option<Duration>) {
+        let circuit = self.measured_circuit();
+        let Some((meter, noted)) = &mut self.meter else {
+            return;
+        };
+        // The flight first: it counts the bytes that were taken.
+        meter.note_circuit(circuit);
+        meter.note_taken(std::mem::take(&mut self.newly_taken));
+        let bytes = progress.acknowledged - *noted;
+        if bytes > 0 {
+            *noted = progress.acknowledged;
+            meter
+                .line()
+                .note_acknowledged(bytes, round_trip, progress.time);
+        }
+    }
+
+    /// Notes for the meter that a circuit was lost or opened.
     fn note_cut(&self) {
-        if let Some((line, _)) = &self.line {
-            line.note(DeliveryRate::note_cut);
+        if let Some((meter, _)) = &self.meter {
+            meter.line().note(DeliveryRate::note_cut);
+            meter.note_circuit(None);
         }
     }
 
@@ -632,7 +665,9 @@ impl SessionEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line_meter::LineMeter;
     use crate::pump::socket_pair;
+    use crate::stream_meter::StreamRoom;
 
     /// An end that another end has dialled: the end, its link's socket, and the far end of its
     /// circuit with a session of its own.
@@ -807,12 +842,13 @@ mod tests {
     fn the_line_is_told_of_all_bytes_over_several_circuits() {
         let mut rig = Rig::new();
         let line = Arc::new(LineMeter::default());
+        let meter = Arc::new(StreamMeter::new(line.clone()));
         let write = |rig: &mut Rig| {
             rustix::io::write(&rig.link, &[7; 12_000]).unwrap();
             rig.end.advance();
         };
         write(&mut rig);
-        rig.end.measure(line.clone());
+        rig.end.measure(meter);
         write(&mut rig);
         let under_way = || {
             let mut bytes = 0;
@@ -837,6 +873,37 @@ mod tests {
         rig.send(&[]);
         rig.end.advance();
         assert_eq!(under_way(), 0);
+    }
+
+    #[test]
+    fn the_link_knows_how_many_bytes_the_circuit_carries_at_once() {
+        let mut rig = Rig::new();
+        let meter = Arc::new(StreamMeter::new(Arc::default()));
+        let room = || meter.room(Instant::now());
+        rig.end.advance();
+        rig.end.measure(meter.clone());
+        let initial = room();
+        assert!(initial.flight > 10_000 && initial.flight < initial.window);
+        assert!(initial.window > 32_000);
+        let has_less_by = |bytes: usize| {
+            let StreamRoom { flight, window } = room();
+            for less in [initial.flight - flight, initial.window - window] {
+                // Less a hundredth for headers.
+                let bytes = bytes as u64;
+                assert!((bytes - bytes / 50..=bytes).contains(&less), "{less}");
+            }
+        };
+        rustix::io::write(&rig.link, &[7; 5_000]).unwrap();
+        meter.note_written(5_000);
+        has_less_by(5_000);
+        rig.end.advance();
+        has_less_by(rig.end.session.kept());
+        rig.receive();
+        rig.send(&[]);
+        rig.end.advance();
+        assert_eq!(room(), initial);
+        rig.end.lose_circuit(String::new());
+        assert_eq!(room(), StreamRoom::default());
     }
 
     #[test]
