@@ -57,7 +57,9 @@ pub(crate) struct Flight {
 /// The measurement of the first flight after all bytes were acknowledged.
 #[derive(Debug, Clone, Copy)]
 struct Measurement {
-    begin: SessionProgress,
+    /// The position behind the bytes that were acknowledged before, and when further bytes were sent.
+    begin: u64,
+    since: Instant,
     /// Up to which position bytes were sent early enough for the first flight.
     early: u64,
     /// When the first acknowledgement has come.
@@ -88,7 +90,7 @@ impl Flight {
         round_trip.map_or(0.0, |time| window as f64 / time.as_secs_f64())
     }
 
-    /// How many bytes a flight has. None if the line seems to be cut.
+    /// How many bytes a flight has: 0 if the line seems to be cut.
     pub(crate) fn bytes(&self, now: Instant) -> usize {
         let silence = now.saturating_duration_since(self.moved_at);
         let limit = 2 * self.round_trip.unwrap_or_default() + TIMEOUT;
@@ -136,10 +138,8 @@ impl Flight {
     fn measure(&mut self, now: SessionProgress, last: SessionProgress) {
         if last.is_idle() && !now.is_idle() {
             self.measurement = Some(Measurement {
-                begin: SessionProgress {
-                    time: now.time,
-                    ..last
-                },
+                begin: last.acknowledged,
+                since: now.time,
                 early: now.sent,
                 answer: None,
             });
@@ -147,12 +147,17 @@ impl Flight {
         let (Some(measurement), Some(round_trip)) = (&mut self.measurement, self.round_trip) else {
             return;
         };
-        let Measurement { begin, answer, .. } = *measurement;
+        let Measurement {
+            begin,
+            since,
+            answer,
+            ..
+        } = *measurement;
         let tolerance = TOLERANCE.max(round_trip / TOLERANCE_SHARE);
-        if answer.is_none() && now.time.duration_since(begin.time) < tolerance / 2 {
+        if answer.is_none() && now.time.duration_since(since) < tolerance / 2 {
             measurement.early = now.sent;
         }
-        if now.acknowledged > begin.acknowledged {
+        if now.acknowledged > begin {
             measurement.answer.get_or_insert(now.time);
         }
         let is_over = answer.is_some_and(|answer| now.time.duration_since(answer) >= tolerance);
@@ -161,7 +166,7 @@ impl Flight {
         }
         // The bytes that are acknowledged right now came too late.
         let end = if is_over { last } else { now };
-        let delivered = (end.acknowledged - begin.acknowledged) as usize;
+        let delivered = (end.acknowledged - begin) as usize;
         self.bytes = match end.acknowledged < measurement.early {
             true => delivered.max(INITIAL_FLIGHT),
             false => delivered.max(self.bytes),
