@@ -904,6 +904,11 @@ mod tests {
         assert_eq!(room(), initial);
         rig.end.lose_circuit(String::new());
         assert_eq!(room(), StreamRoom::default());
+        // The next circuit is measured anew.
+        assert!(rig.end.flight.is_some());
+        let [near, _circuit] = socket_pair().unwrap();
+        rig.end.open(CircuitStream::unsealed(near));
+        assert!(rig.end.flight.is_none());
     }
 
     #[test]
