@@ -33,6 +33,17 @@ pub(crate) struct SessionProgress {
 }
 
 impl SessionProgress {
+    /// The state of a session that has sent nothing.
+    #[cfg(test)]
+    pub(crate) fn begin() -> Self {
+        SessionProgress {
+            sent: 0,
+            acknowledged: 0,
+            kept: 0,
+            time: Instant::now(),
+        }
+    }
+
     /// Whether all bytes are acknowledged.
     fn is_idle(&self) -> bool {
         self.sent == self.acknowledged
@@ -189,12 +200,7 @@ mod tests {
 
     impl Sender {
         fn new() -> Self {
-            let now = SessionProgress {
-                sent: 0,
-                acknowledged: 0,
-                kept: 0,
-                time: Instant::now(),
-            };
+            let now = SessionProgress::begin();
             Sender {
                 flight: Flight::new(now),
                 now,

@@ -124,10 +124,8 @@ mod tests {
     /// A meter of a circuit with a window and a round trip.
     fn meter(window: usize, round_trip: Duration) -> StreamMeter {
         let progress = SessionProgress {
-            sent: 0,
-            acknowledged: 0,
             kept: 2000,
-            time: Instant::now(),
+            ..SessionProgress::begin()
         };
         let mut flight = Flight::new(progress);
         flight.note(progress, Some(round_trip));

@@ -825,12 +825,7 @@ mod tests {
 
     /// Three new streams of a line, measured or not, and their other ends.
     fn three_streams(is_measured: bool) -> (FurtherStreams, Vec<Descriptor>) {
-        let begin = SessionProgress {
-            sent: 0,
-            acknowledged: 0,
-            kept: 0,
-            time: Instant::now(),
-        };
+        let begin = SessionProgress::begin();
         let meter = || {
             let meter = StreamMeter::new(Arc::default());
             meter.note_circuit(Some((Flight::new(begin), 32 << 10)));
@@ -912,12 +907,7 @@ mod tests {
         // Linux reports twice what was asked for.
         let buffer = || sockopt::socket_send_buffer_size(&stream.socket).unwrap() / 2;
         assert_eq!(buffer(), 16 << 10);
-        let begin = SessionProgress {
-            sent: 0,
-            acknowledged: 0,
-            kept: 0,
-            time: Instant::now(),
-        };
+        let begin = SessionProgress::begin();
         let mut flight = Flight::new(begin);
         flight.note(begin, Some(Duration::from_millis(1)));
         let (meter, _) = stream.meter.as_ref().unwrap();
