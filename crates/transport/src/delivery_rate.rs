@@ -158,6 +158,19 @@ impl DeliveryRate {
         });
     }
 
+    /// Notes that bytes were taken that the first stream of the link carries: as
+    /// [`note_taken`](Self::note_taken).
+    pub(crate) fn note_taken_by_first(
+        &mut self,
+        bytes: u64,
+        room_since: Option<Instant>,
+        now: Instant,
+    ) {
+        let is_by_few = std::mem::replace(&mut self.is_by_few, true);
+        self.note_taken(bytes, room_since, now);
+        self.is_by_few = is_by_few;
+    }
+
     /// Notes that the other end has acknowledged further bytes. Returns the trains that are now
     /// acknowledged to their ends and that the line has limited.
     pub(crate) fn note_acknowledged(&mut self, bytes: u64, now: Instant) -> Vec<LineSample> {
@@ -184,6 +197,12 @@ impl DeliveryRate {
         for train in &mut self.trains {
             train.is_spoiled = true;
         }
+    }
+
+    /// Whether few streams of the link carry the present message.
+    #[cfg(test)]
+    pub(crate) fn is_by_few(&self) -> bool {
+        self.is_by_few
     }
 
     /// Bytes that are taken and not acknowledged.

@@ -99,9 +99,15 @@ pub(crate) trait SocketMedium: Send + Sync {
     }
 
     /// Measures by `line` how fast the bytes of a link's socket reach the other end. Returns the meter
-    /// of the socket's stream; `None` if the medium does not measure.
-    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> Option<Arc<StreamMeter>> {
-        let _ = (socket, line);
+    /// of the socket's stream, which is the first one of the link or a further one; `None` if the medium does not
+    /// measure.
+    fn measure(
+        &self,
+        socket: &Descriptor,
+        line: &Arc<LineMeter>,
+        is_first: bool,
+    ) -> Option<Arc<StreamMeter>> {
+        let _ = (socket, line, is_first);
         None
     }
 

@@ -130,8 +130,13 @@ impl SocketMedium for RelayMedium {
         self.pump.obstacle(socket)
     }
 
-    fn measure(&self, socket: &Descriptor, line: &Arc<LineMeter>) -> Option<Arc<StreamMeter>> {
-        let meter = Arc::new(StreamMeter::new(line.clone()));
+    fn measure(
+        &self,
+        socket: &Descriptor,
+        line: &Arc<LineMeter>,
+        is_first: bool,
+    ) -> Option<Arc<StreamMeter>> {
+        let meter = Arc::new(StreamMeter::new(line.clone(), is_first));
         self.pump.measure(socket, &meter);
         Some(meter)
     }

@@ -21,16 +21,19 @@ const SHARE_OF_HEADERS: u64 = 100;
 /// What the thread of the medium measures of a stream, for the link's senders.
 pub(crate) struct StreamMeter {
     line: Arc<LineMeter>,
+    /// Whether the stream is the first one of the link, and so carries no pieces of large messages.
+    is_first: bool,
     /// The flight and the window of the stream's circuit; `None` while there is no circuit.
     circuit: Mutex<Option<(Flight, usize)>>,
-    /// The bytes that the link has written, and the medium has not taken yet.
+    /// The bytes that the link has written or is about to write, less those that the medium has noted as taken.
     untaken: AtomicI64,
 }
 
 impl StreamMeter {
-    pub(crate) fn new(line: Arc<LineMeter>) -> Self {
+    pub(crate) fn new(line: Arc<LineMeter>, is_first: bool) -> Self {
         StreamMeter {
             line,
+            is_first,
             circuit: Mutex::default(),
             untaken: AtomicI64::new(0),
         }
@@ -46,17 +49,33 @@ impl StreamMeter {
         *self.circuit() = circuit;
     }
 
-    /// Notes bytes that the link has written to the stream.
-    pub(crate) fn note_written(&self, bytes: usize) {
-        self.untaken.fetch_add(bytes as i64, Ordering::Relaxed);
+    /// Notes for the line that the medium has taken bytes from the link: as
+    /// [`DeliveryRate::note_taken`](crate::delivery_rate::DeliveryRate::note_taken).
+    pub(crate) fn note_line(&self, bytes: u64, room_since: Option<Instant>, now: Instant) {
+        self.line.note(|rate| match self.is_first {
+            true => rate.note_taken_by_first(bytes, room_since, now),
+            false => rate.note_taken(bytes, room_since, now),
+        });
     }
 
-    /// Begins to count the bytes that the link writes: `waiting` bytes are in the socket.
-    pub(crate) fn begin(&self, waiting: usize) {
-        self.untaken.store(waiting as i64, Ordering::Relaxed);
+    /// Notes that the link is about to write `most` bytes. A medium that is quick then takes no bytes that
+    /// are not counted.
+    pub(crate) fn begin_write(&self, most: usize) {
+        self.untaken.fetch_add(most as i64, Ordering::Relaxed);
     }
 
-    /// Notes bytes that the medium has taken. The medium may be sooner than the link.
+    /// Notes that the stream has taken only a part of the bytes: not the last `rest` ones.
+    pub(crate) fn note_unwritten(&self, rest: usize) {
+        self.untaken.fetch_sub(rest as i64, Ordering::Relaxed);
+    }
+
+    /// Sets the number of bytes that the link has written, and the medium has not noted as taken. The medium
+    /// sets it when it begins, and whenever the socket is empty, so a wrong count does not last.
+    pub(crate) fn set_untaken(&self, bytes: usize) {
+        self.untaken.store(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Notes bytes that the medium has taken.
     pub(crate) fn note_taken(&self, bytes: usize) {
         self.untaken.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
@@ -67,13 +86,15 @@ impl StreamMeter {
             return StreamRoom::default();
         };
         let kept = flight.kept() as u64 + self.untaken.load(Ordering::Relaxed).max(0) as u64;
-        let room = |bytes: usize| {
-            let bytes = (bytes as u64).saturating_sub(kept);
+        let room = |bytes: u64| {
+            let bytes = bytes.saturating_sub(kept);
             bytes - bytes / SHARE_OF_HEADERS
         };
+        let flight = flight.bytes(now) as u64;
         StreamRoom {
-            flight: room(flight.bytes(now)),
-            window: room(window),
+            flight: room(flight),
+            two_flights: room(2 * flight),
+            window: room(window as u64),
         }
     }
 
@@ -98,6 +119,8 @@ impl StreamMeter {
 pub(crate) struct StreamRoom {
     /// The bytes that TCP sends before it waits for an acknowledgement.
     pub(crate) flight: u64,
+    /// The bytes that TCP sends before it waits for a second acknowledgement.
+    pub(crate) two_flights: u64,
     /// The bytes that the window takes before it waits.
     pub(crate) window: u64,
 }
@@ -110,7 +133,7 @@ impl StreamRoom {
 
     /// The bytes that arrive within one and a half round trips.
     pub(crate) fn two_flights(&self) -> u64 {
-        (2 * self.flight).min(self.window)
+        self.two_flights.min(self.window)
     }
 }
 
@@ -129,7 +152,7 @@ mod tests {
         };
         let mut flight = Flight::new(progress);
         flight.note(progress, Some(round_trip));
-        let meter = StreamMeter::new(Arc::default());
+        let meter = StreamMeter::new(Arc::default(), false);
         meter.note_circuit(Some((flight, window)));
         meter
     }
@@ -145,7 +168,8 @@ mod tests {
         ] {
             assert_eq!(meter(window, round_trip).buffer(), buffer, "{window}");
         }
-        assert_eq!(StreamMeter::new(Arc::default()).buffer(), SMALLEST_BUFFER);
+        let unknown = StreamMeter::new(Arc::default(), false);
+        assert_eq!(unknown.buffer(), SMALLEST_BUFFER);
     }
 
     #[test]
@@ -154,19 +178,63 @@ mod tests {
         let room = |bytes: u64| bytes - bytes / SHARE_OF_HEADERS;
         let now = Instant::now();
         assert_eq!(meter.room(now).window, room(30_000));
-        meter.begin(1000);
-        meter.note_written(500);
+        meter.set_untaken(1000);
+        meter.begin_write(800);
+        meter.note_unwritten(300);
         assert_eq!(meter.room(now).window, room(28_500));
         meter.note_taken(1500);
         assert_eq!(meter.room(now).window, room(30_000));
-        // The medium may be sooner than the link.
+        // The medium has begun to count while the link wrote.
         meter.note_taken(1500);
         assert_eq!(meter.room(now).window, room(30_000));
+        meter.begin_write(2000);
+        meter.set_untaken(0);
+        assert_eq!(meter.room(now).window, room(30_000));
+        meter.begin_write(1000);
+        assert_eq!(meter.room(now).window, room(29_000));
+    }
+
+    #[test]
+    fn bytes_under_way_take_room_once_in_two_flights() {
+        let meter = meter(1 << 20, Duration::from_millis(15));
+        let room = |bytes: u64| bytes - bytes / SHARE_OF_HEADERS;
+        let StreamRoom {
+            flight,
+            two_flights,
+            ..
+        } = meter.room(Instant::now());
+        let initial = 13 << 10;
+        assert_eq!(flight, room(initial - 2000));
+        assert_eq!(two_flights, room(2 * initial - 2000));
+    }
+
+    #[test]
+    fn bytes_of_the_first_stream_are_not_of_all_streams() {
+        let begin = Instant::now();
+        let (round_trip, bytes) = (Duration::from_millis(15), 1 << 20);
+        for is_first in [false, true] {
+            let meter = StreamMeter::new(Arc::default(), is_first);
+            meter.line().note(|rate| {
+                rate.note_round_trip(round_trip, begin);
+                rate.note_message(false);
+            });
+            meter.note_line(bytes, None, begin);
+            let mut samples = Vec::new();
+            meter.line().note(|rate| {
+                samples = rate.note_acknowledged(bytes, begin + Duration::from_millis(100));
+            });
+            assert_eq!(samples.len(), 1);
+            assert_eq!(samples[0].is_by_few, is_first);
+        }
     }
 
     #[test]
     fn a_message_in_two_flights_fits_into_the_window() {
-        let room = |flight, window| StreamRoom { flight, window };
+        let room = |flight, window| StreamRoom {
+            flight,
+            two_flights: 2 * flight,
+            window,
+        };
         let flights = |room: StreamRoom| (room.one_flight(), room.two_flights());
         assert_eq!(flights(room(10, 40)), (10, 20));
         assert_eq!(flights(room(10, 15)), (10, 15));

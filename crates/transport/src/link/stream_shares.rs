@@ -53,7 +53,11 @@ mod tests {
 
     /// Streams with the bytes of a flight and of a window.
     fn rooms(rooms: &[(u64, u64)]) -> Vec<StreamRoom> {
-        let room = |&(flight, window)| StreamRoom { flight, window };
+        let room = |&(flight, window)| StreamRoom {
+            flight,
+            two_flights: 2 * flight,
+            window,
+        };
         rooms.iter().map(room).collect()
     }
 

@@ -250,9 +250,12 @@ impl<'a> PayloadInProgress<'a> {
         self.shares.take().is_some()
     }
 
-    /// Uses streams that have joined, too; there are `count` now.
+    /// Uses streams that have joined, too, unless the streams have shares; there are `count` now.
     fn take_in_streams(&mut self, count: usize) {
         self.under_way.resize_with(count, || None);
+        if self.shares.is_none() {
+            self.pieces.streams = count as u64;
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -277,11 +280,14 @@ impl FurtherStream {
 
     /// Writes as much as one call takes; 0 if the socket is full.
     fn write(&self, slices: &[IoSlice<'_>]) -> Result<usize, LinkError> {
-        let count = write(&self.socket, slices, None)?;
-        if let Some((meter, _)) = &self.meter {
-            meter.note_written(count);
-        }
-        Ok(count)
+        let Some((meter, _)) = &self.meter else {
+            return write(&self.socket, slices, None);
+        };
+        let most = slices.iter().map(|slice| slice.len()).sum();
+        meter.begin_write(most);
+        let outcome = write(&self.socket, slices, None);
+        meter.note_unwritten(most - outcome.as_ref().copied().unwrap_or_default());
+        outcome
     }
 
     /// The room of the stream for a new message. Has the socket's buffer suit the stream.
@@ -534,6 +540,7 @@ impl FurtherStreams {
             self.note_progress(outputs, true);
             let is_stalled = outputs.stalled || !self.writable(outputs, &payload, room)?;
             if is_stalled && payload.use_all_streams() {
+                self.line.as_ref().inspect(|line| line.note_message(false));
                 continue;
             }
             if is_stalled {
@@ -823,11 +830,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn streams_that_join_make_the_pieces_of_a_message_smaller() {
+        let payload = vec![7; 4 << 20];
+        let parts = [IoSlice::new(&payload)];
+        let meta = Arc::default();
+        let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
+        let mut payload = PayloadInProgress::new(&message, 8, None, PIECES_OF_A_LINE);
+        assert_eq!(payload.next_piece(0).unwrap().length, 32 << 10);
+        payload.take_in_streams(128);
+        let length = payload.next_piece(127).unwrap().length;
+        assert!(length < 17 << 10, "{length}");
+    }
+
     /// Three new streams of a line, measured or not, and their other ends.
     fn three_streams(is_measured: bool) -> (FurtherStreams, Vec<Descriptor>) {
         let begin = SessionProgress::begin();
         let meter = || {
-            let meter = StreamMeter::new(Arc::default());
+            let meter = StreamMeter::new(Arc::default(), false);
             meter.note_circuit(Some((Flight::new(begin), 32 << 10)));
             Arc::new(meter)
         };
@@ -883,7 +903,7 @@ mod tests {
         // Bytes under way take their part of a flight.
         let busy = |streams: &FurtherStreams| {
             let (meter, _) = streams.stream(0).meter.as_ref().unwrap();
-            meter.note_written(10_000);
+            meter.begin_write(10_000);
         };
         assert_eq!(few(&busy), [0, flight, 20_000 - flight]);
         let cut = |streams: &FurtherStreams| {
@@ -895,6 +915,25 @@ mod tests {
             outputs.streams[2].queued_frame = vec![7; 64]
         });
         assert_eq!(queued[..2], [flight, 20_000 - flight]);
+    }
+
+    #[test]
+    fn the_line_knows_whether_few_streams_carry_a_message() {
+        let (streams, _others) = three_streams(true);
+        let mut outputs = StreamOutputs {
+            streams: Vec::new(),
+            queue: VecDeque::new(),
+            stalled: false,
+            growth: None,
+        };
+        outputs.take_in_streams(3);
+        for (total, few) in [(20_000, true), (1 << 20, false), (30_000, false)] {
+            streams.shares(&outputs, total);
+            let mut is_by_few = false;
+            let line = streams.line.as_ref().unwrap();
+            line.note(|rate| is_by_few = rate.is_by_few());
+            assert_eq!(is_by_few, few, "{total}");
+        }
     }
 
     #[test]

@@ -435,7 +435,7 @@ impl Pending {
     /// The further stream after the handshake. `line` is the meter of its link's line.
     pub(super) fn into_stream(mut self, line: Option<&Arc<LineMeter>>) -> FurtherStream {
         let first_bytes = self.first_bytes();
-        let meter = line.and_then(|line| self.medium.measure(&self.socket, line));
+        let meter = line.and_then(|line| self.medium.measure(&self.socket, line, false));
         FurtherStream::new(self.socket, first_bytes, meter)
     }
 
@@ -461,7 +461,8 @@ impl Pending {
     ) -> Result<Arc<Link>, (Option<u128>, LinkError)> {
         let first_bytes = self.first_bytes();
         let line = Arc::default();
-        let line = self.medium.measure(&self.socket, &line).map(|_| line);
+        let is_measured = self.medium.measure(&self.socket, &line, true).is_some();
+        let line = is_measured.then_some(line);
         let further = further.into_iter();
         let further = further
             .map(|stream| stream.into_stream(line.as_ref()))

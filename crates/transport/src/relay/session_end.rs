@@ -181,11 +181,11 @@ impl SessionEnd {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
         let round_trip = self.window.base_round_trip();
         meter.line().note(|rate| {
-            rate.note_taken(kept, None, now);
             round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
         });
+        meter.note_line(kept, None, now);
         let (_, acknowledged) = self.session.sent_and_acknowledged();
-        meter.begin(ioctl_fionread(&self.socket).unwrap_or_default() as usize);
+        meter.set_untaken(ioctl_fionread(&self.socket).unwrap_or_default() as usize);
         self.newly_taken = 0;
         meter.note_circuit(self.measured_circuit());
         self.meter = Some((meter, acknowledged));
@@ -382,8 +382,8 @@ impl SessionEnd {
     /// Takes bytes out of the link's socket.
     fn take_from_link(&mut self) {
         let mut memory = Vec::with_capacity(AT_A_CALL);
-        let mut taken = 0;
-        while !self.link_has_ended && self.has_room() && taken < AT_ONCE {
+        let (mut taken, mut is_empty) = (0, false);
+        while !self.link_has_ended && self.has_room() && taken < AT_ONCE && !is_empty {
             let most = self.room().min(AT_A_CALL);
             match rustix::io::read(&self.socket, &mut memory.spare_capacity_mut()[..most]) {
                 Ok((bytes, _)) if !bytes.is_empty() => {
@@ -391,21 +391,21 @@ impl SessionEnd {
                     taken += bytes.len();
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
+                Err(Errno::AGAIN) => is_empty = true,
                 Ok(_) | Err(_) => {
                     self.link_has_ended = true;
                     self.session.end();
                 }
             }
         }
+        self.newly_taken += taken;
+        let meter = self.meter.as_ref().map(|(meter, _)| meter);
+        if let (Some(meter), true) = (meter, is_empty) {
+            meter.set_untaken(self.newly_taken);
+        }
         if taken > 0 {
-            self.newly_taken += taken;
             let room_since = self.room_since.take();
-            if let Some((meter, _)) = &self.meter {
-                let now = Instant::now();
-                let line = meter.line();
-                line.note(|rate| rate.note_taken(taken as u64, room_since, now));
-            }
+            meter.inspect(|meter| meter.note_line(taken as u64, room_since, Instant::now()));
         }
     }
 
@@ -479,7 +479,6 @@ impl SessionEnd {
         self.session.connect();
         self.note_cut();
         self.window = CongestionWindow::new();
-        self.flight = None;
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
             heard: Instant::now(),
@@ -553,7 +552,8 @@ impl SessionEnd {
         let Some((meter, noted)) = &mut self.meter else {
             return;
         };
-        // The flight first: it counts the bytes that were taken.
+        // The flight first, whose kept bytes include the taken ones: a sender that looks between the two
+        // calls counts those bytes twice, and not never.
         meter.note_circuit(circuit);
         meter.note_taken(std::mem::take(&mut self.newly_taken));
         let bytes = progress.acknowledged - *noted;
@@ -566,7 +566,8 @@ impl SessionEnd {
     }
 
     /// Notes for the meter that a circuit was lost or opened.
-    fn note_cut(&self) {
+    fn note_cut(&mut self) {
+        self.flight = None;
         if let Some((meter, _)) = &self.meter {
             meter.line().note(DeliveryRate::note_cut);
             meter.note_circuit(None);
@@ -842,7 +843,7 @@ mod tests {
     fn the_line_is_told_of_all_bytes_over_several_circuits() {
         let mut rig = Rig::new();
         let line = Arc::new(LineMeter::default());
-        let meter = Arc::new(StreamMeter::new(line.clone()));
+        let meter = Arc::new(StreamMeter::new(line.clone(), false));
         let write = |rig: &mut Rig| {
             rustix::io::write(&rig.link, &[7; 12_000]).unwrap();
             rig.end.advance();
@@ -878,7 +879,7 @@ mod tests {
     #[test]
     fn the_link_knows_how_many_bytes_the_circuit_carries_at_once() {
         let mut rig = Rig::new();
-        let meter = Arc::new(StreamMeter::new(Arc::default()));
+        let meter = Arc::new(StreamMeter::new(Arc::default(), false));
         let room = || meter.room(Instant::now());
         rig.end.advance();
         rig.end.measure(meter.clone());
@@ -886,15 +887,15 @@ mod tests {
         assert!(initial.flight > 10_000 && initial.flight < initial.window);
         assert!(initial.window > 32_000);
         let has_less_by = |bytes: usize| {
-            let StreamRoom { flight, window } = room();
+            let StreamRoom { flight, window, .. } = room();
             for less in [initial.flight - flight, initial.window - window] {
                 // Less a hundredth for headers.
                 let bytes = bytes as u64;
                 assert!((bytes - bytes / 50..=bytes).contains(&less), "{less}");
             }
         };
+        meter.begin_write(5_000);
         rustix::io::write(&rig.link, &[7; 5_000]).unwrap();
-        meter.note_written(5_000);
         has_less_by(5_000);
         rig.end.advance();
         has_less_by(rig.end.session.kept());
@@ -902,10 +903,15 @@ mod tests {
         rig.send(&[]);
         rig.end.advance();
         assert_eq!(room(), initial);
+        // A count that is wrong does not outlast an empty socket.
+        meter.begin_write(5_000);
+        rig.end.advance();
+        assert_eq!(room(), initial);
         rig.end.lose_circuit(String::new());
         assert_eq!(room(), StreamRoom::default());
-        // The next circuit is measured anew.
-        assert!(rig.end.flight.is_some());
+        // No sender counts on a lost circuit, and the next circuit is measured anew.
+        rig.end.measure(meter.clone());
+        assert_eq!(room(), StreamRoom::default());
         let [near, _circuit] = socket_pair().unwrap();
         rig.end.open(CircuitStream::unsealed(near));
         assert!(rig.end.flight.is_none());
