@@ -196,10 +196,12 @@ def relays(folder: Path, sites: Sequence[Site], control: str | None = None) -> I
         site.titin(folder, "init", site.name, "--local", site.local, "--listen", site.listen)
         if control and control != "bbr":
             config = folder / site.name / "relay.toml"
-            config.write_text(config.read_text().replace("\nlocal =", f'\ncongestion = "{control}"\nlocal =', 1))
+            before, found, after = config.read_text().partition("\nlocal =")
+            assert found, config
+            config.write_text(f'{before}\ncongestion = "{control}"{found}{after}')
     transit = ["--transit"] if len(sites) > 2 else []
     for one, other in itertools.pairwise(sites):
-        for near, far, address in ((one, other, None), (other, one, reached(one, other))):
+        for near, far, address in ((one, other, None), (other, one, reached(one))):
             place = ["--address", address] if address else []
             key = far.titin(folder, "fingerprint").strip()
             near.titin(folder, "trust", far.name, key, *place, *transit)
@@ -216,6 +218,6 @@ def relays(folder: Path, sites: Sequence[Site], control: str | None = None) -> I
         started.stop()
 
 
-def reached(one: Site, other: Site) -> str:
-    """The address at which the relay of ``one`` is reached from the site ``other``."""
+def reached(one: Site) -> str:
+    """The address at which its neighbours reach the relay of a site."""
     return "10.72.0.1:4711" if one.name == "middle" else one.listen

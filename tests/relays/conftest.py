@@ -111,7 +111,7 @@ class Line:
 
     def begin(self, work: Callable[..., None], *arguments: socket.socket) -> None:
         """Starts a thread."""
-        self.threads.append(threading.Thread(target=work, args=arguments))
+        self.threads.append(threading.Thread(target=work, args=arguments, daemon=True))
         self.threads[-1].start()
 
     def serve(self) -> None:

@@ -1,6 +1,7 @@
 //! What `relay.toml` may say: names, addresses, and entries that agree with each other.
 
 use std::path::Path;
+use std::time::Duration;
 
 use titin_model::is_identifier;
 
@@ -17,6 +18,12 @@ pub(crate) fn check(path: &Path, config: &Config) -> Result<(), ConfigError> {
     check_address("local", &config.local).map_err(content)?;
     if let Some(listen) = &config.listen {
         check_address("listen", listen).map_err(content)?;
+    }
+    if Duration::try_from_secs_f64(config.drain).is_err() {
+        return Err(content(format!(
+            "drain = {}: a number of seconds from 0 on is expected",
+            config.drain
+        )));
     }
     for place in 0..config.peers.len() {
         check_peer(config, place).map_err(content)?;

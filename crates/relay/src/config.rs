@@ -176,6 +176,13 @@ impl RelayFolder {
                 "there is a relay already; edit the file, or name another --folder".to_owned();
             return Err(ConfigError::Content { path, why });
         }
+        let rests = [self.key_path(), self.access_path()];
+        if let Some(rest) = rests.into_iter().find(|path| path.exists()) {
+            let why = "this is of an earlier relay, whose relay.toml is gone: remove it for a new key, or name \
+                       another --folder"
+                .to_owned();
+            return Err(ConfigError::Content { path: rest, why });
+        }
         check(&path, config)?;
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -399,6 +406,21 @@ mod tests {
             ..peer("east")
         };
         relay.trust(&behind).unwrap();
+    }
+
+    #[test]
+    fn a_key_of_an_earlier_relay_is_named_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path());
+        relay.init(&config()).unwrap();
+        let key = fs::read(relay.key_path()).unwrap();
+        fs::remove_file(relay.config_path()).unwrap();
+        let why = relay.init(&config()).err().unwrap().to_string();
+        assert!(
+            why.contains("key.pem") && why.contains("earlier relay"),
+            "{why}"
+        );
+        assert_eq!(fs::read(relay.key_path()).unwrap(), key);
     }
 
     #[test]

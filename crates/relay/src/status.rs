@@ -1,10 +1,10 @@
 //! The question for the state of a relay that runs, for `titin relay status`.
 
 use std::io;
-use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::Value;
+use titin_os::sockets;
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest};
 use titin_wire::handshake::Refusal;
 
@@ -27,13 +27,11 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
             folder.path().display(),
         )
     };
-    let mut stream = TcpStream::connect(address).map_err(none)?;
-    let answer = stream
-        .set_read_timeout(Some(ANSWER_TIME))
-        .and_then(|()| circuit::ask(&mut stream, (RELAY_KEY, access), &RelayRequest::Status));
+    let mut stream = sockets::connect(address.as_str(), ANSWER_TIME, ANSWER_TIME).map_err(none)?;
+    let answer = circuit::ask(&mut stream, (RELAY_KEY, access), &RelayRequest::Status);
     match answer.map_err(|error| without_answer(folder, address, &error))? {
         RelayAnswer::Status(state) => Ok(state),
-        other => Err(format!("the relay answers {other:?}")),
+        other => Err(format!("the relay {}", other.unexpected())),
     }
 }
 

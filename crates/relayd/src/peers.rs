@@ -385,7 +385,8 @@ pub(crate) async fn control(
     let reading = async {
         loop {
             let message = timeout(SILENCE, messages::read(&mut reader, &mut buffer)).await;
-            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing has come for 15 s");
+            let why = || format!("nothing has come for {} s", SILENCE.as_secs());
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, why());
             take_control(relay, peer, message.map_err(silent)??, &sender);
         }
     };

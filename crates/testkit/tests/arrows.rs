@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
         "titin-manager",
         &["titin-transport", "titin-os", "titin-wire", "titin-model"],
     ),
-    ("titin-relay", &["titin-model", "titin-wire"]),
+    ("titin-relay", &["titin-model", "titin-os", "titin-wire"]),
     ("titin-relayd", &["titin-os", "titin-relay", "titin-wire"]),
     ("titin-capi", &["titin-runtime"]),
     (

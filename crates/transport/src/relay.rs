@@ -141,6 +141,15 @@ impl SocketMedium for RelayMedium {
         Some(meter)
     }
 
+    fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {
+        self.pump.set_buffers(socket, settings);
+    }
+
+    fn set_pacing(&self, socket: &Descriptor, settings: &LinkSettings, streams: u64) {
+        let rate = settings.pacing_of_stream(streams);
+        rate.inspect(|rate| self.pump.pace(socket, *rate));
+    }
+
     fn finish(&self, waits: Option<Duration>) {
         self.pump.finish(waits);
     }
@@ -164,8 +173,8 @@ impl fmt::Display for RelayTarget {
 }
 
 impl DialTarget for RelayTarget {
-    fn connect(&self, _: &LinkSettings) -> io::Result<Descriptor> {
-        self.pump.dial(self.route.clone())
+    fn connect(&self, settings: &LinkSettings) -> io::Result<Descriptor> {
+        self.pump.dial(self.route.clone(), settings)
     }
 
     fn further_streams(&self, settings: &LinkSettings, _: Duration) -> Option<u64> {

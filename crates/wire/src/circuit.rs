@@ -97,6 +97,20 @@ pub enum RelayAnswer {
     Refused(CircuitRefusal),
 }
 
+impl RelayAnswer {
+    /// What the relay does that has given this answer to a request with another one: its reason, if the relay
+    /// refuses.
+    pub fn unexpected(self) -> String {
+        match self {
+            RelayAnswer::Refused(CircuitRefusal { why, .. }) => format!("refuses: {why}"),
+            other => format!(
+                "answers {other:?}, which is no answer to the request: use the same release of titin for the relay \
+                 and here"
+            ),
+        }
+    }
+}
+
 /// What a relay does that does not know the permit of a run.
 pub const UNKNOWN_RUN: &str = "does not know the run: is it the relay of the site that the description names, and is it \
                                connected to the manager's relay? `titin relay status` shows both";

@@ -17,10 +17,12 @@ pub struct LinkSettings {
     /// rate; the stream for other messages has the same rate for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<u64>,
-    /// The size of the send buffer of each socket, in bytes.
+    /// The size of the send buffer of each socket, in bytes. Between sites it is the send buffer of
+    /// each session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<u64>,
-    /// The size of the receive buffer of each socket, in bytes.
+    /// The size of the receive buffer of each socket, in bytes. Between sites it is the receive buffer
+    /// of each session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<u64>,
     /// Whether titin compresses large messages.
@@ -48,6 +50,12 @@ impl LinkSettings {
     /// number nor the rate that they share.
     pub fn may_grow(&self) -> bool {
         self.streams.is_none() && self.pacing.is_none()
+    }
+
+    /// The most bytes per second of one of `streams` streams, which share the rate of the link; `None`
+    /// without a limit.
+    pub fn pacing_of_stream(&self, streams: u64) -> Option<u64> {
+        Some(self.pacing?.div_ceil(streams.max(1)))
     }
 
     /// The frame that gives the other end the settings of the link `key`, which is to have `count`

@@ -24,7 +24,7 @@
 //! end that knows nothing of the session cannot go on from there, and answers **gone**. The answer
 //! to the other end's **resume** is an **acknowledge**: from its arrival an end knows that the other
 //! end has its **resume**, and uses the connection. **Probe** asks for an **echo** with the same
-//! number: so an end measures the round trip, and notices a line that is dead.
+//! number: so an end notices a line that is dead.
 
 mod record;
 #[cfg(test)]
@@ -41,6 +41,10 @@ use record::{Record, SessionReader, Step};
 
 /// The most bytes in a data record: an acknowledgement never waits behind more.
 const PIECE: usize = 64 << 10;
+
+/// With so many urgent records waiting, no further echo is added: a peer that asks on and on without
+/// reading costs no memory.
+const MOST_URGENT: usize = 4;
 
 /// The id of a session, random and known to both ends alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,8 +99,6 @@ pub struct Session {
     peer_has_ended: bool,
     /// Whether the present connection has told of the other end's end.
     end_is_told: bool,
-    /// The number of the last echo, for [`Session::take_echo`].
-    echo: Option<u64>,
 }
 
 impl Session {
@@ -119,7 +121,6 @@ impl Session {
             told: 0,
             peer_has_ended: false,
             end_is_told: false,
-            echo: None,
         }
     }
 
@@ -216,16 +217,11 @@ impl Session {
         self.received + u64::from(self.peer_has_ended)
     }
 
-    /// Has the other end asked for an echo of `number`.
-    pub fn probe(&mut self, number: u64) {
+    /// Has the other end asked for an echo.
+    pub fn probe(&mut self) {
         if self.is_up() {
-            self.urgent.push_back(Record::Probe(number));
+            self.urgent.push_back(Record::Probe(0));
         }
-    }
-
-    /// The number of the last echo, once.
-    pub fn take_echo(&mut self) -> Option<u64> {
-        self.echo.take()
     }
 
     /// Adds records for the connection to `out`, until `out` has `most` bytes or more, or nothing
@@ -318,16 +314,12 @@ impl Session {
                 Ok(())
             }
             (LineState::Up, Record::Probe(number)) => {
-                // A peer that asks on and on without reading gets one answer at a time.
-                if self.urgent.len() < 4 {
+                if self.urgent.len() < MOST_URGENT {
                     self.urgent.push_back(Record::Echo(number));
                 }
                 Ok(())
             }
-            (LineState::Up, Record::Echo(number)) => {
-                self.echo = Some(number);
-                Ok(())
-            }
+            (LineState::Up, Record::Echo(_)) => Ok(()),
             (line, record) => Err(malformed(format!("{record:?} while {line:?}"))),
         }
     }

@@ -132,6 +132,6 @@ fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
     match dial().map_err(|why| at_relay(why.to_string()))? {
         (RelayAnswer::Opened, stream) => Ok(stream),
         (RelayAnswer::Refused(refusal), _) => Err(at_relay(refusal.why)),
-        (other, _) => Err(at_relay(format!("it answers {other:?}"))),
+        (other, _) => Err(at_relay(format!("it {}", other.unexpected()))),
     }
 }

@@ -371,7 +371,7 @@ impl Session {
                 return None;
             }
             LauncherEnd::Ended(exit) => exit.to_string(),
-            LauncherEnd::NotStarted(why) => format!("could not be started: {why}"),
+            LauncherEnd::NotStarted(why) => format!("cannot be run: {why}"),
         };
         let printed = last_output(&std::fs::read(self.output_of(&group)).unwrap_or_default());
         let how = format!("could not be started: {} {how}{printed}", group.command());

@@ -182,7 +182,10 @@ fn admit(
             Ok(RelayAdmission { stream, site, away })
         }
         Ok((_, RelayAnswer::Refused(refusal))) => Err(AdmissionError::Refused(refusal.why)),
-        Ok((_, other)) => Err(AdmissionError::Unanswered(format!("it answers {other:?}"))),
+        Ok((_, other)) => {
+            let why = format!("it {}", other.unexpected());
+            Err(AdmissionError::Unanswered(why))
+        }
         Err(error) => Err(AdmissionError::Unanswered(error.to_string())),
     }
 }

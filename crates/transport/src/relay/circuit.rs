@@ -229,7 +229,8 @@ fn check_answer(answer: RelayAnswer) -> Result<(), CircuitRefusal> {
         RelayAnswer::Opened => Ok(()),
         RelayAnswer::Refused(refusal) => Err(refusal),
         other => Err(CircuitRefusal::passing(format!(
-            "the relay answers {other:?}"
+            "the relay {}",
+            other.unexpected()
         ))),
     }
 }

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 use titin_os::Descriptor;
 use titin_os::time::timespec;
+use titin_wire::LinkSettings;
 use titin_wire::session::{RESUME, SessionGreeting, SessionId};
 
 use super::circuit::CircuitRoute;
@@ -35,6 +36,10 @@ pub(super) enum RelayOrder {
     Adopt(Box<NewCircuit>),
     /// Measure the line by the session of the link's socket with this id.
     Measure(u64, Arc<StreamMeter>),
+    /// Set the buffers of the session of the link's socket with this id.
+    SetBuffers(u64, LinkSettings),
+    /// Have the session of the link's socket with this id send at most so many bytes a second.
+    Pace(u64, u64),
     /// End once the last bytes are acknowledged, after this time at the latest.
     Finish(Duration),
 }
@@ -61,12 +66,17 @@ impl RelayPump {
     }
 
     /// Begins a session. Returns the link's end of the socket.
-    pub(super) fn dial(&self, route: Arc<CircuitRoute>) -> io::Result<Descriptor> {
+    pub(super) fn dial(
+        &self,
+        route: Arc<CircuitRoute>,
+        settings: &LinkSettings,
+    ) -> io::Result<Descriptor> {
         let shared = self.shared()?;
         let [link, socket] = session_sockets()?;
         let patience = route.access.patience();
         let id = SessionId::random();
-        let end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
+        let mut end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
+        end.set_buffers(settings);
         shared.command(RelayOrder::Dial(Box::new(end)));
         Ok(link)
     }
@@ -75,6 +85,20 @@ impl RelayPump {
     pub(super) fn measure(&self, socket: &Descriptor, meter: &Arc<StreamMeter>) {
         if let Ok(shared) = self.shared() {
             shared.command(RelayOrder::Measure(socket.id(), meter.clone()));
+        }
+    }
+
+    /// Sets the buffers of the session of a link's socket.
+    pub(super) fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {
+        if let Ok(shared) = self.shared() {
+            shared.command(RelayOrder::SetBuffers(socket.id(), *settings));
+        }
+    }
+
+    /// Has the session of a link's socket send at most `rate` bytes a second.
+    pub(super) fn pace(&self, socket: &Descriptor, rate: u64) {
+        if let Ok(shared) = self.shared() {
+            shared.command(RelayOrder::Pace(socket.id(), rate));
         }
     }
 
@@ -258,9 +282,18 @@ impl SessionPump {
                 }
                 RelayOrder::Adopt(circuit) => self.new_circuits.push(*circuit),
                 RelayOrder::Measure(link, meter) => {
-                    let mut ends = self.sessions.values_mut();
-                    if let Some(end) = ends.find(|end| end.link == link) {
+                    if let Some(end) = self.end_of(link) {
                         end.measure(meter);
+                    }
+                }
+                RelayOrder::SetBuffers(link, settings) => {
+                    if let Some(end) = self.end_of(link) {
+                        end.set_buffers(&settings);
+                    }
+                }
+                RelayOrder::Pace(link, rate) => {
+                    if let Some(end) = self.end_of(link) {
+                        end.pace(rate);
                     }
                 }
                 RelayOrder::Finish(time) => {
@@ -269,6 +302,11 @@ impl SessionPump {
                 }
             }
         }
+    }
+
+    /// The end of the session of the link's socket with an id.
+    fn end_of(&mut self, link: u64) -> Option<&mut SessionEnd> {
+        self.sessions.values_mut().find(|end| end.link == link)
     }
 
     /// Gives a session a turn.

@@ -7,6 +7,7 @@ use rustix::event::PollFlags;
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{self, SendFlags, Shutdown};
 use titin_os::{Descriptor, sockets};
+use titin_wire::LinkSettings;
 use titin_wire::circuit::CircuitRefusal;
 use titin_wire::session::{Session, SessionId};
 
@@ -26,10 +27,12 @@ const AT_ONCE: usize = 256 << 10;
 /// followed by a record of a few bytes: the silly window syndrome (RFC 9293, section 3.8.6.2.1).
 const LEAST_ROOM: usize = 4 << 10;
 
-// The sessions of a link that has more bytes than all windows take count as full.
+// A stream counts as full from `FULL_STREAM` bytes on. The smallest window, when full, must keep at least
+// as many.
 const _: () = assert!(FULL_STREAM as usize <= MIN_WINDOW - LEAST_ROOM);
 
-/// Received bytes that the link has not taken, at most. The circuit then waits.
+/// Received bytes that the link has not taken, at most, if the user sets no receive buffer. The circuit
+/// then waits.
 const WAITING: usize = 1 << 20;
 
 /// After this time without a byte of the other end, the other end is asked for one.
@@ -103,6 +106,12 @@ pub(super) struct SessionEnd {
     last_error: String,
     /// How many bytes the end may keep for the other end.
     window: CongestionWindow,
+    /// As many bytes instead, if the user has set the send buffer.
+    set_window: Option<usize>,
+    /// How many received bytes wait for the link at most.
+    waiting: usize,
+    /// How many bytes a second the circuit takes at most, if the user has set the pacing.
+    pacing: Option<u64>,
     /// When the window had room again after it was full; `None` if it has not been full since the last
     /// bytes were taken from the link.
     room_since: Option<Instant>,
@@ -112,9 +121,9 @@ pub(super) struct SessionEnd {
     newly_taken: usize,
     /// The meter of the link's stream, and how many bytes are noted for the line as acknowledged.
     meter: Option<(Arc<StreamMeter>, u64)>,
-    /// Received bytes for the link, and how many of them the link has.
+    /// Received bytes for the link, and how many of them were passed to it.
     to_link: Vec<u8>,
-    taken: usize,
+    passed: usize,
     /// Whether the link sends no more.
     link_has_ended: bool,
     /// Whether the link has closed the socket, and so takes no more.
@@ -146,12 +155,15 @@ impl SessionEnd {
             attempts: 0,
             last_error: String::new(),
             window: CongestionWindow::new(),
+            set_window: None,
+            waiting: WAITING,
+            pacing: None,
             room_since: None,
             flight: None,
             newly_taken: 0,
             meter: None,
             to_link: Vec::new(),
-            taken: 0,
+            passed: 0,
             link_has_ended: false,
             link_is_closed: false,
             link_is_told: false,
@@ -164,7 +176,8 @@ impl SessionEnd {
         self.advance()
     }
 
-    /// A circuit whose other end has gone, while the end does not read.
+    /// The system says that the circuit has ended both ways. An end that reads finds out why; otherwise the
+    /// circuit is lost.
     pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
         match self.takes_bytes() && self.half_closed_since().is_none() {
             true => self.advance(),
@@ -191,6 +204,22 @@ impl SessionEnd {
         self.meter = Some((meter, acknowledged));
     }
 
+    /// Sets the buffers of the session, if the settings say so. The send buffer has the bytes that the other end
+    /// has not acknowledged, the receive buffer those that the link has not taken.
+    pub(super) fn set_buffers(&mut self, settings: &LinkSettings) {
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        self.set_window = settings.send_buffer.map(|size| bytes(size).max(MIN_WINDOW));
+        self.waiting = settings.receive_buffer.map_or(WAITING, bytes);
+    }
+
+    /// Has each circuit take at most `rate` bytes a second, which the system paces.
+    pub(super) fn pace(&mut self, rate: u64) {
+        self.pacing = Some(rate);
+        if let CircuitState::Open(circuit) = &self.circuit {
+            sockets::set_pacing_rate(&circuit.stream.socket, rate);
+        }
+    }
+
     /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
     pub(super) fn take_circuit(&mut self, stream: CircuitStream, records: &[u8]) -> EndProgress {
         self.open(stream);
@@ -207,7 +236,7 @@ impl SessionEnd {
         if !self.link_is_closed {
             let mut events = PollFlags::empty();
             events.set(PollFlags::IN, !self.link_has_ended && self.has_room());
-            events.set(PollFlags::OUT, self.taken < self.to_link.len());
+            events.set(PollFlags::OUT, self.passed < self.to_link.len());
             wanted.push((&self.socket, events));
         }
         match &self.circuit {
@@ -364,9 +393,14 @@ impl SessionEnd {
         }
     }
 
+    /// How many bytes the end may keep for the other end.
+    fn window_bytes(&self) -> usize {
+        self.set_window.unwrap_or(self.window.bytes())
+    }
+
     /// How many bytes more the end may keep for the other end.
     fn room(&self) -> usize {
-        self.window.bytes().saturating_sub(self.session.kept())
+        self.window_bytes().saturating_sub(self.session.kept())
     }
 
     fn has_room(&self) -> bool {
@@ -376,7 +410,7 @@ impl SessionEnd {
     /// Whether the link has taken enough of the received bytes for more to come. The records that
     /// resume a session are always read.
     fn takes_bytes(&self) -> bool {
-        self.to_link.len() - self.taken < WAITING || !self.session.is_up()
+        self.to_link.len() - self.passed < self.waiting || !self.session.is_up()
     }
 
     /// Takes bytes out of the link's socket.
@@ -411,19 +445,19 @@ impl SessionEnd {
 
     /// Gives received bytes to the link.
     fn pass_to_link(&mut self) {
-        while self.taken < self.to_link.len() && !self.link_is_closed {
+        while self.passed < self.to_link.len() && !self.link_is_closed {
             match net::send(
                 &self.socket,
-                &self.to_link[self.taken..],
+                &self.to_link[self.passed..],
                 SendFlags::NOSIGNAL,
             ) {
-                Ok(count) => self.taken += count,
+                Ok(count) => self.passed += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     // A link that is slower than the line never empties the buffer.
-                    if self.taken >= WAITING {
-                        self.to_link.drain(..self.taken);
-                        self.taken = 0;
+                    if self.passed >= self.waiting {
+                        self.to_link.drain(..self.passed);
+                        self.passed = 0;
                     }
                     return;
                 }
@@ -432,8 +466,8 @@ impl SessionEnd {
         }
         // A closed link takes no bytes, and the other end need not keep them.
         self.to_link.clear();
-        self.to_link.shrink_to(WAITING);
-        self.taken = 0;
+        self.to_link.shrink_to(self.waiting);
+        self.passed = 0;
         if self.session.has_peer_ended() && !self.link_is_told {
             let _ = net::shutdown(&self.socket, Shutdown::Write);
             self.link_is_told = true;
@@ -479,6 +513,8 @@ impl SessionEnd {
         self.session.connect();
         self.note_cut();
         self.window = CongestionWindow::new();
+        self.pacing
+            .inspect(|rate| sockets::set_pacing_rate(&stream.socket, *rate));
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
             heard: Instant::now(),
@@ -533,7 +569,7 @@ impl SessionEnd {
 
     /// The flight and the window of the circuit, if the session is up.
     fn measured_circuit(&self) -> Option<(Flight, usize)> {
-        Some((self.flight?, self.window.bytes()))
+        Some((self.flight?, self.window_bytes()))
     }
 
     fn session_progress(&self) -> SessionProgress {
@@ -595,7 +631,7 @@ impl SessionEnd {
                     let now = Instant::now();
                     circuit.half_closed_since = Some(now);
                     circuit.next_look = now + GONE_AFTER;
-                    self.session.probe(0);
+                    self.session.probe();
                 }
                 Some(0) => return Err(LinkError::Closed.into()),
                 Some(count) => {
@@ -611,7 +647,7 @@ impl SessionEnd {
     fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitRefusal> {
         if self.link_is_closed {
             self.to_link.clear();
-            self.taken = 0;
+            self.passed = 0;
         }
         let outcome = self.session.read(records, &mut self.to_link);
         outcome.map_err(LinkError::from)?;
@@ -647,7 +683,7 @@ impl SessionEnd {
             // this end lives.
             if silent >= PROBE_AFTER {
                 circuit.heard = Instant::now();
-                self.session.probe(0);
+                self.session.probe();
             }
             return Ok(());
         }
@@ -657,7 +693,7 @@ impl SessionEnd {
         }
         if silent >= PROBE_AFTER && !circuit.is_probed {
             circuit.is_probed = true;
-            self.session.probe(0);
+            self.session.probe();
         }
         Ok(())
     }
@@ -923,6 +959,30 @@ mod tests {
         rustix::io::write(&rig.link, &[7; 100_000]).unwrap();
         rig.end.advance();
         assert_eq!(rig.end.session.kept(), rig.end.window.bytes());
+    }
+
+    #[test]
+    fn buffers_are_as_set() {
+        let bytes = 200_000;
+        let mut rig = Rig::new();
+        rig.end.set_buffers(&LinkSettings {
+            send_buffer: Some(bytes as u64),
+            receive_buffer: Some(bytes as u64),
+            ..LinkSettings::default()
+        });
+        let (message, mut written) = (vec![7; 4 * bytes], 0);
+        while let Ok(count) = rustix::io::write(&rig.link, &message[written..]) {
+            written += count;
+            rig.end.advance();
+        }
+        let kept = rig.end.session.kept();
+        assert!((bytes - LEAST_ROOM..=bytes).contains(&kept), "{kept}");
+        rig.send(&message);
+        let waiting = rig.end.to_link.len() - rig.end.passed;
+        assert!(
+            (bytes..bytes + AT_ONCE).contains(&waiting) && bytes + AT_ONCE < WAITING,
+            "{waiting}"
+        );
     }
 
     #[test]

@@ -44,9 +44,8 @@ pub(super) fn set_buffers(socket: &Descriptor, settings: &LinkSettings) {
 
 /// Has the system pace one of `streams` streams. The streams share the rate of the link.
 pub(super) fn set_pacing(socket: &Descriptor, settings: &LinkSettings, streams: u64) {
-    if let Some(rate) = settings.pacing {
-        sockets::set_pacing_rate(socket, rate.div_ceil(streams.max(1)));
-    }
+    let rate = settings.pacing_of_stream(streams);
+    rate.inspect(|rate| sockets::set_pacing_rate(socket, *rate));
 }
 
 #[cfg(test)]
