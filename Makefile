@@ -92,6 +92,7 @@ mutants: build  ## small changes of the code that no test notices, in build/muta
 
 # One test at a time: they measure times and memory. A line that loses packets is emulated by the program that TITIN_WANEM names.
 soak: build test-packages  ## an hour of outages, full lines and killed processes, for runs over sites
+	TITIN_SCHEDULES=1000000 cargo test --locked --profile $(PROFILE) -p titin-wire --lib random_schedules
 	$(PYTHON) -m pytest tests/soak -s -rs
 	TITIN_SOAK_STARTS=20 $(PYTHON) -m pytest tests/sites/test_slurm.py -k fifty
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import signal
 import subprocess
 import time
 
 import pytest
 
 from ..conftest import TITIN
-from .conftest import Relay, Sites, expected_digests, wait_until
+from .conftest import Line, Relay, Sites, expected_digests, wait_until
 
 
 def done(sites: Sites, steps: int, most: int) -> None:
@@ -106,6 +108,66 @@ def test_a_relay_may_be_killed_and_started_again(sites: Sites, names: list[str])
     assert process.returncode == 0, out
     assert sites.printed() == expected_digests(100, 300_000)
     assert kills >= 3
+
+
+def test_a_relay_that_is_to_end_lets_circuits_go_on(sites: Sites) -> None:
+    sites.write(steps=60, most=300_000, pause=0.03, more="  links: {default: {streams: 1}}")
+    relay = sites.south
+    set_drain(relay, 60)
+    process = sites.begin()
+    wait_until(lambda: relay.peer("north")["bytes_sent"] > 4_000_000, "the programs exchange nothing")
+    assert relay.process
+    relay.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: not relay.answers(), "the relay takes new connections", 5)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(60, 300_000)
+    # The relay ends with the last circuit, long before its time.
+    assert relay.process.wait(timeout=20) == 0, relay.log
+
+
+def test_a_relay_ends_in_its_time_and_the_run_goes_on_with_the_next(sites: Sites) -> None:
+    sites.write(steps=100, most=300_000, pause=0.03)
+    relay = sites.south
+    set_drain(relay, 0.5)
+    process = sites.begin()
+    wait_until(lambda: sum(peer["circuits"] for peer in relay.status["peers"]) > 2, "there are no circuits")
+    assert relay.process
+    relay.process.send_signal(signal.SIGTERM)
+    assert relay.process.wait(timeout=20) == 0, relay.log
+    assert process.poll() is None
+    relay.start()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(100, 300_000)
+
+
+def set_drain(relay: Relay, seconds: float) -> None:
+    """Says how long circuits may go on after SIGTERM, and starts the relay anew."""
+    relay.kill()
+    config = relay.folder / "relay.toml"
+    config.write_text(re.sub(r"(?m)^drain = .*$", f"drain = {float(seconds)}", config.read_text()))
+    assert f"drain = {float(seconds)}" in config.read_text()
+    relay.start()
+
+
+def test_the_address_of_a_relay_may_change_during_a_run(sites: Sites) -> None:
+    sites.write(steps=100, most=300_000, pause=0.03)
+    process = sites.begin()
+    wait_until(lambda: sum(peer["circuits"] for peer in sites.south.status["peers"]) > 2, "there are no circuits")
+    assert sites.north.listen and sites.south.process
+    line = Line(sites.north.listen)
+    config = sites.south.folder / "relay.toml"
+    config.write_text(config.read_text().replace(f":{sites.line.port}", f":{line.port}"))
+    sites.south.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: line.connections, "the relay does not dial the new address")
+    sites.line.close()
+    before = line.connections
+    wait_until(lambda: line.connections > before + 2, "the circuits do not come back by the new address")
+    out, _ = process.communicate(timeout=60)
+    line.close()
+    assert process.returncode == 0, out
+    assert sites.printed() == expected_digests(100, 300_000)
 
 
 #: Two programs that exchange a message, and close when they are told.
