@@ -131,7 +131,7 @@ def test_a_relay_ends_in_its_time_and_the_run_goes_on_with_the_next(sites: Sites
     relay = sites.south
     set_drain(relay, 0.5)
     process = sites.begin()
-    wait_until(lambda: sum(peer["circuits"] for peer in relay.status["peers"]) > 2, "there are no circuits")
+    wait_for_circuits(relay)
     assert relay.process
     relay.process.send_signal(signal.SIGTERM)
     assert relay.process.wait(timeout=20) == 0, relay.log
@@ -140,6 +140,11 @@ def test_a_relay_ends_in_its_time_and_the_run_goes_on_with_the_next(sites: Sites
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, out
     assert sites.printed() == expected_digests(100, 300_000)
+
+
+def wait_for_circuits(relay: Relay) -> None:
+    """Waits until the programs of a run have circuits by a relay, besides those of the agent."""
+    wait_until(lambda: sum(peer["circuits"] for peer in relay.status["peers"]) > 2, "there are no circuits")
 
 
 def set_drain(relay: Relay, seconds: float) -> None:
@@ -154,7 +159,7 @@ def set_drain(relay: Relay, seconds: float) -> None:
 def test_the_address_of_a_relay_may_change_during_a_run(sites: Sites) -> None:
     sites.write(steps=100, most=300_000, pause=0.03)
     process = sites.begin()
-    wait_until(lambda: sum(peer["circuits"] for peer in sites.south.status["peers"]) > 2, "there are no circuits")
+    wait_for_circuits(sites.south)
     assert sites.north.listen and sites.south.process
     line = Line(sites.north.listen)
     config = sites.south.folder / "relay.toml"

@@ -98,8 +98,8 @@ pub enum RelayAnswer {
 }
 
 impl RelayAnswer {
-    /// What the relay does that has given this answer to a request with another one: its reason, if the relay
-    /// refuses.
+    /// What a relay does that gives this answer where another one was expected: "refuses", with the reason, or
+    /// "answers", with what to do.
     pub fn unexpected(self) -> String {
         match self {
             RelayAnswer::Refused(CircuitRefusal { why, .. }) => format!("refuses: {why}"),

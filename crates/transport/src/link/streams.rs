@@ -862,6 +862,18 @@ mod tests {
         (streams, others)
     }
 
+    /// The outputs of three streams without bytes under way.
+    fn outputs_of_three() -> StreamOutputs {
+        let mut outputs = StreamOutputs {
+            streams: Vec::new(),
+            queue: VecDeque::new(),
+            stalled: false,
+            growth: None,
+        };
+        outputs.take_in_streams(3);
+        outputs
+    }
+
     /// How many bytes of a message each of three streams carries.
     fn carried(
         is_measured: bool,
@@ -872,13 +884,7 @@ mod tests {
         let parts = [IoSlice::new(&payload)];
         let meta = Arc::default();
         let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
-        let mut outputs = StreamOutputs {
-            streams: Vec::new(),
-            queue: VecDeque::new(),
-            stalled: false,
-            growth: None,
-        };
-        outputs.take_in_streams(3);
+        let mut outputs = outputs_of_three();
         change(&streams, &mut outputs);
         let shares = streams.shares(&outputs, message.length());
         let mut payload = PayloadInProgress::new(&message, 3, shares, PIECES_OF_A_LINE);
@@ -920,13 +926,7 @@ mod tests {
     #[test]
     fn the_line_knows_whether_few_streams_carry_a_message() {
         let (streams, _others) = three_streams(true);
-        let mut outputs = StreamOutputs {
-            streams: Vec::new(),
-            queue: VecDeque::new(),
-            stalled: false,
-            growth: None,
-        };
-        outputs.take_in_streams(3);
+        let outputs = outputs_of_three();
         for (total, few) in [(20_000, true), (1 << 20, false), (30_000, false)] {
             streams.shares(&outputs, total);
             let mut is_by_few = false;

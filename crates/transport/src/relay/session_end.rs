@@ -193,9 +193,9 @@ impl SessionEnd {
     pub(super) fn measure(&mut self, meter: Arc<StreamMeter>) {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
         let round_trip = self.window.base_round_trip();
-        meter.line().note(|rate| {
-            round_trip.inspect(|sample| rate.note_round_trip(*sample, now));
-        });
+        if let Some(sample) = round_trip {
+            meter.line().note(|rate| rate.note_round_trip(sample, now));
+        }
         meter.note_line(kept, None, now);
         let (_, acknowledged) = self.session.sent_and_acknowledged();
         meter.set_untaken(ioctl_fionread(&self.socket).unwrap_or_default() as usize);
