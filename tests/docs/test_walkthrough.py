@@ -1,5 +1,5 @@
-"""README, tutorial and relays.md, walked through: their files are written, their commands run, and the output is as
-shown.
+"""README, tutorial, sites.md and relays.md, walked through: their files are written, their commands run, and the output
+is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from ..conftest import may_leave, needs
 
 ROOT = Path(__file__).parents[2]
 WATCHDOG = 120  # seconds; only a hang takes so long
@@ -128,8 +130,32 @@ def relays_end(tmp_path):
             os.kill(int(file.read_text()), signal.SIGTERM)
 
 
+@pytest.fixture
+def clusters_end(copy, monkeypatch):
+    """Ends the hosts that a page has started, also if the page fails. Other tests have their own."""
+    monkeypatch.setenv("TMPDIR", str(copy))
+    yield
+    subprocess.run([copy / "examples/clusters/clusters.sh", "down"], check=True, timeout=WATCHDOG)
+
+
+@pytest.mark.usefixtures("clusters_end")
+def test_the_walk_from_a_laptop_to_two_clusters_is_true(copy):
+    needs("dropbear", "ssh", "ip")
+    if not may_leave():
+        pytest.skip("namespaces are for root")
+    walk = Walk(copy)
+    shown = []
+    for language, title, text in blocks("docs/sites.md"):
+        if title:
+            assert (ROOT / title).read_text() == text, f"docs/sites.md shows another {title}"
+            shown.append(title)
+        elif language == "console":
+            walk.block(text)
+    assert len(shown) == 3
+
+
 @pytest.mark.usefixtures("relays_end")
-def test_the_page_about_sites_is_true(tmp_path):
+def test_the_page_about_relays_is_true(tmp_path):
     walk = Walk(tmp_path)
     for language, title, text in blocks("docs/relays.md"):
         if title and not title.startswith("~"):
