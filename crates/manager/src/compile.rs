@@ -195,6 +195,7 @@ fn planned_conduit(network: &Network, id: model::ConduitId) -> Option<PlannedCon
         filters: network.filters(bundle),
         buffer_messages: bundle.buffer.messages.unwrap_or(BUFFER_MESSAGES),
         buffer_bytes: bundle.buffer.bytes.unwrap_or(BUFFER_BYTES),
+        buffer_grows: bundle.buffer.messages.is_none(),
         medium: bundle.medium,
         pattern: bundle.pattern.clone(),
         link: bundle.link.as_deref().map(link_settings),

@@ -419,6 +419,8 @@ pub struct PlannedConduit {
     pub buffer_messages: u64,
     /// How many bytes the sender may be ahead.
     pub buffer_bytes: u64,
+    /// Whether the description leaves the number of messages open.
+    pub buffer_grows: bool,
     /// The medium, if the description sets the medium.
     pub medium: Option<Medium>,
     /// How the description couples a field on the conduit, if the description says so.

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use rustc_hash::FxHashMap;
 use titin_model::Operator;
 use titin_transport::{
-    Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, SpinLock, SpinLockGuard, Window,
+    Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, Room, SpinLock, SpinLockGuard,
+    Window,
 };
 use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Content, Meta};
@@ -111,6 +112,8 @@ pub(crate) struct PortEnd {
     pub(crate) chain: Chain,
     /// Whether the end compresses large messages by itself.
     pub(crate) compress: Compress,
+    /// Whether the buffer takes more messages on a line that holds more.
+    buffer_grows: bool,
     /// Whether the end may go the short way: of a conduit between ports, without filters and without
     /// a pulled field.
     pub(crate) is_plain: bool,
@@ -541,6 +544,23 @@ pub(crate) struct CarrierRoute<'a> {
 }
 
 impl Outlet {
+    /// Counts a message as sent, if there is room. If no description sets the number of messages in
+    /// the buffer, there is room for more of them as long as the line holds more bytes.
+    pub(crate) fn claim(&self, length: u64) -> Room {
+        let room = self.window.claim(length);
+        if room != Room::Full || !self.end.buffer_grows {
+            return room;
+        }
+        let carrier = self.end.carrier.get();
+        let line = carrier.and_then(|carrier| carrier.bytes_of_line());
+        let (messages, bytes) = self.window.ahead();
+        if bytes.saturating_add(length) > line.unwrap_or_default() {
+            return room;
+        }
+        self.window.raise(messages + 1, 0);
+        self.window.claim(length)
+    }
+
     /// Takes the carrier if the carrier fits. True if the end stays without a carrier.
     pub(crate) fn route(&self, route: &CarrierRoute<'_>) -> bool {
         self.end.join(route.medium, route.carrier, route.detour);
@@ -580,6 +600,7 @@ impl PortEnd {
             false => Compress::Never,
         };
         PortEnd {
+            buffer_grows: wire.buffer_grows,
             conduit_use,
             pulled,
             withdrawn: AtomicBool::new(false),

@@ -117,6 +117,7 @@ impl RankConduit<'_> {
             filters: Vec::new(),
             buffer_messages: self.limits.0,
             buffer_bytes: self.limits.1,
+            buffer_grows: false,
             medium: None,
             pattern: None,
             link: Default::default(),

@@ -147,6 +147,12 @@ pub trait Carrier: Acknowledge {
         None
     }
 
+    /// How many bytes should be under way to the other process so that its acknowledgements do not limit
+    /// the rate, where the medium measures the line: twice what the line holds.
+    fn bytes_of_line(&self) -> Option<u64> {
+        None
+    }
+
     /// Takes messages in on the caller's thread until the policy ends the spin, where spinning is
     /// faster than waking the caller. Where messages come by sockets, the caller then sleeps at the
     /// sockets until the policy ends the wait. Returns at once if the caller cannot take messages in

@@ -15,12 +15,17 @@ const ROUND_TRIPS: u32 = 4;
 /// message goes by few of them.
 pub(crate) const FULL_STREAM: u64 = 24 << 10;
 
+/// As many bytes may be under way on a line of which nothing is known.
+const UNKNOWN_LINE: u64 = 1 << 20;
+
 /// The meter of a link. The thread of the medium measures over all streams of the link.
 #[derive(Default)]
 pub(crate) struct LineMeter {
     state: Mutex<MeterState>,
     /// Bytes a second; 0 before the rate is known.
     rate: AtomicU64,
+    /// The rate times the shortest round trip.
+    held: AtomicU64,
 }
 
 #[derive(Default)]
@@ -59,6 +64,12 @@ impl LineMeter {
     /// The rate in bytes a second, once known.
     pub(crate) fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
+    }
+
+    /// Twice the bytes that the line holds, which are its rate times its round trip: those on their way,
+    /// and as many whose acknowledgements are on their way back or come late. At least a MiB.
+    pub(crate) fn bytes_of_line(&self) -> u64 {
+        UNKNOWN_LINE.max(2 * self.held.load(Ordering::Relaxed))
     }
 
     /// Lets the number of streams grow from `streams` on, by `request`.
@@ -115,7 +126,10 @@ impl LineMeter {
 
     fn publish(&self, state: &MeterState) {
         let rate = state.rate.rate().unwrap_or_default();
+        let round_trip = state.rate.round_trip().unwrap_or_default();
+        let held = rate * round_trip.as_secs_f64();
         self.rate.store(rate as u64, Ordering::Relaxed);
+        self.held.store(held as u64, Ordering::Relaxed);
     }
 }
 
@@ -194,6 +208,16 @@ mod tests {
         let before = line.now;
         line.message(16 << 20, |streams| (4.0 * streams as f64).min(120.0));
         assert!(line.now - before < Duration::from_millis(160));
+    }
+
+    #[test]
+    fn twice_the_bytes_that_the_line_holds_may_be_under_way() {
+        let mut line = Line::new();
+        assert_eq!(line.meter.bytes_of_line(), UNKNOWN_LINE);
+        line.message(16 << 20, |_| 120.0);
+        let held = 120e6 * ROUND_TRIP.as_secs_f64();
+        let share = line.meter.bytes_of_line() as f64 / (2.0 * held);
+        assert!((0.9..1.1).contains(&share), "{share}");
     }
 
     #[test]

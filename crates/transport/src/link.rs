@@ -363,6 +363,11 @@ impl Link {
         self.line.as_ref()?.rate()
     }
 
+    /// See [`Carrier::bytes_of_line`](crate::Carrier::bytes_of_line).
+    pub(crate) fn bytes_of_line(&self) -> Option<u64> {
+        self.line.as_ref().map(|line| line.bytes_of_line())
+    }
+
     /// Adds a further stream that has joined.
     ///
     /// # Errors

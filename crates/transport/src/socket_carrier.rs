@@ -63,6 +63,10 @@ impl Carrier for SocketCarrier {
         self.link.line_rate()
     }
 
+    fn bytes_of_line(&self) -> Option<u64> {
+        self.link.bytes_of_line()
+    }
+
     fn attend(&self, policy: &mut dyn WaitPolicy) {
         self.link.attend(policy);
     }

@@ -369,6 +369,10 @@ pub struct ConduitEnd {
     pub buffer_messages: u64,
     /// How many bytes the sender may be ahead. One message always fits.
     pub buffer_bytes: u64,
+    /// Whether the description leaves the number of messages open, so that the sender may be ahead by
+    /// more of them on a line that holds more.
+    #[serde(default)]
+    pub buffer_grows: bool,
     /// The medium to which the description pins the conduit.
     #[serde(default)]
     pub medium: Option<String>,

@@ -122,6 +122,7 @@ fn planned_conduit(from: PlannedEnd, to: PlannedEnd) -> PlannedConduit {
         filters: Vec::new(),
         buffer_messages: 4,
         buffer_bytes: 1000,
+        buffer_grows: false,
         medium: None,
         pattern: None,
         link: None,

@@ -110,6 +110,7 @@ impl Manager {
             filters: planned.filters.clone(),
             buffer_messages: planned.buffer_messages,
             buffer_bytes: planned.buffer_bytes,
+            buffer_grows: planned.buffer_grows,
             medium: planned.medium.map(|medium| medium.key().to_owned()),
             pattern: planned.pattern.clone(),
             link: planned.link.as_deref().copied().unwrap_or_default(),

@@ -718,7 +718,7 @@ impl Serial {
     /// Waits for room in the conduit's buffer; `None` if the receiver has finished.
     #[inline(always)]
     fn claim(&self, outlet: &Outlet, length: u64) -> Result<Option<u64>> {
-        if let Room::Free(sequence) = outlet.window.claim(length) {
+        if let Room::Free(sequence) = outlet.claim(length) {
             if let Some(waited) = self.went_on(outlet.end.conduit) {
                 outlet.end.meter.waited(waited);
             }
@@ -726,7 +726,7 @@ impl Serial {
         }
         let carrier = outlet.end.carrier.get().map(AsRef::as_ref);
         let on = || self.wait_to_send(outlet, length);
-        let poll = || match outlet.window.claim(length) {
+        let poll = || match outlet.claim(length) {
             Room::Free(sequence) => Ok(Some(Some(sequence))),
             Room::Full => self.reachable(&outlet.end).map(|()| None),
             Room::Closed => Ok(Some(None)),

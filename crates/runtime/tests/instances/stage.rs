@@ -146,6 +146,7 @@ impl Stage {
                         filters: filters.collect(),
                         buffer_messages: 4,
                         buffer_bytes: 1 << 20,
+                        buffer_grows: false,
                         medium: None,
                         pattern: is_pulled.then(|| Box::new(pulled)),
                         link: Default::default(),
