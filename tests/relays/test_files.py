@@ -1,4 +1,4 @@
-"""Files of a host at another site that shares no folder with the manager: they travel through relays, and cuts do no harm.
+"""Files of a host at another site that shares no folder with the manager: they travel through relays, cuts or not.
 
 The sites are those of examples/clusters: hosts with networks of their own, and nodes that reach only their cluster.
 """
