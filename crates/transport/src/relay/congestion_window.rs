@@ -15,9 +15,10 @@ use crate::flight::SessionProgress;
 pub(super) const MIN_WINDOW: usize = 32 << 10;
 const MAX_WINDOW: usize = 64 << 20;
 
-/// How many times the bytes of a round trip the window has. With much more, the streams of a link would
-/// overflow the queue of a full line.
-const GAIN: f64 = 1.25;
+/// How many times the bytes of a round trip the window has. With 1.25, BBR on the line finds too few bytes to
+/// send and carries less than one TCP stream with the same control does (1.3 times the time of a message).
+/// With much more, the streams of a link would overflow the queue of a full line.
+const GAIN: f64 = 1.6;
 
 /// On a new circuit TCP doubles its own window in each round trip, so this window has so many times the
 /// bytes of a round trip.
@@ -28,6 +29,10 @@ const GROWTH: f64 = 1.25;
 
 /// A time in queues that is too short to matter.
 const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// The share of the window that stays, at least, in a round trip. TCP delivers nothing for a round trip after
+/// a loss, and then much at once.
+const KEPT: f64 = 0.75;
 
 /// How many times in a round trip the progress is noted.
 const NOTES: u32 = 16;
@@ -53,6 +58,8 @@ pub(super) struct CongestionWindow {
     /// The progress of the last round trip. The first is at least a round trip old, if there is one
     /// as old.
     progress: VecDeque<SessionProgress>,
+    /// The least bytes that the window has until a time.
+    least: Option<(usize, Instant)>,
     /// How many bytes the last round trip has delivered, and when that round trip ended; `None` once
     /// the circuit is not new any more.
     growth: Option<(usize, Instant)>,
@@ -77,6 +84,7 @@ impl CongestionWindow {
             sent: 0,
             timed: None,
             progress: VecDeque::new(),
+            least: None,
             growth: Some((0, Instant::now())),
         }
     }
@@ -158,9 +166,16 @@ impl CongestionWindow {
         self.note_growth(delivered, is_backlogged, now.time, span);
         self.bytes = match self.growth {
             Some(_) => self.bytes.max(wanted(GROWTH_GAIN)),
-            None if is_backlogged => wanted(GAIN),
+            None if is_backlogged => wanted(GAIN).max(self.least(span, now.time)),
             None => self.bytes.max(wanted(GAIN)),
         };
+    }
+
+    /// The least window in the present `span`: a share of the one at its beginning.
+    fn least(&mut self, span: Duration, now: Instant) -> usize {
+        self.least.take_if(|(_, until)| *until <= now);
+        let bytes = (KEPT * self.bytes as f64) as usize;
+        self.least.get_or_insert((bytes, now + span)).0
     }
 
     /// Notes once in a `span` how many bytes the last one has delivered. A backlogged circuit that does
@@ -328,12 +343,26 @@ mod tests {
         let round_trip = Duration::from_millis(100);
         let mut sender = Sender::new();
         let (_, before) = sender.fill(2.0, RATE, round_trip);
-        let (_, slow) = sender.fill(0.5, RATE / 50.0, round_trip);
+        let (_, slow) = sender.fill(1.0, RATE / 50.0, round_trip);
         assert!(slow < before / 10, "{slow} after {before}");
         assert!(slow >= MIN_WINDOW);
         // Before that the line has to send what waits.
         let (_, after) = sender.fill(20.0, RATE, round_trip);
         assert!(after >= product(RATE, round_trip), "{after}");
+    }
+
+    #[test]
+    fn a_round_trip_without_deliveries_takes_a_quarter_of_the_window_at_most() {
+        let round_trip = Duration::from_millis(100);
+        let mut sender = Sender::new();
+        let (_, before) = sender.fill(2.0, RATE, round_trip);
+        // TCP sends a lost packet again before it delivers what came behind.
+        sender.free += round_trip;
+        for (_, arrival) in &mut sender.under_way {
+            *arrival += round_trip;
+        }
+        let (_, after) = sender.fill(0.1, RATE, round_trip);
+        assert!(after >= before / 2, "{after} after {before}");
     }
 
     #[test]
