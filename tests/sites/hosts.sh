@@ -3,7 +3,8 @@
 #
 # The hosts are named n1, n2, ... and have this machine's files in common, but each has its own network, host name, processes
 # and /dev/shm. Each but the first serves ssh, and the first may log in. Where HIDDEN names a folder, only the first host has
-# what is in it. All of it lives in namespaces that end with this script, so nothing is left. Needs root.
+# what is in it. Where SECOND is set, the hosts have a second network in common: 10.71.0.0/24, at eth1, and at the first host
+# at second. All of it lives in namespaces that end with this script, so nothing is left. Needs root.
 set -euo pipefail
 
 apart=(unshare --mount --uts --ipc --pid --fork --kill-child --mount-proc)
@@ -31,6 +32,11 @@ ip link set lo up
 ip link add lan type bridge
 ip address add 10.70.0.1/24 dev lan
 ip link set lan up
+if [ -n "${SECOND-}" ]; then
+	ip link add second type bridge
+	ip address add 10.71.0.1/24 dev second
+	ip link set second up
+fi
 for number in $(seq "$count"); do
 	echo "10.70.0.$number n$number" >>$state/hosts
 	echo "n$number,10.70.0.$number $(cat $state/host_key.pub)" >>$state/home/.ssh/known_hosts
@@ -46,6 +52,12 @@ for number in $(seq 2 "$count"); do
 	ip -n "n$number" address add "10.70.0.$number/24" dev eth0
 	ip -n "n$number" link set lo up
 	ip -n "n$number" link set eth0 up
+	if [ -n "${SECOND-}" ]; then
+		ip link add "second-n$number" type veth peer name eth1 netns "n$number"
+		ip link set "second-n$number" master second up
+		ip -n "n$number" address add "10.71.0.$number/24" dev eth1
+		ip -n "n$number" link set eth1 up
+	fi
 	nsenter --net="/run/netns/n$number" "${apart[@]}" sh -c "$serve" sh "n$number" $state 2>"$state/n$number.log" &
 done
 for number in $(seq 2 "$count"); do

@@ -21,6 +21,7 @@ mod token_exchange;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use titin_wire::HostNetwork;
 
 use crate::event::Signal;
 use crate::guard::GuardReport;
@@ -42,6 +43,8 @@ pub(crate) enum AgentOrder {
         /// The folder in which the agent makes a folder for the run, if the host does not have the run
         /// directory; `None` for the usual folder for temporary files.
         folder: Option<PathBuf>,
+        /// The network by which programs of the host are reached; `None` for all networks.
+        network: Option<HostNetwork>,
     },
     /// The agent takes no part in the run, for the given reason.
     Refused { text: String },

@@ -111,8 +111,9 @@ pub fn compile(
         },
         sites: hosts::planned_sites(network),
         own_cores: hosts::own_cores(network),
+        own_network: hosts::own_network(network),
         own_het_group: None,
-        lists_hosts: !network.extras.hosts.is_empty(),
+        lists_hosts: hosts::lists_hosts(network),
         earlier_bytes: Vec::new(),
         own_site: None,
     })
@@ -403,6 +404,27 @@ titin:
         );
         assert!(plan.alternate(InstanceId(0), InstanceId(2)));
         assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
+    }
+
+    #[test]
+    fn a_network_of_the_managers_host_alone_is_no_list_of_hosts() {
+        let planned = |hosts: &str| {
+            let text = format!("{MODEL}  hosts: {{{hosts}}}\n");
+            compiled_text(&text, &Choices::default()).unwrap()
+        };
+        let plan = planned("localhost: {network: ib0}");
+        assert_eq!(plan.own_network, Some("ib0".parse().unwrap()));
+        assert!(!plan.lists_hosts);
+        let plan = planned("localhost: {network: ib0, cores: 3}, n1: {network: 10.70.0.0/24}");
+        assert!(plan.lists_hosts);
+        assert_eq!(plan.hosts[0].network, Some("10.70.0.0/24".parse().unwrap()));
+        for hosts in [
+            "localhost: {cores: 3}",
+            "localhost: {}",
+            "n1: {network: ib0}",
+        ] {
+            assert!(planned(hosts).lists_hosts, "{hosts}");
+        }
     }
 
     #[test]

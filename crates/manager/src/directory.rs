@@ -409,6 +409,7 @@ mod tests {
             folders: Default::default(),
             patience: 300.0,
             site: None,
+            network: None,
         };
         let kept = directory.prepare_connection(&connection.secret);
         assert!(kept.meeting_place().is_dir() && !directory.connection().exists());

@@ -12,10 +12,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 pub use titin_model::{AgentStart, BaseEnv, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
-use titin_wire::LinkSettings;
 use titin_wire::connection::{PATIENCE, SESSION_PATIENCE};
 use titin_wire::control::{FilterFunction, Scale};
 use titin_wire::settings::Overlay;
+use titin_wire::{HostNetwork, LinkSettings};
 
 use crate::host::HostId;
 
@@ -46,6 +46,9 @@ pub struct Plan {
     pub own_site: Option<String>,
     /// The most cores of the manager's own host for the run, if the description says so.
     pub own_cores: Option<u32>,
+    /// The network by which programs of the manager's own host are reached, if the description chooses
+    /// one.
+    pub own_network: Option<HostNetwork>,
     /// The number of the part of a heterogeneous job of Slurm, if the manager's own host is in one.
     pub own_het_group: Option<u32>,
     /// Whether the description has a list of hosts.
@@ -191,6 +194,8 @@ pub struct PlannedHost {
     pub cores: Option<u32>,
     /// The folder for files of the run, if the host does not have the run directory.
     pub folder: Option<PathBuf>,
+    /// The network by which programs of the host are reached, if the description chooses one.
+    pub network: Option<HostNetwork>,
     /// The number of the part of a heterogeneous job of Slurm, if the host is in one.
     pub het_group: Option<u32>,
     /// The place of the host's site in [`Plan::sites`]; `None` for the manager's site.

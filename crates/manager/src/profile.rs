@@ -94,7 +94,8 @@ CREATE TABLE conduit_ends (
     port TEXT NOT NULL, sends INTEGER NOT NULL, medium TEXT NOT NULL,
     messages INTEGER NOT NULL, bytes INTEGER NOT NULL, copied INTEGER NOT NULL, waiting DOUBLE NOT NULL,
     streams INTEGER, detour TEXT, by_socket INTEGER NOT NULL,
-    compressed INTEGER NOT NULL, uncompressed_bytes INTEGER NOT NULL);
+    compressed INTEGER NOT NULL, uncompressed_bytes INTEGER NOT NULL,
+    own_address TEXT, peer_address TEXT);
 CREATE TABLE fields (
     conduit_oid INTEGER PRIMARY KEY REFERENCES conduits(oid),
     sender_side BLOB NOT NULL, receiver_side BLOB NOT NULL, element_types BLOB NOT NULL, pattern TEXT);

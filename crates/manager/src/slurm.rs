@@ -25,7 +25,8 @@ pub enum SlurmError {
     },
 }
 
-/// Adds the other nodes of a Slurm job to a plan, unless the description lists hosts. `env` is the
+/// Adds the other nodes of a Slurm job to a plan, unless the description lists hosts. The nodes have the
+/// network that the description chooses for the manager's own host. `env` is the
 /// environment of the manager. Outside of a job of several nodes nothing is added.
 ///
 /// # Errors
@@ -46,7 +47,12 @@ pub fn add_nodes_of_job(plan: &mut Plan, env: &BTreeMap<String, String>) -> Resu
             is_on_node = true;
             plan.own_het_group = het_group;
         }
-        plan.hosts.extend(further_nodes(&nodes, &own, het_group));
+        let further = further_nodes(&nodes, &own, het_group);
+        let network = plan.own_network.clone();
+        plan.hosts.extend(further.map(|node| PlannedHost {
+            network: network.clone(),
+            ..node
+        }));
     }
     // The cores of a host outside of the job are not for the programs.
     if !is_on_node && !plan.hosts.is_empty() {

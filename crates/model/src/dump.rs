@@ -426,6 +426,9 @@ fn host(host: &Host) -> YamlMap {
     if let Some(cores) = host.cores {
         map.put("cores", Yaml::Raw(cores.to_string()));
     }
+    if let Some(network) = &host.network {
+        map.text("network", &network.to_string());
+    }
     if !host.components.is_empty() {
         map.list(
             "components",

@@ -55,6 +55,7 @@ mod dump;
 mod emit;
 mod filter;
 mod flatten;
+mod host_network;
 mod imports;
 mod load;
 mod merge;
@@ -82,6 +83,7 @@ pub use description::{
     Ports, Program, ProgramKind, ResourceRequest, Resources, Resume, SETTINGS_IN, SupportedSetting,
 };
 pub use filter::{FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire};
+pub use host_network::{HostNetwork, NetworkError};
 pub use load::{load, load_texts};
 pub use muscle_settings::MuscleSettings;
 pub use names::{

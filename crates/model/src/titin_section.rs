@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::filter::FilterSide;
+use crate::host_network::HostNetwork;
 use crate::names::Name;
 use crate::pattern::Pattern;
 use crate::problem::TextPosition;
@@ -87,6 +88,8 @@ pub struct Host {
     pub components: Vec<Name>,
     /// The site of the host; `None` for the manager's site.
     pub site: Option<Name>,
+    /// The network by which the programs of the host are reached; `None` for all networks.
+    pub network: Option<HostNetwork>,
     pub(crate) at: TextPosition,
 }
 

@@ -102,8 +102,8 @@ titin:
   required: {macro_prog: [out]}
   links: {default: {streams: 4, pacing: 10 MB/s}, macro: {send_buffer: 4 MiB, receive_buffer: 1 MB, compress: never}}
   hosts:
-    localhost: {cores: 0}
-    node-1.example.org: {address: me@node1, start: mpirun, titin: /opt/titin, folder: /scratch, cores: 8, components: [macro]}
+    localhost: {cores: 0, network: 10.70.0.0/24}
+    node-1.example.org: {address: me@node1, start: mpirun, titin: /opt/titin, folder: /scratch, cores: 8, network: eth1, components: [macro]}
     box: {start: [docker, exec, -i, box]}
     hand: {start: by hand}
     plain: {}
@@ -135,14 +135,18 @@ fn what_is_written_reads_the_same() {
         let extras = &description.extras;
         let patience = extras.patience.map(|time| time.in_unit("min").unwrap());
         let (host, site) = (&extras.hosts["far"], &extras.sites["south"]);
+        let networks = extras.hosts.values().map(|host| host.network.clone());
         (
+            networks.collect::<Vec<_>>(),
             patience,
             extras.encrypt,
             host.site.clone(),
             site.relay.clone(),
         )
     };
-    let (patience, encrypt, _, relay) = beyond(&first);
+    let (networks, patience, encrypt, _, relay) = beyond(&first);
+    let named: Vec<String> = networks.iter().flatten().map(ToString::to_string).collect();
+    assert_eq!(named, ["10.70.0.0/24", "eth1"]);
     assert_eq!((patience, encrypt), (Some(30.0), Some(false)));
     assert_eq!(relay, "login1:4710");
     assert_eq!(beyond(&second), beyond(&first));

@@ -381,6 +381,19 @@ fn mistakes_about_hosts_are_told_at_their_place() {
             "localhost: {start: srun}",
             "localhost has no agent to start",
         ),
+        (
+            "n1: {network: 10.70.0.0/40}",
+            "\"network\" names no network: 10.70.0.0/40 is no IPv4 address with a number of bits from 0 to 32 behind the slash",
+        ),
+        (
+            "n1: {network: \"fe80::1\"}",
+            "fe80::1 is of IPv6, and titin listens by IPv4",
+        ),
+        (
+            "localhost: {network: a b}",
+            "write an interface of the host, such as eth1, or a prefix of its addresses, such as 10.70.0.0/24",
+        ),
+        ("n1: {network: [eth1]}", "\"network\""),
         ("n1: 3", "host \"n1\""),
     ] {
         let text = format!("{BASE}titin:\n  hosts: {{{hosts}}}\n");

@@ -1,5 +1,6 @@
 //! This host: name, control groups, memory, addresses.
 
+use std::fmt;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -124,21 +125,106 @@ fn unused_files(stat: &str) -> Option<u64> {
     entry("total_inactive_file ").or_else(|| entry("inactive_file "))
 }
 
-/// The addresses of this host in all connected networks, or the loopback address if there is no
-/// other address. Other hosts may not reach all addresses.
-pub fn addresses() -> Vec<Ipv4Addr> {
+/// An address of this host in a connected network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkAddress {
+    /// The name of the interface, perhaps with a label: `eth0`, `eth0:1`.
+    pub interface: String,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// How many bits of the address are those of the network.
+    pub bits: u32,
+}
+
+impl fmt::Display for NetworkAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}/{})", self.interface, self.address, self.bits)
+    }
+}
+
+/// The addresses of this host in all connected networks, with that of the loopback.
+pub fn network_addresses() -> Vec<NetworkAddress> {
     let connected = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let networks = getifaddrs()
         .into_iter()
         .flatten()
         .filter(|network| network.flags.contains(connected));
-    let addresses = networks.filter_map(|network| Some(network.address?.as_sockaddr_in()?.ip()));
+    let addresses = networks.filter_map(|network| {
+        let mask = network
+            .netmask
+            .as_ref()
+            .and_then(|mask| mask.as_sockaddr_in());
+        Some(NetworkAddress {
+            address: network.address?.as_sockaddr_in()?.ip(),
+            bits: mask.map_or(32, |mask| mask.ip().to_bits().count_ones()),
+            interface: network.interface_name,
+        })
+    });
+    addresses.collect()
+}
+
+/// The addresses of this host in all connected networks, or the loopback address if there is no
+/// other address. Other hosts may not reach all addresses.
+pub fn addresses() -> Vec<Ipv4Addr> {
+    let addresses = network_addresses().into_iter();
+    let addresses = addresses.map(|network| network.address);
     let found: Vec<Ipv4Addr> = addresses.filter(|address| !address.is_loopback()).collect();
     if found.is_empty() {
         vec![Ipv4Addr::LOCALHOST]
     } else {
         found
     }
+}
+
+/// No connected network of this host is as expected. Displayed as words behind the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingNetwork {
+    expected: String,
+    present: Vec<NetworkAddress>,
+}
+
+impl std::error::Error for MissingNetwork {}
+
+impl fmt::Display for MissingNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let present: Vec<String> = self.present.iter().map(ToString::to_string).collect();
+        let present = match present.is_empty() {
+            true => "none".to_owned(),
+            false => present.join(", "),
+        };
+        let expected = &self.expected;
+        write!(
+            f,
+            "has no network {expected} that is up and has an IPv4 address; it has {present}"
+        )
+    }
+}
+
+/// The addresses of this host for which `includes` is true of the interface and the address. `expected`
+/// describes them for the error.
+///
+/// # Errors
+/// [`MissingNetwork`] if there is no such address.
+pub fn addresses_in(
+    expected: impl fmt::Display,
+    includes: impl Fn(&str, Ipv4Addr) -> bool,
+) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
+    choose(network_addresses(), expected, includes)
+}
+
+fn choose(
+    present: Vec<NetworkAddress>,
+    expected: impl fmt::Display,
+    includes: impl Fn(&str, Ipv4Addr) -> bool,
+) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
+    let chosen = present.iter();
+    let chosen = chosen.filter(|network| includes(&network.interface, network.address));
+    let chosen: Vec<Ipv4Addr> = chosen.map(|network| network.address).collect();
+    if chosen.is_empty() {
+        let expected = expected.to_string();
+        return Err(MissingNetwork { expected, present });
+    }
+    Ok(chosen)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -204,6 +290,40 @@ mod tests {
             found.len() == 1 || found.iter().all(|address| !address.is_loopback()),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_network_that_is_missing_is_told_with_those_that_are_there() {
+        let network = |interface: &str, address: [u8; 4], bits| NetworkAddress {
+            interface: interface.to_owned(),
+            address: address.into(),
+            bits,
+        };
+        let present = [
+            network("lo", [127, 0, 0, 1], 8),
+            network("eth0", [10, 70, 0, 2], 24),
+            network("eth1", [10, 71, 0, 2], 16),
+        ];
+        let of = |name: &str| choose(present.to_vec(), name, |interface, _| interface == name);
+        assert_eq!(of("eth1"), Ok(vec![Ipv4Addr::new(10, 71, 0, 2)]));
+        assert_eq!(
+            of("eth2").unwrap_err().to_string(),
+            "has no network eth2 that is up and has an IPv4 address; it has lo (127.0.0.1/8), eth0 (10.70.0.2/24), \
+             eth1 (10.71.0.2/16)"
+        );
+        let none = choose(Vec::new(), "eth0", |_, _| true).unwrap_err();
+        assert!(none.to_string().ends_with("; it has none"), "{none}");
+    }
+
+    #[test]
+    fn each_address_of_this_host_has_an_interface_and_a_prefix() {
+        let all = network_addresses();
+        for address in addresses() {
+            let found = all.iter().find(|network| network.address == address);
+            let found = found.expect("an interface has the address");
+            assert!(!found.interface.is_empty());
+            assert!((1..=32).contains(&found.bits), "{found}");
+        }
     }
 
     #[test]

@@ -103,6 +103,14 @@ pub fn connect(
     Err(failure)
 }
 
+/// The addresses of the two ends of a TCP connection, with that of this host first; `None` for other
+/// sockets.
+pub fn addresses_of_ends(socket: impl AsFd) -> Option<[IpAddr; 2]> {
+    let own = SocketAddr::try_from(net::getsockname(&socket).ok()?).ok()?;
+    let peer = SocketAddr::try_from(net::getpeername(&socket).ok()??).ok()?;
+    Some([own.ip(), peer.ip()])
+}
+
 /// Has the system send at most `rate` bytes a second.
 pub fn set_pacing_rate(socket: impl AsFd, rate: u64) {
     let _ = PacingRate.set(&socket, &rate);

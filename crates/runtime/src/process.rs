@@ -237,7 +237,7 @@ impl Process {
             Err(error) => return Err(no_socket(error)),
         };
         let hosts = match connection.spans_hosts {
-            true => interfaces(&outward(connection)),
+            true => interfaces(&outward(connection), connection.network.as_ref())?,
             false => vec![ip.to_string()],
         };
         let hosts = hosts.into_iter();

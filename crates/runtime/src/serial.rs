@@ -38,7 +38,7 @@ use crate::profile::{Trace, stands_for};
 use crate::setting::OverlayNames;
 use crate::{Error, Kind, Result};
 
-pub(crate) use close::WARNING;
+pub(crate) use close::{DEBUG, WARNING};
 pub(crate) use open::{Opened, RemoteConduit};
 pub use receive::Patience;
 pub(crate) use receive::{NextUse, Received};

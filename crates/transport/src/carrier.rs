@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::IoSlice;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use titin_wire::ConduitId;
@@ -139,6 +140,12 @@ pub trait Carrier: Acknowledge {
     /// How many streams carry a large message at a time.
     fn streams(&self) -> usize {
         1
+    }
+
+    /// The addresses of the two ends, with that of this process first, where messages travel by a tcp
+    /// connection between them.
+    fn addresses(&self) -> Option<[IpAddr; 2]> {
+        None
     }
 
     /// The rate at which the line to the other process delivers large messages, in bytes a second, where

@@ -31,6 +31,7 @@ mod writer;
 
 use std::cell::RefCell;
 use std::fmt;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
@@ -186,6 +187,8 @@ pub struct Link {
     carrier: LinkCarrier,
     /// Why the two processes do not use a better medium, although they tried.
     detour: OnceLock<String>,
+    /// The addresses of the two ends of a tcp connection, with that of this process first.
+    addresses: Option<[IpAddr; 2]>,
 }
 
 impl Link {
@@ -209,6 +212,7 @@ impl Link {
         } else {
             Some(FurtherStreams::new(further, request, line.clone())?)
         };
+        let addresses = titin_os::sockets::addresses_of_ends(&socket);
         Ok(Arc::new_cyclic(|this| Link {
             id,
             tag,
@@ -226,6 +230,7 @@ impl Link {
             line,
             fault: OnceLock::new(),
             detour: detour.map(OnceLock::from).unwrap_or_default(),
+            addresses,
         }))
     }
 
@@ -255,6 +260,12 @@ impl Link {
     /// Notes why the two processes do not share memory, as the other end has told.
     pub fn note_detour(&self, why: String) {
         let _ = self.detour.set(why);
+    }
+
+    /// The addresses of the two ends of a tcp connection, with that of this process first; `None` for
+    /// other sockets.
+    pub fn addresses(&self) -> Option<[IpAddr; 2]> {
+        self.addresses
     }
 
     pub(crate) fn side_carrier(&self) -> Option<&Arc<dyn SideCarrier>> {

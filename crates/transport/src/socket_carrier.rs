@@ -1,5 +1,6 @@
 //! The carrier of the media whose messages travel by the sockets of a link.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use titin_wire::ConduitId;
@@ -57,6 +58,10 @@ impl Carrier for SocketCarrier {
 
     fn streams(&self) -> usize {
         self.link.streams()
+    }
+
+    fn addresses(&self) -> Option<[IpAddr; 2]> {
+        self.link.addresses()
     }
 
     fn line_rate(&self) -> Option<u64> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::circuit::Destination;
-use crate::{Address, Malformed, Medium, Secret};
+use crate::{Address, HostNetwork, Malformed, Medium, Secret};
 
 /// The variables that name the connection file, or hold the manager's addresses.
 pub const MANAGER: [&str; 2] = ["TITIN_MANAGER", "MUSCLE_MANAGER"];
@@ -50,6 +50,10 @@ pub struct Connection {
     /// The way to the other sites, if the run spans sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteAccess>,
+    /// The network of the host by which its programs are reached; `None` for all networks. The file
+    /// of the manager has the network of the manager's host, and an agent's file that of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<HostNetwork>,
 }
 
 /// The site of a process, and the way to the other sites.
@@ -162,6 +166,7 @@ impl Connection {
             folders: BTreeMap::new(),
             patience: usual_patience(),
             site: None,
+            network: None,
         })
     }
 }
@@ -201,6 +206,7 @@ mod tests {
                 patience: 600.0,
                 encrypt: true,
             }),
+            network: Some("10.70.0.0/24".parse().unwrap()),
         };
         let text = connection.to_json();
         assert_eq!(Connection::from_json(&text).unwrap(), connection);
@@ -235,6 +241,7 @@ mod tests {
                 folders: BTreeMap::new(),
                 patience,
                 site: None,
+                network: None,
             };
             assert_eq!(connection.patience(), expected, "{patience}");
             assert!(

@@ -514,6 +514,9 @@ pub struct ConduitProfile {
     /// The number of streams for large messages, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
+    /// The addresses of the two ends of a tcp connection, with that of the instance first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<[String; 2]>,
     /// The reason why the medium is not shared memory, if sharing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detour: Option<String>,

@@ -38,7 +38,7 @@ pub mod versions;
 
 pub use ids::{Address, EndpointId, Secret, addresses_from_site};
 pub use link::LinkSettings;
-pub use titin_model::{Compress, ConduitId, Medium};
+pub use titin_model::{Compress, ConduitId, HostNetwork, Medium};
 
 /// Bytes that do not follow the format.
 ///

@@ -220,12 +220,18 @@ fn conduits(conduits: &[ConduitTotals], most: usize, width: Option<usize>) -> St
     if compresses {
         columns.insert(BEHIND_BYTES, Column::spare("compressed"));
     }
+    let has_addresses = conduits.iter().any(|conduit| conduit.addresses.is_some());
+    if has_addresses {
+        columns.push(Column::spare("addresses"));
+    }
     let mut sorted: Vec<&ConduitTotals> = conduits.iter().collect();
     if sorted.len() > most {
         sorted.sort_by_key(|conduit| std::cmp::Reverse((conduit.bytes, conduit.messages)));
     }
     let (rows, more) = first(&sorted, most, "conduits", |conduit| {
-        conduit_row(conduit, compresses)
+        let mut row = conduit_row(conduit, compresses);
+        row.extend(has_addresses.then(|| addresses(conduit)));
+        row
     });
     table(&columns, &rows, width) + &more + &detours(&sorted) + &shortages(&sorted)
 }
@@ -255,6 +261,14 @@ fn conduit_row(conduit: &ConduitTotals, compresses: bool) -> Vec<String> {
         row.insert(BEHIND_BYTES, compression(conduit));
     }
     row
+}
+
+/// The addresses of the sender and of the receiver, if messages travelled by tcp between them.
+fn addresses(conduit: &ConduitTotals) -> String {
+    let ends = conduit.addresses.as_ref();
+    ends.map_or_else(String::new, |[sender, receiver]| {
+        format!("{sender} - {receiver}")
+    })
 }
 
 /// How many messages of a conduit were compressed, unless all were, and the ratio of the bytes before to

@@ -133,6 +133,7 @@ mod tests {
             folders: Default::default(),
             patience: 1.0,
             site: None,
+            network: None,
         };
         let input = AgentInput {
             connection: connection(Secret::random()),

@@ -17,7 +17,7 @@ use titin_transport::{Handler, Link, LinkError, Reactor};
 use titin_wire::connection::{MEETING_PLACES, SiteAccess, meeting_place};
 use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{EndpointId, LinkSettings};
+use titin_wire::{EndpointId, HostNetwork, LinkSettings};
 
 use super::own_files::{OUTPUT_INTERVAL, OwnFiles};
 use super::{AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason, ProgramOrder};
@@ -139,8 +139,6 @@ pub fn serve(setup: AgentSetup) -> Result<(), AgentError> {
         reactor.reach_sites(access);
     }
     let guard = start_guard(&setup.titin, &leftovers, sender.clone())?;
-    write_connection_file(&connection, &setup.input.connection)
-        .map_err(|error| system("write the connection file")(io::Error::other(error)))?;
     let gone = move |pid| drop(sender.send(AgentEvent::Gone(pid)));
     let watcher = ProcessWatcher::start(gone).map_err(system("watch processes"))?;
     dial(&reactor, &setup.input)?;
@@ -429,19 +427,15 @@ impl Agent {
 
     fn obey(&mut self, order: AgentOrder) -> Option<Ending> {
         match order {
-            AgentOrder::Welcome { heartbeat, folder } => {
-                if !self.shares_files {
-                    match OwnFiles::make(folder.as_deref()) {
-                        Err(error) => return Some(trouble(error.to_string())),
-                        Ok(files) => {
-                            let folder = files.folder().to_owned();
-                            self.report(&AgentReport::FilesAt { folder });
-                            self.own_files = Some(files);
-                        }
-                    }
-                }
+            AgentOrder::Welcome {
+                heartbeat,
+                folder,
+                network,
+            } => {
                 let longest = Duration::try_from_secs_f64(heartbeat);
                 self.silence = SilenceLimit::of(longest.unwrap_or(Duration::MAX));
+                let prepared = self.prepare(folder.as_deref(), network);
+                return prepared.err().map(trouble);
             }
             AgentOrder::Refused { text } => return Some(Ending::Cut(AgentError::Refused(text))),
             AgentOrder::Heartbeat => self.report(&AgentReport::Heartbeat),
@@ -469,6 +463,37 @@ impl Agent {
             AgentOrder::Finish => return Some(Ending::Finished),
         }
         None
+    }
+
+    /// Prepares this host for programs: the connection file, and the folder for files if the host does not
+    /// have the run directory.
+    ///
+    /// # Errors
+    /// Why no program can run here, in words behind "the agent".
+    fn prepare(
+        &mut self,
+        folder: Option<&Path>,
+        network: Option<HostNetwork>,
+    ) -> Result<(), String> {
+        if let Some(network) = &network {
+            let addresses = host::addresses_in(network, |interface, address| {
+                network.includes(interface, address)
+            });
+            addresses.map_err(|why| {
+                format!("finds that its host {why} (`network` under `titin: hosts`)")
+            })?;
+        }
+        let connection = &mut self.setup.input.connection;
+        connection.network = network;
+        write_connection_file(&self.connection, connection)
+            .map_err(|error| format!("cannot write the connection file: {error}"))?;
+        if !self.shares_files {
+            let files = OwnFiles::make(folder).map_err(|error| error.to_string())?;
+            let folder = files.folder().to_owned();
+            self.report(&AgentReport::FilesAt { folder });
+            self.own_files = Some(files);
+        }
+        Ok(())
     }
 
     /// Has the guard start a program.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use titin_model::{Host, Name, Network, OWN_HOST};
+use titin_model::{Host, HostNetwork, Name, Network, OWN_HOST};
 
 use crate::host::HostId;
 use crate::plan::{PlannedHost, PlannedSite};
@@ -21,6 +21,7 @@ pub(super) fn planned_hosts(network: &Network) -> Vec<PlannedHost> {
         titin: host.titin.clone(),
         cores: host.cores,
         folder: host.folder.as_ref().map(PathBuf::from),
+        network: host.network.clone(),
         het_group: None,
         site: host
             .site
@@ -44,6 +45,20 @@ pub(super) fn planned_sites(network: &Network) -> Vec<PlannedSite> {
 /// The most cores of the manager's own host for the run, if the description says so.
 pub(super) fn own_cores(network: &Network) -> Option<u32> {
     network.extras.hosts.get(OWN_HOST)?.cores
+}
+
+/// The network by which programs of the manager's own host are reached, if the description says so.
+pub(super) fn own_network(network: &Network) -> Option<HostNetwork> {
+    network.extras.hosts.get(OWN_HOST)?.network.clone()
+}
+
+/// Whether the description lists the hosts of the run. It does not if it says of the manager's own host
+/// by which network its programs are reached, and no more.
+pub(super) fn lists_hosts(network: &Network) -> bool {
+    let says_more =
+        |host: &Host| host.network.is_none() || host.cores.is_some() || !host.components.is_empty();
+    let mut hosts = network.extras.hosts.iter();
+    hosts.any(|(name, host)| *name != OWN_HOST || says_more(host))
 }
 
 /// The host that the description chooses for the instances of a component.

@@ -20,18 +20,21 @@ const CONDUITS: &str = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.r
      COALESCE(se.medium, re.medium, ''), COALESCE(se.messages, re.messages, 0), \
      COALESCE(se.bytes, re.bytes, 0), COALESCE(se.copied, 0) + COALESCE(re.copied, 0), \
      COALESCE(se.waiting, 0.0), COALESCE(re.waiting, 0.0), c.buffer_messages, c.buffer_raised, {streams}, {detour}, COALESCE({by_socket}, 0), \
-     COALESCE({compressed}, 0), COALESCE({uncompressed_bytes}, 0) \
+     COALESCE({compressed}, 0), COALESCE({uncompressed_bytes}, 0), {own_address}, {peer_address} \
      FROM conduits c JOIN instances s ON s.oid = c.sender_oid JOIN instances r ON r.oid = c.receiver_oid \
      LEFT JOIN conduit_ends se ON se.conduit_oid = c.oid AND se.sends \
      LEFT JOIN conduit_ends re ON re.conduit_oid = c.oid AND NOT re.sends ORDER BY c.oid";
 
 /// Columns that format 1.0 did not have, each with its expression in SQL.
-const NEW_COLUMNS: [(&str, &str); 5] = [
+const NEW_COLUMNS: [(&str, &str); 7] = [
     ("streams", "se.streams"),
     ("detour", "COALESCE(se.detour, re.detour)"),
     ("by_socket", "se.by_socket"),
     ("compressed", "se.compressed"),
     ("uncompressed_bytes", "se.uncompressed_bytes"),
+    // The sender's address, and then the receiver's.
+    ("own_address", "COALESCE(se.own_address, re.peer_address)"),
+    ("peer_address", "COALESCE(se.peer_address, re.own_address)"),
 ];
 
 const FIELDS: &str = "SELECT s.name, c.sender_port, c.sender_slot, r.name, c.receiver_port, c.receiver_slot, \
@@ -314,6 +317,7 @@ impl Database {
                 buffer: row.get(12)?,
                 raised: row.get(13)?,
                 streams: row.get(14)?,
+                addresses: addresses(row.get(19)?, row.get(20)?),
             })
         })
     }
@@ -474,6 +478,11 @@ fn query_of_muscle3() -> String {
         sum(EventClass::TakeIn),
         sum(EventClass::Send)
     )
+}
+
+/// The addresses of a conduit's sender and receiver, if both are known.
+fn addresses(sender: Option<String>, receiver: Option<String>) -> Option<[String; 2]> {
+    Some([sender?, receiver?])
 }
 
 /// The port of a conduit end, from three columns: the instance, the port and the slot.

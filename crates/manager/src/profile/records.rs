@@ -125,6 +125,9 @@ pub struct ConduitTotals {
     pub medium: String,
     /// The number of streams for large messages, if there were several.
     pub streams: Option<i64>,
+    /// The addresses of the sender and of the receiver, if messages travelled by a tcp connection
+    /// between them.
+    pub addresses: Option<[String; 2]>,
     /// Why the medium is not shared memory, if shared memory was tried.
     pub detour: Option<String>,
     /// Messages.

@@ -102,10 +102,10 @@ impl Recorder {
 
     /// Takes in the counts of an instance.
     pub fn keep(&self, mut profile: Box<Profile>) {
-        let mut media = Media::default();
+        let mut names = SharedNames::default();
         let conduits = std::mem::take(&mut profile.conduits).into_iter();
         let counts = conduits
-            .map(|conduit| ConduitCounts::new(conduit, &mut media))
+            .map(|conduit| ConduitCounts::new(conduit, &mut names))
             .collect();
         // A failed writer reports its error at the end.
         let _ = self.sender.send(RecorderMessage::Keep(profile, counts));
@@ -129,15 +129,15 @@ impl Recorder {
     }
 }
 
-/// The names of media, shared by conduits.
+/// The names of media, and the addresses, which conduits share.
 #[derive(Default)]
-struct Media(Vec<Name>);
+struct SharedNames(Vec<Name>);
 
-impl Media {
-    fn name(&mut self, medium: String) -> Name {
-        let known = self.0.iter().find(|known| ***known == *medium);
+impl SharedNames {
+    fn name(&mut self, text: String) -> Name {
+        let known = self.0.iter().find(|known| ***known == *text);
         known.cloned().unwrap_or_else(|| {
-            let name = Name::from(medium);
+            let name = Name::from(text);
             self.0.push(name.clone());
             name
         })
@@ -152,6 +152,8 @@ struct ConduitCounts {
     sends: bool,
     streams: Option<u32>,
     medium: Name,
+    /// The addresses of the two ends, with that of the instance first.
+    addresses: Option<[Name; 2]>,
     detour: Option<Box<str>>,
     messages: u64,
     bytes: u64,
@@ -163,12 +165,15 @@ struct ConduitCounts {
 }
 
 impl ConduitCounts {
-    fn new(of: ConduitProfile, media: &mut Media) -> Self {
+    fn new(of: ConduitProfile, names: &mut SharedNames) -> Self {
         ConduitCounts {
             conduit: ConduitId(of.conduit),
             sends: of.sends,
             streams: of.streams,
-            medium: media.name(of.medium),
+            medium: names.name(of.medium),
+            addresses: of
+                .addresses
+                .map(|ends| ends.map(|address| names.name(address))),
             detour: of.detour.map(String::into_boxed_str),
             messages: of.messages,
             bytes: of.bytes,
@@ -352,8 +357,9 @@ impl ConduitCounts {
             false => &planned.to,
         };
         let mut insert = transaction.prepare_cached(
-            "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO conduit_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?;
+        let address = |end: usize| self.addresses.as_ref().map(|ends| ends[end].as_str());
         insert.execute(params![
             self.conduit.0,
             oid(id),
@@ -369,6 +375,8 @@ impl ConduitCounts {
             signed(self.by_socket),
             signed(self.compressed),
             signed(self.uncompressed_bytes),
+            address(0),
+            address(1),
         ])?;
         Ok(())
     }
@@ -633,6 +641,7 @@ mod tests {
             conduits: vec![ConduitProfile {
                 port: "out".into(),
                 sends: true,
+                addresses: Some(["10.70.0.1", "10.70.0.2"].map(str::to_owned)),
                 messages: 3,
                 by_socket: 2,
                 bytes: 100,
@@ -715,6 +724,8 @@ mod tests {
             (3, 2, 1)
         );
         assert_eq!((conduit.compressed, conduit.uncompressed_bytes), (2, 300));
+        let addresses = conduit.addresses.as_ref().unwrap();
+        assert_eq!(addresses, &["10.70.0.1", "10.70.0.2"]);
         assert_eq!(
             (profile.regions[0].name.as_str(), profile.regions[0].uses),
             ("solve", 7)
@@ -746,6 +757,26 @@ mod tests {
             events,
             expected.map(|(class, kind)| (class, kind.to_owned()))
         );
+    }
+
+    #[test]
+    fn the_senders_address_comes_first_also_by_the_receivers_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("performance.sqlite");
+        let recorder = recorder(&path);
+        recorder.keep(Box::new(Profile {
+            instance: "b".into(),
+            conduits: vec![ConduitProfile {
+                port: "in".into(),
+                addresses: Some(["10.70.0.2", "10.70.0.1"].map(str::to_owned)),
+                ..Default::default()
+            }],
+            ..Profile::default()
+        }));
+        recorder.finish(summary()).unwrap();
+        let mut profile = Database::open(&path).unwrap().profile().unwrap();
+        let addresses = profile.conduits.remove(0).addresses.unwrap();
+        assert_eq!(addresses, ["10.70.0.1", "10.70.0.2"]);
     }
 
     #[test]
@@ -781,6 +812,8 @@ mod tests {
             "streams",
             "compressed",
             "uncompressed_bytes",
+            "own_address",
+            "peer_address",
         ] {
             let less = format!("ALTER TABLE conduit_ends DROP COLUMN {column}");
             Connection::open(&path).unwrap().execute(&less, []).unwrap();

@@ -60,11 +60,16 @@ impl Session {
         self.say(Level::Debug, text, view);
     }
 
-    /// How the agent and the programs of a host find the manager.
+    /// How the agent and the programs of a further host find the manager. The agent is told of the network
+    /// of its host later.
     pub(super) fn connection_for(&self, host: HostId) -> Connection {
+        let way = Connection {
+            network: None,
+            ..self.way_to_manager.clone()
+        };
         match &self.site {
-            Some(site) => site.connection_for(&self.plan, host, &self.way_to_manager),
-            None => self.way_to_manager.clone(),
+            Some(site) => site.connection_for(&self.plan, host, &way),
+            None => way,
         }
     }
 
@@ -286,8 +291,12 @@ impl Session {
         self.host_cores[host.index()] = Some(cores);
         self.agents.attach(host, link.clone(), hello.shares_files);
         let heartbeat = self.plan.longest_silence(host).as_secs_f64();
-        let folder = planned.folder;
-        agent::tell(link, &AgentOrder::Welcome { heartbeat, folder });
+        let welcome = AgentOrder::Welcome {
+            heartbeat,
+            folder: planned.folder,
+            network: planned.network,
+        };
+        agent::tell(link, &welcome);
         self.place_if_known(view);
         Some(RunEvent::HostReady(host, hello.system_name))
     }

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use rustix::process::{getpid, set_child_subreaper};
-use titin_os::{descriptors, host};
+use titin_os::descriptors;
+use titin_os::host::{self, MissingNetwork};
 use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor, TokenConnection};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::token::TokenRequest;
-use titin_wire::{Address, Secret};
+use titin_wire::{Address, HostNetwork, Secret};
 
 use super::site::{HomeRelay, HomeSite};
 use super::tokens::{OneTimeKeys, Tokens};
@@ -102,6 +103,9 @@ pub enum SessionError {
         /// Why.
         why: String,
     },
+    /// The manager's host does not have the network that the description chooses for it.
+    #[error("this host {0}; correct `network` of localhost under `titin: hosts`")]
+    Network(#[from] MissingNetwork),
     /// The system refuses something.
     #[error("cannot {what}: {source}")]
     System {
@@ -133,6 +137,7 @@ impl Session {
         if let Some((instance, site)) = plan.manual_start_elsewhere() {
             return Err(SessionError::ManualStartElsewhere { instance, site });
         }
+        let own_addresses = own_addresses(plan.own_network.as_ref())?;
         let plan = Arc::new(plan);
         let run_directory = setup.run_directory.as_deref();
         let directory = RunDirectory::create(run_directory, &plan.model, &timestamp())?;
@@ -151,6 +156,7 @@ impl Session {
             connection: &connection,
             titin: &setup.titin,
             reach: setup.reach,
+            own_addresses,
             placement: &Arc::new(OnceLock::new()),
             agents: &Arc::new(Agents::expected(plan.hosts.len())),
             sender: &sender,
@@ -223,6 +229,16 @@ fn enter_site(plan: &Plan, relay: Option<HomeRelay>) -> Result<Option<HomeSite>,
     }
 }
 
+/// The addresses of this host for other hosts, in the given network if there is one.
+fn own_addresses(network: Option<&HostNetwork>) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
+    match network {
+        None => Ok(host::addresses()),
+        Some(network) => host::addresses_in(network, |interface, address| {
+            network.includes(interface, address)
+        }),
+    }
+}
+
 /// A session at its opening: the needs of the guard and of the threads.
 struct SessionOpening<'a> {
     plan: &'a Arc<Plan>,
@@ -230,6 +246,8 @@ struct SessionOpening<'a> {
     connection: &'a ConnectionFile,
     titin: &'a Path,
     reach: Option<IpAddr>,
+    /// The addresses of this host for other hosts.
+    own_addresses: Vec<Ipv4Addr>,
     placement: &'a Arc<OnceLock<Placement>>,
     agents: &'a Arc<Agents>,
     /// The way to the loop.
@@ -243,8 +261,7 @@ impl SessionOpening<'_> {
         let address = reactor.listen(Medium::Tcp, &ip.to_string());
         Ok(match address.map_err(system("listen for programs"))? {
             Address::Tcp(_, port) if ip.is_unspecified() => {
-                let addresses = host::addresses();
-                let addresses = addresses.iter();
+                let addresses = self.own_addresses.iter();
                 addresses
                     .map(|ip| Address::Tcp(ip.to_string(), port))
                     .collect()
@@ -270,6 +287,7 @@ impl SessionOpening<'_> {
             folders: folders.collect(),
             patience: self.plan.options.patience.as_secs_f64(),
             site,
+            network: self.plan.own_network.clone(),
         };
         self.connection.write(&connection)?;
         Ok(connection)

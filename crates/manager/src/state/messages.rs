@@ -70,9 +70,13 @@ impl Manager {
                 text,
                 ..
             } => {
-                self.remember_log(id, &text);
+                let level = Level::from_number(level);
+                // The report of a failed run quotes no details.
+                if level > Level::Debug {
+                    self.remember_log(id, &text);
+                }
                 self.actions.push(RunAction::Record(LogRecord {
-                    level: Level::from_number(level),
+                    level,
                     instance: Some(id),
                     time: Some(time),
                     simulated,

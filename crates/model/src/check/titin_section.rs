@@ -76,7 +76,7 @@ fn hosts(network: &Network, problems: &mut Problems) {
             is_started || host.titin.is_some() || host.folder.is_some() || host.site.is_some();
         if name == OWN_HOST && is_elsewhere {
             let what = format!("{OWN_HOST} has no agent to start");
-            let why = "it is the host on which the run is started, so only \"cores\" and \"components\" apply";
+            let why = "it is the host on which the run is started, so only \"cores\", \"components\" and \"network\" apply";
             problems.error(host.at, Code::BadValue, what, why);
         }
     }

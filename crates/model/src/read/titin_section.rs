@@ -10,6 +10,7 @@ use super::{
 };
 use crate::byte_size::bytes_of;
 use crate::filter::{FILTER_NAMES, FilterSide};
+use crate::host_network::{HostNetwork, NetworkError};
 use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity, UnitError};
@@ -170,6 +171,7 @@ fn host(entry: &MapEntry, problems: &mut Problems) -> Option<Host> {
         cores: read(&mut fields, "cores", problems, cores),
         components: read(&mut fields, "components", problems, components).unwrap_or_default(),
         site: read(&mut fields, "site", problems, word).map(|site| site.as_str().into()),
+        network: read(&mut fields, "network", problems, network),
         at: entry.at,
     };
     fields.finish(problems);
@@ -184,6 +186,23 @@ fn word(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     }
     let why = "it is given to a command, so it must not be empty or begin with a dash";
     problems.error(node.at, Code::BadValue, format!("{what} does not fit"), why);
+    None
+}
+
+/// The name of an interface, a prefix of addresses, or an address.
+fn network(node: &Node, what: &str, problems: &mut Problems) -> Option<HostNetwork> {
+    let written = text(node, what, problems)?;
+    let why: NetworkError = match written.parse() {
+        Ok(network) => return Some(network),
+        Err(why) => why,
+    };
+    problems.error_hint(
+        node.at,
+        Code::BadValue,
+        format!("{what} names no network"),
+        why.to_string(),
+        "write an interface of the host, such as eth1, or a prefix of its addresses, such as 10.70.0.0/24".to_owned(),
+    );
     None
 }
 

@@ -1,5 +1,6 @@
 //! An instance with all its layers, as the process and the serial instance see the layers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use crate::field::InstanceFields;
 use crate::port::{CarrierRoute, Port};
 use crate::process::{Probed, ProcessMember, RouteMedium, forked};
 use crate::ranks::RankGroup;
-use crate::serial::{Serial, UpperLayers, shortened};
+use crate::serial::{DEBUG, Serial, UpperLayers, shortened};
 use crate::{Error, Result};
 
 /// A serial instance, and the layers above.
@@ -136,6 +137,11 @@ impl ProcessMember for Layers {
         self.serial.add_carrier(carrier);
         bell.ring();
         without_carrier
+    }
+
+    fn linked(&self, peer: &str, [own, other]: [IpAddr; 2]) {
+        let text = format!("is connected to {peer} by tcp: {own} - {other}");
+        self.serial.log(DEBUG, &text);
     }
 
     fn peer_finished(&self, peer: &str) {

@@ -4,11 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_os::folder_lock;
-use titin_os::host::addresses;
+use titin_os::{folder_lock, host};
 use titin_transport::Medium;
-use titin_wire::Address;
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place, meeting_place_of};
+use titin_wire::{Address, HostNetwork};
 
 use super::Process;
 use crate::{Error, Kind, Result};
@@ -84,20 +83,41 @@ pub(super) fn meets(addresses: &[Address]) -> bool {
         .any(|address| matches!(address, Address::Shm(_)))
 }
 
-/// Addresses of this host for other hosts. The addresses on the way to the manager come first.
-pub(super) fn interfaces(manager: &[Address]) -> Vec<String> {
+/// Addresses of this host for other hosts, in the given network if there is one. The addresses on the
+/// way to the manager come first.
+pub(super) fn interfaces(
+    manager: &[Address],
+    network: Option<&HostNetwork>,
+) -> Result<Vec<String>> {
+    let own = own_addresses(network)?;
+    let on_the_way = manager.iter().filter_map(near_end);
+    let on_the_way = on_the_way.filter(|end| match network {
+        None => !end.is_loopback(),
+        Some(_) => own.contains(end),
+    });
     let mut found: Vec<Ipv4Addr> = Vec::new();
-    for address in manager
-        .iter()
-        .filter_map(near_end)
-        .filter(|end| !end.is_loopback())
-        .chain(addresses())
-    {
+    for address in on_the_way.chain(own.iter().copied()) {
         if !found.contains(&address) {
             found.push(address);
         }
     }
-    found.iter().map(ToString::to_string).collect()
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
+fn own_addresses(network: Option<&HostNetwork>) -> Result<Vec<Ipv4Addr>> {
+    let Some(network) = network else {
+        return Ok(host::addresses());
+    };
+    let found = host::addresses_in(network, |interface, address| {
+        network.includes(interface, address)
+    });
+    found.map_err(|why| {
+        let text = format!(
+            "the host of this program {why}; `network` of its host under `titin: hosts`, or that of localhost, says by which \
+             network programs are reached: a prefix such as 10.70.0.0/24 may fit several hosts"
+        );
+        Error::new(Kind::Connection, text)
+    })
 }
 
 /// The address of this host on the way to another address. Nothing is sent: the system looks up the
@@ -120,17 +140,34 @@ mod tests {
 
     #[test]
     fn peers_get_the_address_that_the_way_to_the_manager_begins_at() {
-        let outer = addresses()[0];
+        let outer = host::addresses()[0];
         let manager = [
             Address::Tcp(outer.to_string(), 9),
             Address::Other("ucx:1".into()),
         ];
-        let found = interfaces(&manager);
+        let found = interfaces(&manager, None).unwrap();
         assert_eq!(found[0], outer.to_string(), "{found:?}");
         assert_eq!(
             found.iter().collect::<std::collections::HashSet<_>>().len(),
             found.len(),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn peers_get_addresses_of_the_chosen_network_alone() {
+        // The way to the manager begins in another network.
+        let manager = [Address::Tcp(host::addresses()[0].to_string(), 9)];
+        let loopback = "127.0.0.1".parse().unwrap();
+        let found = interfaces(&manager, Some(&loopback)).unwrap();
+        assert_eq!(found, ["127.0.0.1"]);
+        let missing = "no-such-net".parse().unwrap();
+        let error = interfaces(&manager, Some(&missing)).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("this program has no network no-such-net that is up"),
+            "{text}"
+        );
+        assert!(text.contains("lo (127.0.0.1/8)"), "{text}");
     }
 }

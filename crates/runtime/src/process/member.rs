@@ -1,5 +1,6 @@
 //! The calls of a process on its open instances, and on the fields of the instances.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,6 +40,9 @@ pub(crate) trait ProcessMember: Send + Sync {
         carrier: &Arc<dyn Carrier>,
         detour: Option<&str>,
     ) -> bool;
+
+    /// A link that this process has dialled leads to the process of a peer, between the given addresses.
+    fn linked(&self, peer: &str, addresses: [IpAddr; 2]);
 
     /// The peer takes no more messages.
     fn peer_finished(&self, peer: &str);

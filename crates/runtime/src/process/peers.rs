@@ -15,6 +15,15 @@ use super::routes::{Dial, RouteMedium};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
 
+/// An instance of this process with a conduit to one of the instances of a peer's process, and that
+/// instance of the peer's.
+fn dialler(state: &ProcessState, residents: &[String]) -> Option<(Arc<dyn ProcessMember>, String)> {
+    residents.iter().find_map(|resident| {
+        let members = state.neighbours.get(resident.as_str())?;
+        Some((members.first()?.clone(), resident.clone()))
+    })
+}
+
 impl Process {
     /// Finds and dials the given ranks of a peer.
     pub(crate) fn reach_ranks(&self, peer: &str, ranks: impl Iterator<Item = u32>) {
@@ -100,11 +109,19 @@ impl Process {
     /// A link to a process is there.
     pub(super) fn up(&self, endpoint: EndpointId, medium: RouteMedium, link: &Arc<Link>) {
         let mut state = self.lock();
-        for resident in state.routes.up(endpoint, medium, link.clone()) {
-            self.settle(&mut state, &resident);
+        let residents = state.routes.up(endpoint, medium, link.clone());
+        for resident in &residents {
+            self.settle(&mut state, resident);
         }
+        let dialler = dialler(&state, &residents);
         drop(state);
         self.met(endpoint, link);
+        // The other end is silent, so that the log has one record of a link.
+        if let (Some((member, peer)), Some(_), Some(addresses)) =
+            (dialler, link.tag(), link.addresses())
+        {
+            member.linked(&peer, addresses);
+        }
     }
 
     /// Gives the present carriers to the ends that wait for a peer.

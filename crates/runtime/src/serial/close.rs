@@ -13,6 +13,9 @@ use crate::{Error, Kind, Result};
 /// Level of a record in the run's log.
 pub(crate) const WARNING: u8 = 30;
 
+/// Level of a record in the run's log that helps to find out what a run does.
+pub(crate) const DEBUG: u8 = 10;
+
 impl Serial {
     /// Fails the run, unless the instance has ended.
     pub(crate) fn fail(&self, error: &Error) {

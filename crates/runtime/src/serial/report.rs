@@ -231,6 +231,7 @@ impl Serial {
         let carrier = end.carrier.get();
         let medium = carrier.map_or("none", |carrier| carrier.medium().key());
         let streams = carrier.map(|carrier| carrier.streams() as u32);
+        let addresses = carrier.and_then(|carrier| carrier.addresses());
         let bytes = end.meter.bytes.load(Ordering::Relaxed);
         let compressed = end.meter.compressed.load(Ordering::Relaxed);
         let saved = end.meter.saved.load(Ordering::Relaxed);
@@ -240,6 +241,7 @@ impl Serial {
             sends: !receives,
             medium: medium.to_owned(),
             streams: streams.filter(|streams| *streams > 1),
+            addresses: addresses.map(|ends| ends.map(|address| address.to_string())),
             detour: self.detour(end),
             messages: end.meter.messages.load(Ordering::Relaxed),
             bytes,

@@ -513,6 +513,7 @@ fn a_manager_that_does_not_answer_in_time_is_not_called_a_stale_one() {
             folders: Default::default(),
             patience: 0.05,
             site: None,
+            network: None,
         };
         std::fs::write(&file, connection.to_json()).unwrap();
         let options = Options::default()

@@ -68,6 +68,7 @@ impl Stage {
             folders: Default::default(),
             patience: 300.0,
             site: None,
+            network: None,
         };
         std::fs::write(&path, connection.to_json()).unwrap();
 

@@ -275,6 +275,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         folders: Default::default(),
         patience: 300.0,
         site: None,
+        network: None,
     };
     let process = RankProcess {
         endpoint: EndpointId(3),
