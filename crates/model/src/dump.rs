@@ -15,7 +15,7 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    AgentStart, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
+    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
     LinkTuning, Links, PinnedMedium, Scales, Site, StagedFiles, UserFunction,
 };
 
@@ -411,6 +411,7 @@ fn host(host: &Host) -> YamlMap {
     match &host.start {
         AgentStart::Ssh => {}
         AgentStart::Command(words) => map.list("start", words.iter().cloned()),
+        AgentStart::Batch(job) => map.map("start", batch_job(job)),
         start => {
             let mut keys = AgentStart::KEYS.iter();
             let key = keys.find(|(_, with_key)| with_key == start);
@@ -435,6 +436,23 @@ fn host(host: &Host) -> YamlMap {
             host.components.iter().map(ToString::to_string),
         );
     }
+    map
+}
+
+fn batch_job(job: &BatchJob) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.text("batch", &job.system);
+    map.put("time", quantity(&job.time));
+    map.raw("nodes", job.nodes);
+    map.raw("cores_per_node", job.cores_per_node);
+    map.text("queue", job.queue.as_deref().unwrap_or_default());
+    map.text("account", job.account.as_deref().unwrap_or_default());
+    let mut options = YamlMap::default();
+    for (name, value) in &job.options {
+        options.put(name, Yaml::Text(value.clone()));
+    }
+    map.map("options", options);
+    map.list("via", job.via.iter().cloned());
     map
 }
 

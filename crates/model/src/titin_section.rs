@@ -94,7 +94,7 @@ pub struct Host {
 }
 
 /// How the agent of a host is started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum AgentStart {
     /// By OpenSSH's client.
     #[default]
@@ -109,10 +109,33 @@ pub enum AgentStart {
     ByHand,
     /// By a command of the user's, which runs the words that follow on the host.
     Command(Vec<String>),
+    /// By a job that the run submits to a batch system.
+    Batch(Box<BatchJob>),
+}
+
+/// The batch job of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchJob {
+    /// The batch system, by its name in PSI/J.
+    pub system: String,
+    /// The time limit.
+    pub time: Quantity,
+    /// The number of nodes; `None` for one.
+    pub nodes: Option<u32>,
+    /// The number of cores of each node; `None` for one.
+    pub cores_per_node: Option<u32>,
+    /// The queue or partition.
+    pub queue: Option<String>,
+    /// The account to charge.
+    pub account: Option<String>,
+    /// Options of the batch system, without dashes.
+    pub options: IndexMap<String, String>,
+    /// The command that runs the words behind it where jobs are submitted; empty for the manager's host.
+    pub via: Vec<String>,
 }
 
 impl AgentStart {
-    /// The starts with a key in a description.
+    /// The starts that are a single word in a description.
     pub const KEYS: [(&'static str, AgentStart); 5] = [
         ("ssh", AgentStart::Ssh),
         ("srun", AgentStart::Srun),

@@ -1,6 +1,6 @@
 //! A description that is written and read again is the same description.
 
-use titin_model::{Description, LoadOptions, Operator, StartPolicy, load_texts};
+use titin_model::{AgentStart, Description, LoadOptions, Operator, StartPolicy, load_texts};
 
 const EVERYTHING: &str = r#"
 ymmsl_version: v0.2
@@ -108,6 +108,8 @@ titin:
     hand: {start: by hand}
     plain: {}
     far: {site: south}
+    queued: {start: {batch: slurm, time: 2 h, nodes: 2, cores_per_node: 16, queue: long, account: x, options: {constraint: gpu, nice: -5}, via: [ssh, login.south]}}
+    soon: {start: {batch: local, time: 90}}
   sites: {south: {relay: "login1:4710"}}
   patience: 30 min
   encrypt: false
@@ -150,6 +152,11 @@ fn what_is_written_reads_the_same() {
     assert_eq!((patience, encrypt), (Some(30.0), Some(false)));
     assert_eq!(relay, "login1:4710");
     assert_eq!(beyond(&second), beyond(&first));
+    for name in ["queued", "soon"] {
+        let start = |description: &Description| description.extras.hosts[name].start.clone();
+        assert!(matches!(start(&first), AgentStart::Batch(_)));
+        assert_eq!(start(&second), start(&first));
+    }
 }
 
 #[test]

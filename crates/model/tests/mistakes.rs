@@ -368,6 +368,43 @@ fn mistakes_about_hosts_are_told_at_their_place() {
         ("n1: {adress: x}", "did you mean \"address\"?"),
         ("n1: {start: shh}", "did you mean \"ssh\"?"),
         ("n1: {start: []}", "\"start\" is empty"),
+        (
+            "n1: {start: {batch: slurm}}",
+            "the batch job under \"start\" has no \"time\"",
+        ),
+        (
+            "n1: {start: {time: 2 h}}",
+            "write start: {batch: slurm, time: 2 h}",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, acount: x}}",
+            "did you mean \"account\"?",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 0 s}}",
+            "a time limit above 0 is expected",
+        ),
+        ("n1: {start: {batch: slurm, time: 2 km}}", "\"time\""),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, nodes: 0}}",
+            "from 1 to",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, via: ssh login}}",
+            "such as [ssh, login.south]",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, via: []}}",
+            "\"via\" is empty",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, options: {--gres: gpu}}}",
+            "without dashes before it",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: 2 h, options: {a: \"b\\nc\"}}}",
+            "must have no line breaks",
+        ),
         ("n1: {cores: -1}", "from 0 to"),
         ("n1: {address: -oProxyCommand=x}", "begin with a dash"),
         ("\"-n1\": {}", "is no name of a host"),

@@ -3,12 +3,13 @@
 use indexmap::IndexMap;
 
 use super::super::fields::entries;
-use super::super::{Fields, any_text, choice, count, text, text_list};
-use super::{by_path, folder, read};
+use super::super::{Fields, any_text, choice, count, text, text_list, wrong_type};
+use super::{by_path, duration, folder, read};
 use crate::host_network::{HostNetwork, NetworkError};
 use crate::names::Name;
-use crate::problem::{Code, Problems};
-use crate::titin_section::{AgentStart, Host, Site};
+use crate::problem::{Code, Problems, TextPosition};
+use crate::quantity::Quantity;
+use crate::titin_section::{AgentStart, BatchJob, Host, Site};
 use crate::yaml::{MapEntry, Node, NodeKind, ScalarType, shorten};
 
 /// Reads the sites.
@@ -130,19 +131,131 @@ fn components(node: &Node, what: &str, problems: &mut Problems) -> Option<Vec<Na
     Some(paths.map(Name::from).collect())
 }
 
-/// A key of [`AgentStart::KEYS`], or a list with the words of a command.
+/// A key of [`AgentStart::KEYS`], a list with the words of a command, or a mapping about a batch job.
 fn agent_start(node: &Node, what: &str, problems: &mut Problems) -> Option<AgentStart> {
-    if let NodeKind::List(items) = node.kind() {
-        let words = items.iter();
-        let words: Vec<String> = words
-            .filter_map(|word| any_text(word, what, problems))
-            .collect();
-        if words.is_empty() {
-            let why = "the words of a command are expected, such as [docker, exec, -i, box]";
-            problems.error(node.at, Code::BadValue, format!("{what} is empty"), why);
-            return None;
+    match node.kind() {
+        NodeKind::List(_) => {
+            let words = command(node, what, "[docker, exec, -i, box]", problems)?;
+            Some(AgentStart::Command(words))
         }
-        return Some(AgentStart::Command(words));
+        NodeKind::Map(_) => {
+            let job = batch_job(node, what, problems)?;
+            Some(AgentStart::Batch(Box::new(job)))
+        }
+        _ => choice(node, "the start of the agent", &AgentStart::KEYS, problems),
     }
-    choice(node, "the start of the agent", &AgentStart::KEYS, problems)
+}
+
+/// The words of a command that runs the words behind it.
+fn command(node: &Node, what: &str, example: &str, problems: &mut Problems) -> Option<Vec<String>> {
+    let NodeKind::List(items) = node.kind() else {
+        let wanted = format!("a list with the words of a command, such as {example},");
+        return wrong_type(node, what, &wanted, problems);
+    };
+    if items.is_empty() {
+        let why = format!("the words of a command are expected, such as {example}");
+        problems.error(node.at, Code::BadValue, format!("{what} is empty"), why);
+        return None;
+    }
+    let words = items.iter().map(|word| any_text(word, what, problems));
+    // All words are read, so that all mistakes are reported.
+    let words: Vec<Option<String>> = words.collect();
+    words.into_iter().collect()
+}
+
+/// A batch job of an agent. The keys are named as the options of `titin run --submit`.
+fn batch_job(node: &Node, what: &str, problems: &mut Problems) -> Option<BatchJob> {
+    let mut fields = Fields::new(node, format!("the batch job under {what}"), problems)?;
+    let system = needed(&mut fields, "batch", node.at, problems, word);
+    let time = needed(&mut fields, "time", node.at, problems, time_limit);
+    let nodes = read(&mut fields, "nodes", problems, at_least_one);
+    let cores_per_node = read(&mut fields, "cores_per_node", problems, at_least_one);
+    let queue = read(&mut fields, "queue", problems, word);
+    let account = read(&mut fields, "account", problems, word);
+    let options = read(&mut fields, "options", problems, job_options);
+    let via = read(&mut fields, "via", problems, |node, what, problems| {
+        command(node, what, "[ssh, login.south]", problems)
+    });
+    fields.finish(problems);
+    Some(BatchJob {
+        system: system?,
+        time: time?,
+        nodes,
+        cores_per_node,
+        queue,
+        account,
+        options: options.unwrap_or_default(),
+        via: via.unwrap_or_default(),
+    })
+}
+
+/// Reads the value of a key that a batch job must have. `at` is the place of the job.
+fn needed<T>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    at: TextPosition,
+    problems: &mut Problems,
+    value: impl Fn(&Node, &str, &mut Problems) -> Option<T>,
+) -> Option<T> {
+    let given = read(fields, key, problems, |node, what, problems| {
+        Some(value(node, what, problems))
+    });
+    if given.is_none() {
+        let what = format!("{} has no \"{key}\"", fields.what());
+        let why = "a job has the name of the batch system, as PSI/J calls it, and a time limit";
+        let hint = "write start: {batch: slurm, time: 2 h}".to_owned();
+        problems.error_hint(at, Code::MissingKey, what, why, hint);
+    }
+    given.flatten()
+}
+
+fn time_limit(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
+    let limit = duration(node, what, problems)?;
+    if limit.value_si > 0.0 {
+        return Some(limit);
+    }
+    let why = "a time limit above 0 is expected, such as \"2 h\"";
+    problems.error(node.at, Code::BadValue, format!("{what} is 0"), why);
+    None
+}
+
+fn at_least_one(node: &Node, what: &str, problems: &mut Problems) -> Option<u32> {
+    let count = count(node, what, 1, 1 << 20, problems)?;
+    u32::try_from(count).ok()
+}
+
+/// Options of a batch system. Each becomes a line in the script of the job.
+fn job_options(
+    node: &Node,
+    what: &str,
+    problems: &mut Problems,
+) -> Option<IndexMap<String, String>> {
+    let mut options = IndexMap::new();
+    for entry in entries(node, what, problems)? {
+        let name = shorten(&entry.key);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('-') || !entry.key.chars().all(is_plain) {
+            let what = format!("\"{name}\" is no option of a batch system");
+            let why =
+                "the name of an option is expected, without dashes before it: {constraint: gpu}";
+            problems.error(entry.at, Code::BadName, what, why);
+            continue;
+        }
+        let what = format!("the option \"{name}\"");
+        let Some(value) = any_text(&entry.value, &what, problems) else {
+            continue;
+        };
+        if value.contains(char::is_control) {
+            let why = "it becomes a line in the script of the job, so it must have no line breaks";
+            problems.error(
+                entry.value.at,
+                Code::BadValue,
+                format!("{what} does not fit"),
+                why,
+            );
+            continue;
+        }
+        options.insert(entry.key.clone(), value);
+    }
+    Some(options)
 }
