@@ -241,6 +241,16 @@ def test_an_agent_at_another_site_may_be_started_by_hand(sites: Sites) -> None:
     assert not list((sites.folder / "run").glob("connection*"))
 
 
+def test_the_agent_at_another_site_may_come_by_a_batch_job(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    # PSI/J keeps its own files in the home directory.
+    monkeypatch.setenv("HOME", str(sites.folder))
+    sites.write(steps=60, most=1000, start="{batch: local, time: 10 min, via: [env]}")
+    code, out = sites.run()
+    assert code == 0, out
+    assert sites.printed() == expected_digests(60, 1000)
+    assert "the token of host far has served an agent" in (sites.folder / "run/titin_manager.log").read_text()
+
+
 def test_a_program_at_another_site_cannot_be_started_by_hand(sites: Sites) -> None:
     sites.write(steps=1, most=1)
     command = [TITIN, "run", "model.ymmsl", "--by-hand", "b", "--relay", sites.north.folder]

@@ -127,10 +127,14 @@ def test_a_bad_choice_submits_nothing(tmp_path: Path, arguments: list[str], text
     assert not (tmp_path / "run").exists()
 
 
-def test_without_psij_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [["--output", "out"], ["--token"]])
+def test_without_psij_the_user_is_told_what_to_install(
+    kind: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "psij", None)
-    code = batch.main(["slurm", "--name", "m", "--output", str(tmp_path / "out"), "--", "titin"])
-    assert code == 2
+    assert batch.main(["slurm", "--name", "m", *kind, "--", "titin"]) == 2
+    place = f"in the Python of titin on {os.uname().nodename}"
+    assert capsys.readouterr().err == f"error: --submit needs PSI/J {place}: pip install 'titin[batch]'\n"
 
 
 #: For each batch system, what its script must have for 3 nodes of 16 cores, 90 minutes, queue q and account acct.

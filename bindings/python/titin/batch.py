@@ -1,13 +1,21 @@
-"""Submits a run to a batch system by PSI/J. The command ``titin run --submit`` starts this module."""
+"""Submits a job to a batch system by PSI/J: a run, or an agent of a run.
+
+The commands ``titin run --submit`` and ``titin agent --submit`` start this module.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import datetime
+import os
+import select
+import shutil
 import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,37 +28,51 @@ FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 #: Seconds between two looks at the queue, and at the output of the job.
 QUEUE_INTERVAL, OUTPUT_INTERVAL = 2, 0.5
 
+#: How often in a row the batch system may give no answer, before PSI/J takes the job for failed.
+QUEUE_ERRORS = 150
+
 #: The options for the name of a job. PSI/J 0.9 writes no name into its scripts.
 NAME_OPTIONS = {"slurm": "job-name", "pbs": "N", "lsf": "J"}
+
+#: A shell that runs the job's command. Both outputs go to one file, in their order; PSI/J would open the file twice.
+RUN = 'exec "$@" 2>&1'
+
+#: The same. The command reads the token, whose file is removed once it is open.
+RUN_WITH_TOKEN = 'exec 2>&1 <"$0" && rm "$0" && exec "$@"'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Submits the job that the arguments describe, and perhaps waits for its end. Returns the exit code."""
     options = parse(arguments)
+    host = os.uname().nodename
     try:
         import psij
     except ImportError:
-        return complain("--submit needs PSI/J in the Python of titin: pip install 'titin[batch]'")
+        return complain(f"--submit needs PSI/J in the Python of titin on {host}: pip install 'titin[batch]'")
     if options.system not in psij.JobExecutor.get_executor_names():
         known = ", ".join(sorted(psij.JobExecutor.get_executor_names()))
         return complain(f"PSI/J knows no batch system {options.system!r}; it knows {known}")
     try:
         executor = executor_of(options.system)
-        job = psij.Job(specification(options))
-        options.output.unlink(missing_ok=True)
-        executor.submit(job)
+        if not options.token:
+            return submit(executor, options)
+        with folder_with_token(executor, options.name) as folder:
+            options.output = folder / "output.txt"
+            return submit(executor, options)
     except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
-        return complain(f"the job was not submitted: {error}")
-    print(f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}", flush=True)
-    return follow(job, options.output) if options.wait else 0
+        return complain(f"the job was not submitted on {host}: {reason(error, options)}")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, which ``titin run --submit`` gives."""
+    """The arguments, which ``titin run --submit`` or ``titin agent --submit`` gives."""
     parser = argparse.ArgumentParser(prog="python -m titin.batch", description=__doc__)
     parser.add_argument("system", help="the batch system, by its name in PSI/J")
     parser.add_argument("--name", required=True, help="the name of the job")
-    parser.add_argument("--output", required=True, type=Path, help="the file for the output of the job")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--output", type=Path, help="the file for the output of the job, which is a run")
+    kind.add_argument(
+        "--token", action="store_true", help="the job is an agent, and reads the token that is on standard input here"
+    )
     parser.add_argument("--nodes", type=int, default=1, help="the number of nodes")
     parser.add_argument("--cores", type=int, help="the number of cores of each node")
     parser.add_argument("--seconds", type=float, help="the time limit")
@@ -70,7 +92,41 @@ def executor_of(system: str) -> psij.JobExecutor:
     executor = psij.JobExecutor.get_instance(system)
     if isinstance(executor.config, BatchSchedulerExecutorConfig):
         executor.config.queue_polling_interval = QUEUE_INTERVAL
+        executor.config.queue_polling_error_threshold = QUEUE_ERRORS
     return executor
+
+
+@contextlib.contextmanager
+def folder_with_token(executor: psij.JobExecutor, name: str) -> Iterator[Path]:
+    """A folder for the job of an agent. The token from standard input is there in a file that only this user can read.
+
+    The folder is beside PSI/J's own files, which all hosts of a cluster must share anyway.
+    """
+    parent = executor.config.work_directory / "titin"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+    try:
+        token = os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(token, "w") as stream:
+            stream.write(sys.stdin.readline())
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def submit(executor: psij.JobExecutor, options: argparse.Namespace) -> int:
+    """Submits the job, and follows it if wanted. Returns the exit code."""
+    import psij
+
+    is_followed = options.wait or options.token
+    signals = note_signals() if is_followed else []
+    job = psij.Job(specification(options))
+    options.output.unlink(missing_ok=True)
+    executor.submit(job)
+    if not options.token:
+        text = f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}"
+        print(text, flush=True)
+    return follow(job, options, signals) if is_followed else 0
 
 
 def specification(options: argparse.Namespace) -> psij.JobSpec:
@@ -85,14 +141,17 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
     for option in options.option:
         name, _, value = option.partition("=")
         attributes.set_custom_attribute(f"{options.system}.{name}", value)
+    directory, run = Path.cwd(), [RUN, "sh"]
+    if options.token:
+        directory = options.output.parent
+        run = [RUN_WITH_TOKEN, str(directory / "token")]
     # A process for each core, since launchers of MPI take the number of processes of a job as their limit.
     resources = psij.ResourceSpecV1(node_count=options.nodes, processes_per_node=options.cores or 1)
     return psij.JobSpec(
         name=options.name,
-        # By a shell both outputs go to one file, in their order. PSI/J would open the file twice.
         executable="/bin/sh",
-        arguments=["-c", 'exec "$0" "$@" 2>&1', *options.command],
-        directory=Path.cwd(),
+        arguments=["-c", *run, *options.command],
+        directory=directory,
         stdout_path=options.output.absolute(),
         resources=resources,
         attributes=attributes,
@@ -100,18 +159,29 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
     )
 
 
-def follow(job: psij.Job, output: Path) -> int:
-    """Prints the output of a job until its end. Ctrl-C and SIGTERM cancel the job. Returns the exit code of the job."""
-    printed, cancelled, signals = 0, False, []
+def note_signals() -> list[int]:
+    """From now on Ctrl-C and SIGTERM do nothing but add their number to this list."""
+    signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: signals.append(number))
+    return signals
+
+
+def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> int:
+    """Prints the output of a job until its end. A signal cancels the job. Returns the exit code of the job.
+
+    For an agent the state of the job is printed too, and the job is cancelled when nobody reads any more.
+    """
+    printed, cancelled, state = 0, False, None
     while True:
+        if options.token and state != job.status.state and not job.status.final:
+            state = job.status.state
+            say(f"job {job.native_id} of {options.system} is {state.name.lower()}\n".encode())
         status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
-        if signals and not cancelled:
-            cancelled = True
-            job.cancel()
-        printed += copy_from(output, printed)
+        if not cancelled and (signals or (options.token and is_deserted())):
+            cancelled = cancel(job, options.system)
+        printed += copy_from(options.output, printed)
         if status is not None and status.final:
             break
     if cancelled:
@@ -119,6 +189,31 @@ def follow(job: psij.Job, output: Path) -> int:
     if status.exit_code is not None:
         return int(status.exit_code)
     return complain(f"the job has ended in state {status.state}: {status.message}", FAILED)
+
+
+def is_deserted() -> bool:
+    """Whether nobody reads standard output any more, as when the connection of ssh is gone."""
+    output = select.poll()
+    output.register(sys.stdout, 0)
+    return bool(output.poll(0))
+
+
+def cancel(job: psij.Job, system: str) -> bool:
+    """Cancels a job of a batch system. Returns whether the job is over, or will soon be."""
+    import psij
+
+    try:
+        job.cancel()
+    except KeyError:
+        # PSI/J does not know a local job any more that has ended.
+        return True
+    except psij.SubmitException as error:
+        complain(f"job {job.native_id} is not cancelled: {error}")
+        return False
+    while system == "local" and Path(f"/proc/{job.native_id}").exists():
+        # PSI/J calls the job cancelled before it has killed its processes.
+        time.sleep(0.05)
+    return True
 
 
 def copy_from(file: Path, offset: int) -> int:
@@ -129,11 +224,26 @@ def copy_from(file: Path, offset: int) -> int:
             fresh = stream.read()
     except FileNotFoundError:
         return 0
-    # The job goes on if nobody reads any more.
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.buffer.write(fresh)
-        sys.stdout.buffer.flush()
+    say(fresh)
     return len(fresh)
+
+
+def say(text: bytes) -> None:
+    """Prints a text. A run goes on if nobody reads any more."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+
+
+def reason(error: Exception, options: argparse.Namespace) -> str:
+    """Why a job was not submitted, and what to do if the command of the batch system is missing."""
+    if not isinstance(error, FileNotFoundError) or os.path.isabs(error.filename or "/"):
+        return str(error)
+    remedy = "name the way to such a host as `via`" if options.token else "give the command on such a host"
+    return (
+        f"there is no command {error.filename}. Jobs for {options.system} are submitted where this command is, "
+        f"such as on a login node: {remedy}"
+    )
 
 
 def complain(text: str, code: int = REFUSED) -> int:

@@ -24,7 +24,8 @@ const BUFFER_MESSAGES: u64 = 64;
 /// The most bytes that a conduit may hold, unless the description sets the limit.
 const BUFFER_BYTES: u64 = 1 << 30;
 
-/// The time to join if the user starts some programs, perhaps in a debugger.
+/// The time to join if the user starts some programs, perhaps in a debugger, or if a batch system
+/// starts agents.
 const PATIENCE_WITH_USERS: Duration = Duration::from_secs(3600);
 
 /// The user's choices on the command line.
@@ -258,8 +259,11 @@ fn options(network: &Network, choices: &Choices) -> Result<RunOptions, CompileEr
     let extras = &network.extras;
     let default = RunOptions::default();
     let mut hosts = extras.hosts.values();
-    let are_agents_by_hand = hosts.any(|host| host.start == model::AgentStart::ByHand);
-    let patience = match choices.serve_only || !choices.by_hand.is_empty() || are_agents_by_hand {
+    let may_agents_be_late = hosts.any(|host| {
+        use model::AgentStart::{Batch, ByHand};
+        matches!(host.start, Batch(_) | ByHand)
+    });
+    let patience = match choices.serve_only || !choices.by_hand.is_empty() || may_agents_be_late {
         true => PATIENCE_WITH_USERS,
         false => default.patience,
     };
@@ -521,6 +525,21 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
             plan.instances[InstanceId(1)].start,
             StartMode::WithLeader(InstanceId(0))
         );
+    }
+
+    #[test]
+    fn a_run_waits_an_hour_for_agents_by_hand_and_in_jobs() {
+        for (start, seconds) in [
+            ("ssh", 300),
+            ("by hand", 3600),
+            ("{batch: slurm, time: 2 h}", 3600),
+        ] {
+            let text = format!("{MODEL}  hosts: {{far: {{start: {start}}}}}\n");
+            let description = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap();
+            let network = description.network(None).unwrap();
+            let plan = compile(&network, &folders(&description), &Choices::default()).unwrap();
+            assert_eq!(plan.options.patience, Duration::from_secs(seconds), "{start}");
+        }
     }
 
     #[test]

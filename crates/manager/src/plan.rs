@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-pub use titin_model::{AgentStart, BaseEnv, ComponentId, ConduitId, InstanceId};
+pub use titin_model::{AgentStart, BaseEnv, BatchJob, ComponentId, ConduitId, InstanceId};
 use titin_model::{Filter, Medium, Name, Operator, Pattern};
 use titin_wire::connection::{PATIENCE, SESSION_PATIENCE};
 use titin_wire::control::{FilterFunction, Scale};
@@ -104,6 +104,12 @@ impl Plan {
     pub fn is_by_hand(&self, host: HostId) -> bool {
         let host = self.further_host(host);
         host.is_some_and(|host| host.start == AgentStart::ByHand)
+    }
+
+    /// Whether a batch job starts the agent of a host.
+    pub fn is_batch_job(&self, host: HostId) -> bool {
+        let host = self.further_host(host);
+        host.is_some_and(|host| matches!(host.start, AgentStart::Batch(_)))
     }
 
     /// The names of the sites that have hosts of the run, each once. A site of the description without

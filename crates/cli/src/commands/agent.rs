@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use titin_manager::agent::{AgentError, AgentInput, AgentSetup, InputError, serve};
 
+use super::submit::JobOptions;
 use crate::terminal::{complain, harmless, warn};
 
 /// Starts, watches and ends programs of a run on this host, for a manager on another host
@@ -20,12 +21,15 @@ pub(crate) struct AgentCommand {
     /// system name
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Read a token from standard input, which the run has printed for this host
+    /// Read a token from standard input, which the run has printed for this host, or has given to the
+    /// command that submits the job of this agent
     #[arg(long, conflicts_with = "connection")]
     token: bool,
     /// The file connection.json in the run directory, instead of standard input, on a host that has the
     /// directory
     connection: Option<PathBuf>,
+    #[command(flatten)]
+    job: JobOptions,
 }
 
 /// Why an agent has not served to the end.
@@ -41,6 +45,14 @@ enum AgentFailure {
 
 impl AgentCommand {
     pub(crate) fn run(self) -> ExitCode {
+        if let Some(system) = self.job.system() {
+            return match self.host.as_deref().filter(|_| self.token) {
+                Some(host) => self.job.run_agent(system, host),
+                None => complain(
+                    "--submit needs --host NAME, and --token with a token on standard input",
+                ),
+            };
+        }
         match self.serve() {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => complain(failure),

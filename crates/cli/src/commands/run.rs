@@ -43,14 +43,25 @@ pub(crate) struct RunCommand {
     #[command(flatten)]
     common: CommonOptions,
     /// Components run by the calling process itself
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        hide = true,
+        conflicts_with = "submit"
+    )]
     hosted: Vec<String>,
     /// Components or instances to start by hand, in a debugger for instance; the command prints how
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "submit"
+    )]
     by_hand: Vec<String>,
     /// Print the host and the cores that each instance would get, and which instances would share them,
     /// and start nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "submit")]
     plan: bool,
     #[command(flatten)]
     submit: SubmitOptions,

@@ -1,5 +1,6 @@
-//! `titin run --submit`: the run as a job of a batch system, by PSI/J.
+//! `titin run --submit` and `titin agent --submit`: the command as a job of a batch system, by PSI/J.
 
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -16,22 +17,32 @@ use super::refusal;
 use crate::sources::Sources;
 use crate::terminal::complain;
 
+/// The heading of the options of batch jobs in help texts.
+const JOB_HEADING: &str = "A batch job";
+
 /// The batch job of a run.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "A batch job")]
 pub(crate) struct SubmitOptions {
-    /// Submit the run to a batch system, as PSI/J calls it: slurm, pbs, lsf, flux, ..., or local. Needs
-    /// the Python package titin[batch]
-    #[arg(long, value_name = "SYSTEM", requires = "time", conflicts_with_all = ["plan", "by_hand", "hosted"])]
-    submit: Option<String>,
+    #[command(flatten)]
+    job: JobOptions,
     /// Follow the output of the job, and end with its exit code; Ctrl-C cancels the job
-    #[arg(long, requires = "submit")]
+    #[arg(long, requires = "submit", help_heading = JOB_HEADING)]
     wait: bool,
+}
+
+/// A batch job.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = JOB_HEADING)]
+pub(crate) struct JobOptions {
+    /// Submit this command to a batch system, as PSI/J calls it: slurm, pbs, lsf, flux, ..., or local.
+    /// Needs the Python package titin[batch]
+    #[arg(long, value_name = "SYSTEM", requires = "time")]
+    submit: Option<String>,
     /// The time limit, such as "2 h"
     #[arg(long, value_name = "TIME", requires = "submit", value_parser = seconds)]
     time: Option<f64>,
-    /// The number of nodes; by default as many as let no program wait for a core, or 1 without
-    /// --cores-per-node
+    /// The number of nodes; by default 1, but for a run with --cores-per-node as many as let no program
+    /// wait for a core
     #[arg(long, value_name = "COUNT", requires = "submit", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
     /// The number of cores of each node
@@ -57,10 +68,72 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+impl JobOptions {
+    /// The batch system, if the command is to be submitted.
+    pub(crate) fn system(&self) -> Option<&str> {
+        self.submit.as_deref()
+    }
+
+    /// Submits the agent of a host, which finds its token on standard input as this process does.
+    /// Returns only if the job is not submitted: the process becomes the process of PSI/J.
+    pub(crate) fn run_agent(&self, system: &str, host: &str) -> ExitCode {
+        let name = format!("titin-{host}");
+        let begun = self.begin(system, &name, self.nodes.unwrap_or(1), &["--token"]);
+        become_job(
+            begun,
+            &["agent", "--host", host, "--token"].map(str::to_owned),
+        )
+    }
+
+    /// The command that submits a job, without the words of the job itself, and the path of the command
+    /// `titin`. `more` has further options.
+    fn begin(
+        &self,
+        system: &str,
+        name: &str,
+        nodes: u32,
+        more: &[&str],
+    ) -> io::Result<(Command, PathBuf)> {
+        let titin = std::env::current_exe()?;
+        let active = std::env::var_os("VIRTUAL_ENV");
+        let mut command = Command::new(python(active.as_deref().map(Path::new), Some(&titin)));
+        command.args(["-m", "titin.batch", system]);
+        command.args(["--name", name, "--nodes", &nodes.to_string()]);
+        let cores = self.cores_per_node.map(|cores| cores.to_string());
+        let time = self.time.map(|time| time.to_string());
+        let options = [
+            ("--cores", &cores),
+            ("--seconds", &time),
+            ("--queue", &self.queue),
+            ("--account", &self.account),
+        ];
+        for (name, value) in options {
+            command.args(value.iter().flat_map(|value| [name, value]));
+        }
+        for option in &self.batch_option {
+            command.args(["--option", option]);
+        }
+        command.args(more);
+        Ok((command, titin))
+    }
+}
+
+/// Becomes the process of PSI/J that submits a job of `titin` with these words.
+fn become_job(begun: io::Result<(Command, PathBuf)>, words: &[String]) -> ExitCode {
+    let (mut command, titin) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return complain(format!("cannot find this command's own file: {error}")),
+    };
+    command.arg("--").arg(titin).args(words);
+    let error = command.exec();
+    let python = command.get_program().display();
+    complain(format!("cannot start {python}: {error}"))
+}
+
 impl SubmitOptions {
     /// The batch system, if the run is to be submitted.
     pub(crate) fn system(&self) -> Option<&str> {
-        self.submit.as_deref()
+        self.job.system()
     }
 
     /// Checks the description, and submits `titin run` with the given arguments. Returns only if the
@@ -76,7 +149,7 @@ impl SubmitOptions {
             Ok(plan) => plan,
             Err(error) => return error.tell(as_json),
         };
-        let nodes = match (self.nodes, self.cores_per_node) {
+        let nodes = match (self.job.nodes, self.job.cores_per_node) {
             (Some(nodes), _) => nodes,
             (None, None) => 1,
             (None, Some(node)) => match nodes_without_waiting(&plan, node) {
@@ -84,38 +157,12 @@ impl SubmitOptions {
                 Err(error) => return refusal::of(error, as_json),
             },
         };
-        let titin = match std::env::current_exe() {
-            Ok(titin) => titin,
-            Err(error) => return complain(format!("cannot find this command's own file: {error}")),
-        };
-        let active = std::env::var_os("VIRTUAL_ENV");
-        let mut command = Command::new(python(active.as_deref().map(Path::new), Some(&titin)));
-        command.args(["-m", "titin.batch", system]);
-        command.args(["--name", &plan.model, "--nodes", &nodes.to_string()]);
-        command
-            .arg("--output")
-            .arg(output_file(Path::new(""), &plan.model));
-        let cores = self.cores_per_node.map(|cores| cores.to_string());
-        let time = self.time.map(|time| time.to_string());
-        let options = [
-            ("--cores", &cores),
-            ("--seconds", &time),
-            ("--queue", &self.queue),
-            ("--account", &self.account),
-        ];
-        for (name, value) in options {
-            command.args(value.iter().flat_map(|value| [name, value]));
-        }
-        for option in &self.batch_option {
-            command.args(["--option", option]);
-        }
-        if self.wait {
-            command.arg("--wait");
-        }
-        command.arg("--").arg(&titin).arg("run").args(arguments);
-        let error = command.exec();
-        let python = command.get_program().display();
-        complain(format!("cannot start {python}: {error}"))
+        let output = output_file(Path::new(""), &plan.model);
+        let output = output.to_string_lossy();
+        let mut more = vec!["--output", &*output];
+        more.extend(self.wait.then_some("--wait"));
+        let begun = self.job.begin(system, &plan.model, nodes, &more);
+        become_job(begun, &[&["run".to_owned()], arguments].concat())
     }
 }
 

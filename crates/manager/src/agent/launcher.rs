@@ -6,7 +6,7 @@ use titin_wire::token::Token;
 
 use crate::guard::Launch;
 use crate::host::HostId;
-use crate::plan::{AgentStart, Plan, PlannedHost};
+use crate::plan::{AgentStart, BatchJob, Plan, PlannedHost};
 use crate::shell::quote;
 
 /// Hosts whose agents one command starts.
@@ -15,7 +15,11 @@ pub(crate) struct AgentGroup {
     pub(crate) hosts: Vec<HostId>,
     /// The name of the file with the output of the command.
     pub(crate) name: String,
+    /// Whether the command submits a batch job, which starts the agent.
+    pub(crate) is_batch_job: bool,
     words: Vec<String>,
+    /// What a shell reads that the words start, if they start one.
+    script: Option<String>,
 }
 
 impl AgentGroup {
@@ -25,9 +29,13 @@ impl AgentGroup {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The command for the guard of the manager's host. `input` is the input of the agents.
+    /// The command for the guard of the manager's host. `input` is the input of the agents, a line.
     pub(crate) fn launch(&self, folder: &Path, input: String) -> Launch {
         let output = folder.join(format!("{}.txt", self.name));
+        let input = match &self.script {
+            None => input,
+            Some(script) => format!("{script} <<'END'\n{input}\nEND\n"),
+        };
         Launch {
             program: self.words[0].as_str().into(),
             args: self.words[1..].to_vec(),
@@ -56,11 +64,13 @@ pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
                 Some(hosts) => hosts.push(id),
                 None => in_slurm.push(vec![id]),
             }
-        } else if let Some(words) = words(host, titin) {
+        } else if let Some((words, script)) = command(host, titin) {
             groups.push(AgentGroup {
                 hosts: vec![id],
                 name: host.name.clone(),
+                is_batch_job: plan.is_batch_job(id),
                 words,
+                script,
             });
         }
     }
@@ -102,14 +112,22 @@ fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGr
         0 => "srun".to_owned(),
         number => format!("srun-{}", number + 1),
     };
-    AgentGroup { hosts, name, words }
+    AgentGroup {
+        hosts,
+        name,
+        is_batch_job: false,
+        words,
+        script: None,
+    }
 }
 
-/// The command that starts the agent of one host; `None` if the user or a group's `srun` starts it.
-fn words(host: &PlannedHost, titin: &Path) -> Option<Vec<String>> {
+/// The command that starts the agent of one host, and what a shell reads that the command starts.
+/// `None` if the user or a group's `srun` starts the agent.
+fn command(host: &PlannedHost, titin: &Path) -> Option<(Vec<String>, Option<String>)> {
     let address = host.address.as_str();
     let launcher: Vec<&str> = match &host.start {
         AgentStart::Srun | AgentStart::ByHand => return None,
+        AgentStart::Batch(job) => return Some(submission(host, job, titin)),
         // Without a terminal nobody could answer a question. A connection that others share must not end
         // with the run.
         AgentStart::Ssh => {
@@ -128,7 +146,38 @@ fn words(host: &PlannedHost, titin: &Path) -> Option<Vec<String>> {
         AgentStart::Ssh => words.push(format!("exec sh -c {}", quote(&script))),
         _ => words.extend(["sh".to_owned(), "-c".to_owned(), script]),
     }
-    Some(words)
+    Some((words, None))
+}
+
+/// The command that submits the batch job of an agent. `via` may be `ssh`, which hands its words to a
+/// shell, or a command that hands them on as they are, such as `docker exec`. So `via` starts a shell
+/// by one plain word, and the shell reads the script.
+fn submission(host: &PlannedHost, job: &BatchJob, titin: &Path) -> (Vec<String>, Option<String>) {
+    let script = format!("{} --token{}", agent_script(host, titin), job_options(job));
+    let shell = "sh".to_owned();
+    match job.via.is_empty() {
+        true => (vec![shell, "-c".to_owned(), script], None),
+        false => ([&job.via[..], &[shell]].concat(), Some(script)),
+    }
+}
+
+/// The options of a job for `titin agent`, each behind a blank.
+fn job_options(job: &BatchJob) -> String {
+    let counts = [("nodes", job.nodes), ("cores-per-node", job.cores_per_node)];
+    let counts = counts.map(|(name, count)| (name, count.map(|count| count.to_string())));
+    let given = [
+        ("submit", Some(job.system.clone())),
+        ("time", Some(job.time.value_si.to_string())),
+        ("queue", job.queue.clone()),
+        ("account", job.account.clone()),
+    ];
+    let of_system = job.options.iter();
+    let of_system = of_system.map(|(name, value)| ("batch-option", format!("{name}={value}")));
+    let all = given.into_iter().chain(counts);
+    let all = all.filter_map(|(name, value)| Some((name, value?)));
+    let all = all.chain(of_system);
+    all.map(|(name, value)| format!(" --{name} {}", quote(&value)))
+        .collect()
 }
 
 /// Runs the agent by `titin` of the description. Otherwise by the path of the manager's `titin`, as on
@@ -177,6 +226,7 @@ pub(crate) fn by_hand(plan: &Plan, tokens: &[(HostId, Token)]) -> Option<String>
 
 #[cfg(test)]
 mod tests {
+    use titin_model::quantity;
     use titin_wire::Secret;
 
     use super::*;
@@ -198,6 +248,33 @@ mod tests {
     fn words_of(start: AgentStart) -> Vec<String> {
         let groups = groups(&plan(&[("n1", start)]), Path::new("/opt/my titin"));
         groups[0].words.clone()
+    }
+
+    fn batch_job(via: &[&str]) -> AgentStart {
+        AgentStart::Batch(Box::new(BatchJob {
+            system: "slurm".to_owned(),
+            time: quantity::parse("2 h").unwrap(),
+            nodes: None,
+            cores_per_node: Some(16),
+            queue: Some("long ones".to_owned()),
+            account: None,
+            options: [("constraint".to_owned(), "gpu&ib".to_owned())].into(),
+            via: via.iter().map(|&word| word.to_owned()).collect(),
+        }))
+    }
+
+    #[test]
+    fn a_batch_job_is_submitted_by_a_command_without_the_token() {
+        let script = "t='/opt/my titin'; [ -x \"$t\" ] || t=titin; exec \"$t\" agent --host n1 --token --submit slurm \
+                      --time 7200 --queue 'long ones' --cores-per-node 16 --batch-option 'constraint=gpu&ib'";
+        assert_eq!(words_of(batch_job(&[])), ["sh", "-c", script]);
+        let plan = plan(&[("n1", batch_job(&["ssh", "login"]))]);
+        let groups = groups(&plan, Path::new("/opt/my titin"));
+        assert!(groups[0].is_batch_job);
+        assert_eq!(groups[0].command(), "ssh login sh");
+        let launch = groups[0].launch(Path::new("/run"), "82a6".to_owned());
+        let expected = format!("{script} <<'END'\n82a6\nEND\n");
+        assert_eq!(launch.input, Some(expected));
     }
 
     #[test]

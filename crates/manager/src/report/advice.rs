@@ -178,6 +178,10 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
                 "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
             ],
         },
+        Cause::AgentFailed(id, _) if manager.plan().is_batch_job(*id) => &[
+            "The job was not submitted, or the job has failed, or its agent: the text says why. All that was printed is",
+            "under agents/ in the run directory.",
+        ],
         Cause::AgentFailed(..) => &[
             "The command that starts the agent has failed, or the agent itself: the text says why. Try the command by",
             "hand; its output is under agents/ in the run directory.",
@@ -191,18 +195,32 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
 /// Advice if the agents of hosts have not come in time.
 fn advice_for_late_hosts(plan: &Plan, late: &[HostId]) -> Vec<String> {
     let mut advice = Vec::new();
+    let names = |hosts: Vec<&HostId>| {
+        let hosts = hosts.into_iter().filter_map(|id| plan.further_host(*id));
+        titin_model::listing(hosts.map(|host| host.name.as_str()))
+    };
     let (by_hand, started): (Vec<&HostId>, Vec<&HostId>) =
         late.iter().partition(|id| plan.is_by_hand(**id));
+    let in_jobs = started.iter().copied();
+    let in_jobs: Vec<&HostId> = in_jobs.filter(|id| plan.is_batch_job(**id)).collect();
+    let seconds = plan.options.patience.as_secs_f64();
     if !by_hand.is_empty() {
-        let hosts = by_hand.into_iter().filter_map(|id| plan.further_host(*id));
-        let names = titin_model::listing(hosts.map(|host| host.name.as_str()));
-        let seconds = plan.options.patience.as_secs_f64();
+        let names = names(by_hand);
         advice.push(format!(
             "Nobody has used the line that the run has printed for {names} within {seconds} s, or the agent has not"
         ));
         advice.push(
             "reached the manager: the shell there says why. `titin: {register_timeout: ...}` sets the time."
                 .to_owned(),
+        );
+    }
+    if !in_jobs.is_empty() {
+        let names = names(in_jobs);
+        advice.push(format!(
+            "No agent has come from the job of {names} within {seconds} s, perhaps since the job is still queued:"
+        ));
+        advice.push(
+            "`titin: {register_timeout: ...}` sets the time for which the run waits.".to_owned(),
         );
     }
     if !started.is_empty() {

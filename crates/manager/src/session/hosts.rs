@@ -24,6 +24,9 @@ use crate::{process_tree, process_watcher};
 /// The time for the commands that have started agents to end after the agents.
 const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 
+/// The time for a batch job to end, or to be cancelled. PSI/J looks for its end every two seconds.
+const JOB_EXIT_TIME: Duration = Duration::from_secs(15);
+
 /// How many files that cannot be copied are named.
 const MOST_LOST_FILES: usize = 10;
 
@@ -49,10 +52,14 @@ impl Session {
                 return;
             }
         };
-        for (at, group) in self.groups.iter().enumerate() {
+        for at in 0..self.groups.len() {
             // The hosts of a group are at one site.
-            let input = self.agent_input(group.hosts[0]).to_json();
-            let launch = group.launch(&folder, input);
+            let host = self.groups[at].hosts[0];
+            let input = match self.groups[at].is_batch_job {
+                true => self.new_token(host).reveal(),
+                false => self.agent_input(host).to_json(),
+            };
+            let launch = self.groups[at].launch(&folder, input);
             self.guard.launch(self.launcher_id(at), launch);
         }
         let commands = self.groups.iter().map(|group| group.command());
@@ -362,7 +369,7 @@ impl Session {
     }
 
     /// The command that starts the agents of a group has ended. That is a failure if an agent has not
-    /// reported yet, unless the command ended well: the agent may come later.
+    /// reported yet, unless the command ended well: the agent may come later, but not when its job is over.
     pub(super) fn launcher_ended(
         &mut self,
         group: usize,
@@ -374,7 +381,7 @@ impl Session {
         let mut hosts = group.hosts.iter();
         let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
         let how = match end {
-            LauncherEnd::Ended(exit) if exit.is_success() => {
+            LauncherEnd::Ended(exit) if exit.is_success() && !group.is_batch_job => {
                 let text = format!("{} has ended, and no agent has come yet", group.command());
                 self.say(Level::Info, text, view);
                 return None;
@@ -404,7 +411,12 @@ impl Session {
             let printed = printed.map_or(String::new(), |line| format!("; its last words: {line}"));
             let text =
                 format!("has waited for the agent of host {name}{place} for {waited} s{printed}");
-            self.say(Level::Warning, text, view);
+            // A job may wait for long.
+            let level = match self.plan.is_batch_job(*host) {
+                true => Level::Info,
+                false => Level::Warning,
+            };
+            self.say(level, text, view);
         }
         if let Some(more @ 1..) = hosts.len().checked_sub(MOST_MISSING) {
             let text = format!("has waited for the agents of {more} more hosts");
@@ -416,6 +428,7 @@ impl Session {
     /// commands that have started the agents.
     pub(super) fn dismiss_agents(&mut self, view: &mut dyn RunView) {
         self.is_ending = true;
+        self.cancel_unused_jobs();
         self.agents.order_all(&AgentOrder::Finish);
         let is_left = |session: &Session| !session.agents.hosts().is_empty();
         // The files of a host at another site wait for the line.
@@ -430,14 +443,36 @@ impl Session {
             self.close_agents();
         }
         self.name_incomplete_hosts(view);
-        let is_left = |session: &Session| !session.launchers.is_empty();
-        if !self.await_end(LAUNCHER_EXIT_TIME, is_left, view) {
-            // The command waits for a host that is lost.
-            for group in self.launchers.clone() {
-                self.guard.signal(self.launcher_id(group), Signal::Kill);
+        self.end_launchers(view);
+    }
+
+    /// Has the batch jobs cancelled whose agents have not come.
+    fn cancel_unused_jobs(&self) {
+        for (at, group) in self.groups.iter().enumerate() {
+            if group.is_batch_job && self.host_cores[group.hosts[0].index()].is_none() {
+                self.guard.signal(self.launcher_id(at), Signal::Terminate);
             }
-            self.await_end(LAUNCHER_EXIT_TIME, is_left, view);
         }
+    }
+
+    /// Waits for the end of the commands that have started the agents, and ends those that go on.
+    fn end_launchers(&mut self, view: &mut dyn RunView) {
+        let is_left = |session: &Session| !session.launchers.is_empty();
+        if self.await_end(LAUNCHER_EXIT_TIME, is_left, view) {
+            return;
+        }
+        let mut limit = LAUNCHER_EXIT_TIME;
+        for at in self.launchers.clone() {
+            let signal = if self.groups[at].is_batch_job {
+                limit = JOB_EXIT_TIME;
+                Signal::Terminate
+            } else {
+                // The command waits for a host that is lost.
+                Signal::Kill
+            };
+            self.guard.signal(self.launcher_id(at), signal);
+        }
+        self.await_end(limit, is_left, view);
     }
 
     /// Says where the files are that have not come to the run directory.

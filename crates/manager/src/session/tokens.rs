@@ -1,4 +1,4 @@
-//! Tokens: how the agents that the user starts get the secret of the run.
+//! Tokens: how the agents that the user or a batch system starts get the secret of the run.
 //!
 //! Each token has a one-time key. The thread for sockets looks the key up when an agent dials with the
 //! token. The session decides whether the agent gets the secret, and then forgets the key.
@@ -38,7 +38,7 @@ impl OneTimeKeys {
     }
 }
 
-/// The tokens that the user was given.
+/// The tokens that the user was given, or batch jobs.
 pub(super) struct Tokens {
     keys: Arc<OneTimeKeys>,
     /// The host of each token, by the number of the key.
@@ -120,14 +120,17 @@ impl Tokens {
 impl Session {
     /// Gives each of the hosts a new token, and tells the user the commands that start the agents.
     pub(super) fn tell_commands(&mut self, hosts: &[HostId], view: &mut dyn RunView) {
-        let mut tokens = Vec::new();
-        for &host in hosts {
-            let key = self.tokens.issue(host);
-            tokens.push((host, Token::new(key, &self.connection_for(host))));
-        }
+        let tokens = hosts.iter().map(|&host| (host, self.new_token(host)));
+        let tokens: Vec<(HostId, Token)> = tokens.collect();
         if let Some(text) = agent::by_hand(&self.plan, &tokens) {
             view.manual_starts(&text);
         }
+    }
+
+    /// A new token of a host.
+    pub(super) fn new_token(&mut self, host: HostId) -> Token {
+        let key = self.tokens.issue(host);
+        Token::new(key, &self.connection_for(host))
     }
 
     /// An agent has dialled with a token whose key is not known, or no longer. If the token has served in
@@ -141,6 +144,7 @@ impl Session {
         let is_ours = refusal != TokenRefusal::OfAnotherRun;
         self.complain(is_ours, format!("an agent is not let in: {text}"), view);
         if let TokenRefusal::Served(host) = refusal
+            && self.plan.is_by_hand(host)
             && self.host_cores[host.index()].is_none()
             && !self.is_ending
             && self.tokens.needs_another(host, now)
