@@ -14,14 +14,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
-from ..conftest import TITIN, WATCHDOG
+from ..conftest import TITIN, WATCHDOG, may_leave, needs
 
 #: Two programs that send each other arrays of many sizes, each derived from the last one received, so that a byte
 #: lost, doubled or changed shows in the digests that they print.
@@ -213,13 +213,15 @@ class Relay:
     process: subprocess.Popen[bytes] | None = None
     #: The daemon of another build, in place of that of the package.
     program: Path | None = None
+    #: The words of a command that starts the daemon elsewhere, such as in another network.
+    starter: Sequence[str] = ()
 
     def init(self, *, open_port: bool) -> None:
         """Makes the relay's folder."""
         self.listen = free_port() if open_port else None
         options = ["--local", f"{self.host}:{self.local}"]
         if self.listen:
-            options += ["--listen", f"127.0.0.1:{self.listen}"]
+            options += ["--listen", f"{self.host}:{self.listen}"]
         self.titin("init", self.site, *options)
 
     def titin(self, action: str, *words: str) -> str:
@@ -242,7 +244,7 @@ class Relay:
         """Starts the daemon."""
         command = [self.program, self.folder] if self.program else [TITIN, "relay", "run", "--folder", self.folder]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.starter, *command], stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while not self.answers():
             assert self.process.poll() is None, self.log
@@ -432,3 +434,30 @@ def two_sites(folder: Path, relays: Callable[..., Relay], host: str = "127.0.0.1
 def sites(tmp_path: Path, relays: Callable[..., Relay]) -> Iterator[Sites]:
     """Two sites, on one host."""
     yield from two_sites(tmp_path, relays)
+
+
+@pytest.fixture
+def far_network() -> Iterator[tuple[str, str, str]]:
+    """A network of its own: its name, its interface here, and the address of this machine in it."""
+    needs("ip")
+    if not may_leave():
+        pytest.skip("networks are for root")
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    name, near = f"titin-far-{number}", f"titin-far{number}"
+    # The system ends a network later than it says, so the two ends of the cable go first.
+    remove = [["ip", "link", "delete", near], ["ip", "netns", "delete", name]]
+    for command_line in remove:
+        subprocess.run(command_line, capture_output=True, check=False)
+    for command in (
+        f"netns add {name}",
+        f"link add {near} type veth peer name eth0 netns {name}",
+        f"address add 10.73.{number}.1/24 dev {near}",
+        f"link set {near} up",
+        f"-n {name} address add 10.73.{number}.2/24 dev eth0",
+        f"-n {name} link set lo up",
+        f"-n {name} link set eth0 up",
+    ):
+        subprocess.run(["ip", *command.split()], check=True)
+    yield name, near, f"10.73.{number}.1"
+    for command_line in remove:
+        subprocess.run(command_line, capture_output=True, check=False)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import may_leave, needs
 from .conftest import Relay, Sites, two_sites, wait_until
 
 
@@ -67,33 +66,6 @@ def test_a_killed_process_ends_the_run_at_both_sites(sites: Sites, victim: str, 
     assert "still runs after the failure" not in out, out
     wait_until(lambda: not of_run(sites.folder), "something is left")
     assert time.monotonic() - began < 20, out
-
-
-@pytest.fixture
-def far_network(tmp_path: Path) -> Iterator[tuple[str, str, str]]:
-    """A network of its own: its name, its interface here, and the address of this machine in it."""
-    needs("ip")
-    if not may_leave():
-        pytest.skip("networks are for root")
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    name, near = f"titin-far-{number}", f"titin-far{number}"
-    # The system ends a network later than it says, so the two ends of the cable go first.
-    remove = [["ip", "link", "delete", near], ["ip", "netns", "delete", name]]
-    for command_line in remove:
-        subprocess.run(command_line, capture_output=True, check=False)
-    for command in (
-        f"netns add {name}",
-        f"link add {near} type veth peer name eth0 netns {name}",
-        f"address add 10.73.{number}.1/24 dev {near}",
-        f"link set {near} up",
-        f"-n {name} address add 10.73.{number}.2/24 dev eth0",
-        f"-n {name} link set lo up",
-        f"-n {name} link set eth0 up",
-    ):
-        subprocess.run(["ip", *command.split()], check=True)
-    yield name, near, f"10.73.{number}.1"
-    for command_line in remove:
-        subprocess.run(command_line, capture_output=True, check=False)
 
 
 @pytest.fixture

@@ -151,11 +151,24 @@ def test_files_that_do_not_come_are_said_to_be_there(hosts: Hosts, tmp_path: Pat
 
 
 def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -> None:
+    """The agent says what has failed, on its own host: the manager is there, and its disk is full."""
     prepare(tmp_path, 9_000_000)
+    said = tmp_path / "agent.txt"
+    starter = f"[sh, -c, 'exec \"$@\" 2>{said}', sh, nsenter, --all, --target, PID]"
+    model = tmp_path / "model.ymmsl"
+    model.write_text(model.read_text().replace("{n2: {", f"{{n2: {{start: {starter}, "))
     (tmp_path / "full.sh").write_text(
+        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n"
         f"mount -t tmpfs -o size=12m none run; {TITIN} run model.ymmsl --run-dir run/here; code=$?; exit $code\n"
     )
     done = hosts(2, "sh", "full.sh", HIDDEN=str(tmp_path / "run"))
     assert done.returncode == 1, done.stdout
     assert "No space left on device" in done.stdout
     assert len(list((tmp_path / "scratch").glob("titin-run-*/instances/worker/workdir/deep/er/out.dat"))) == 1
+    agent = " ".join(said.read_text().split())
+    assert re.search(
+        r"the manager could not write the files of this host: .*No space left on device.*; the programs on this host were "
+        r"ended, and their files stay in \S+/scratch/titin-run-",
+        agent,
+    ), agent
+    assert "is gone" not in agent

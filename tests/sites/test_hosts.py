@@ -6,6 +6,7 @@ For agents by hand with a token see `test_tokens.py`.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def test_a_plan_says_where_each_program_goes(hosts: Hosts, tmp_path: Path) -> No
     done = hosts(1, TITIN, "run", "model.ymmsl", "--plan")
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:]]
     assert rows == [["a", "localhost"], ["b", "n2"], ["c", "n3"]], done.stdout
+    # Each needs a core of its own, and the hosts have one.
+    reasons = ["first of equal hosts", "most free cores", "most free cores"]
+    for reason, line in zip(reasons, done.stdout.splitlines()[1:], strict=True):
+        assert line.rstrip().endswith(reason), done.stdout
+    done = hosts(1, TITIN, "run", "model.ymmsl", "--plan", "--json")
+    assert [placed["reason"] for placed in json.loads(done.stdout)] == reasons
 
 
 def test_only_agents_of_the_run_are_let_in(hosts: Hosts, tmp_path: Path) -> None:
@@ -160,7 +167,11 @@ def test_a_plan_may_follow_an_earlier_run(hosts: Hosts, tmp_path: Path) -> None:
     for earlier, host in [("run", "n2"), ("run/performance.sqlite", "n2"), ("", "localhost")]:
         choice = [f"--profile={earlier}"] if earlier else []
         done = hosts(1, TITIN, "run", "model.ymmsl", "--plan", "--json", *choice)
-        assert [placed["host"] for placed in json.loads(done.stdout)] == ["localhost", host, "n2"]
+        placed = json.loads(done.stdout)
+        assert [one["host"] for one in placed] == ["localhost", host, "n2"]
+        first, middle, last = (one["reason"] for one in placed)
+        assert (first, last) == ("named by components", "named by components")
+        assert re.fullmatch(r"near c \([1-9]\d+ bytes\)" if earlier else r"first of equal hosts", middle), middle
     done = hosts(1, TITIN, "run", "model.ymmsl", "--profile", "nothing")
     assert done.returncode == 2, done.stdout
     assert "--profile: there is no profile nothing" in done.stdout

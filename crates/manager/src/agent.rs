@@ -52,8 +52,9 @@ pub(crate) enum AgentOrder {
     Heartbeat,
     /// A piece of a file, for a host without the run directory. The agent acknowledges the size.
     File(FilePiece),
-    /// The manager has taken a piece of a file, of this size, and perhaps could not write it.
-    FileTaken { size: u64, written: bool },
+    /// The manager has taken a piece of a file, of this size. `fault` says why it could not write the
+    /// piece, if it could not.
+    FileTaken { size: u64, fault: Option<String> },
     /// Start a program.
     Start(Box<ProgramOrder>),
     /// Send a signal to the processes of a program, by the program's number.

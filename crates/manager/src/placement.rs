@@ -5,8 +5,10 @@
 //! sets the host and the number of threads of each instance, says which instances share cores, and
 //! goes into the profile.
 
+mod reason;
+
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use titin_model::{Bundle, ComponentId, Network, Operator};
 
@@ -15,6 +17,8 @@ use crate::host::HostId;
 use crate::plan::{
     AgentStart, InstanceId, MpiLauncher, MpiProcesses, PerInstance, Plan, PlannedHost, StartMode,
 };
+
+pub use reason::{Neighbours, PlacementReason};
 
 /// A core of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +41,8 @@ pub struct Placement {
     pub process_hosts: PerInstance<Vec<HostId>>,
     /// Whether another instance computes on a core of the instance at the same time.
     pub crowded: PerInstance<bool>,
+    /// Why each instance is on its host.
+    pub reasons: PerInstance<PlacementReason>,
 }
 
 impl Placement {
@@ -107,6 +113,7 @@ pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement
             cores: PerInstance::make(count, |_| Vec::new()),
             process_hosts: PerInstance::make(count, |_| Vec::new()),
             crowded: PerInstance::make(count, |_| false),
+            reasons: PerInstance::make(count, |_| PlacementReason::default()),
         },
     };
     // Instances without a choice come first, so that the others can go near them.
@@ -150,6 +157,19 @@ impl HostUse {
     }
 }
 
+/// What speaks against a host for an instance, the most important first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct HostCost {
+    is_taken: bool,
+    /// How many of the cores that the instance needs are not free.
+    missing: usize,
+    /// The load of the host, if cores are missing.
+    load: usize,
+    /// The weight of the conduits to instances on the host. More is better.
+    weight: Reverse<u64>,
+    host: HostId,
+}
+
 /// A placement in progress.
 struct Placer<'a> {
     plan: &'a Plan,
@@ -169,19 +189,24 @@ impl Placer<'_> {
             self.placement.hosts[id] = self.placement.hosts[leader];
             self.placement.cores[id] = self.placement.cores[leader].clone();
             self.placement.process_hosts[id] = self.placement.process_hosts[leader].clone();
+            self.placement.reasons[id] = PlacementReason::InProcessOf(leader);
             self.placed[id] = true;
             return;
         }
         let (processes, threads) = instance.processes_and_threads();
-        match self.spanning(id) {
+        self.placement.reasons[id] = match self.spanning(id) {
             // The launcher starts the processes on the hosts, and the manager's host runs the launcher.
-            Some(mpi) => self.place_on_nodes(id, mpi, threads),
+            Some(mpi) => {
+                self.place_on_nodes(id, mpi, threads);
+                PlacementReason::Spread
+            }
             None => {
-                let host = self.best_host(id, processes * threads, &[]);
+                let (host, reason) = self.best_host(id, processes * threads, &[]);
                 self.placement.hosts[id] = host;
                 self.place_processes(id, host, processes, threads);
+                self.with_sharing(id, host, reason)
             }
-        }
+        };
         self.placed[id] = true;
         self.placement.cores[id].sort_unstable();
     }
@@ -198,7 +223,7 @@ impl Placer<'_> {
         let each = mpi.processes / groups;
         let mut taken = Vec::new();
         for _ in 0..groups {
-            let host = self.best_host(id, each * threads, &taken);
+            let (host, _) = self.best_host(id, each * threads, &taken);
             if mpi.nodes.is_some() {
                 taken.push(host);
             }
@@ -208,10 +233,15 @@ impl Placer<'_> {
 
     /// The host where an instance that wants a number of cores finds most of them free. If no host has
     /// enough, the hosts fill evenly; else the instance goes near its peers. Hosts that are `taken` come
-    /// last.
-    fn best_host(&self, id: InstanceId, wanted: u32, taken: &[HostId]) -> HostId {
+    /// last. Also returns the reason.
+    fn best_host(
+        &self,
+        id: InstanceId,
+        wanted: u32,
+        taken: &[HostId],
+    ) -> (HostId, PlacementReason) {
         if self.hosts.len() == 1 {
-            return HostId::MANAGER;
+            return (HostId::MANAGER, PlacementReason::OnlyHost);
         }
         let mut weights = vec![0u64; self.hosts.len()];
         let placed = self.peers[id].iter().filter(|(peer, _)| self.placed[*peer]);
@@ -219,14 +249,88 @@ impl Placer<'_> {
             let sum = &mut weights[self.placement.hosts[peer].index()];
             *sum = sum.saturating_add(weight);
         }
-        let cost = |host: &HostId| {
-            let missing = (wanted as usize).saturating_sub(self.free_cores(id, *host));
-            let load = if missing > 0 { self.load(*host) } else { 0 };
-            let weight = Reverse(weights[host.index()]);
-            (taken.contains(host), missing, load, weight, *host)
+        let cost = |host: HostId| {
+            let missing = (wanted as usize).saturating_sub(self.free_cores(id, host));
+            HostCost {
+                is_taken: taken.contains(&host),
+                missing,
+                load: if missing > 0 { self.load(host) } else { 0 },
+                weight: Reverse(weights[host.index()]),
+                host,
+            }
         };
-        let best = self.candidates(id).into_iter().min_by_key(cost);
-        best.unwrap_or_default()
+        let mut costs: Vec<HostCost> = self.candidates(id).into_iter().map(cost).collect();
+        costs.sort_unstable();
+        (
+            costs.first().map_or(HostId::MANAGER, |best| best.host),
+            self.reason(id, &costs),
+        )
+    }
+
+    /// Why an instance goes to the first of these hosts: what tells it from the next, or else from the last.
+    fn reason(&self, id: InstanceId, costs: &[HostCost]) -> PlacementReason {
+        let [best, next, ..] = costs else {
+            return self.reason_without_choice(id);
+        };
+        let difference = |other: &HostCost| {
+            if best.missing != other.missing {
+                return Some(PlacementReason::MostFreeCores);
+            }
+            if best.load != other.load {
+                return Some(PlacementReason::FewestInstances);
+            }
+            let near = || PlacementReason::Near(self.neighbours(id, best.host));
+            (best.weight != other.weight).then(near)
+        };
+        let reason = difference(next).or_else(|| difference(costs.last()?));
+        reason.unwrap_or(PlacementReason::First)
+    }
+
+    /// Why an instance is on its host, if it may be on no other.
+    fn reason_without_choice(&self, id: InstanceId) -> PlacementReason {
+        let instance = &self.plan.instances[id];
+        match (&instance.start, instance.pinned_host) {
+            (StartMode::Program(_), Some(_)) => PlacementReason::Named,
+            (StartMode::Program(_), None) => PlacementReason::OnlyHostWithCores,
+            _ => PlacementReason::StartedByUser,
+        }
+    }
+
+    /// The neighbours of an instance that are on a host already.
+    fn neighbours(&self, id: InstanceId, host: HostId) -> Neighbours {
+        let is_there = |(peer, _): &&(InstanceId, u64)| {
+            self.placed[*peer] && self.placement.hosts[*peer] == host
+        };
+        let near: Vec<_> = self.peers[id].iter().filter(is_there).collect();
+        let instances: BTreeSet<InstanceId> = near.iter().map(|(peer, _)| *peer).collect();
+        Neighbours {
+            instances: instances.into_iter().collect(),
+            conduits: near.len(),
+            // A conduit has the weight of its bytes, and 1 more.
+            bytes: near
+                .iter()
+                .fold(0, |sum: u64, (_, weight)| sum.saturating_add(weight - 1)),
+        }
+    }
+
+    /// The reason, which names the instances on the cores if they are free by turns alone.
+    fn with_sharing(
+        &self,
+        id: InstanceId,
+        host: HostId,
+        reason: PlacementReason,
+    ) -> PlacementReason {
+        if reason != PlacementReason::MostFreeCores {
+            return reason;
+        }
+        let cores = self.hosts[host.index()].users.iter();
+        let own = cores.filter(|users| users.contains(&id));
+        let others: BTreeSet<InstanceId> = own.flatten().copied().collect();
+        let others: Vec<InstanceId> = others.into_iter().filter(|&other| other != id).collect();
+        match others.is_empty() {
+            true => reason,
+            false => PlacementReason::SharedCores(others),
+        }
     }
 
     /// The hosts on which an instance may be.
@@ -578,6 +682,98 @@ mod tests {
         assert_eq!(host(&plan), HostId(0));
         plan.earlier_bytes = vec![10, 1000];
         assert_eq!(host(&plan), HostId(1));
+    }
+
+    /// The reasons for the hosts of instances that each want a core of their own, or take turns.
+    fn reasons(text: &str, cores: &[u32], bytes: &[u64]) -> Vec<String> {
+        let (mut plan, _) = placed(text, 1);
+        plan.earlier_bytes = bytes.to_vec();
+        let hosts: Vec<Vec<u32>> = cores.iter().map(|count| (0..*count).collect()).collect();
+        let placement = place(&plan, &hosts, LauncherReach::OneHost);
+        let ids = plan.instances.ids();
+        ids.map(|id| placement.reasons[id].text(&plan)).collect()
+    }
+
+    #[test]
+    fn each_host_has_a_reason() {
+        let sources = "      one: {description: x, ports: {o_f: out}, implementation: q}\n      \
+                       two: {description: x, ports: {o_f: out}, implementation: q}\n      \
+                       end: {description: x, ports: {f_init: [a, b]}, implementation: q}\n";
+        let conduits = "      one.out: end.a\n      two.out: end.b\n";
+        let text = model(sources, conduits, "");
+        assert_eq!(reasons(&text, &[4], &[]), ["only host"; 3]);
+        assert_eq!(reasons(&text, &[4, 0], &[]), ["only host with cores"; 3]);
+        assert_eq!(
+            reasons(&text, &[1, 1], &[]),
+            [
+                "first of equal hosts",
+                "most free cores",
+                "first of equal hosts"
+            ]
+        );
+        assert_eq!(
+            reasons(&text, &[1, 2], &[]),
+            ["first of equal hosts", "most free cores", "most free cores"]
+        );
+        assert_eq!(
+            reasons(&text, &[3, 3], &[]),
+            [
+                "first of equal hosts",
+                "first of equal hosts",
+                "near one and two (2 conduits)"
+            ]
+        );
+        let pins = "titin: {hosts: {localhost: {components: [one]}, n1: {components: [two]}}}";
+        let pinned = model(sources, conduits, pins);
+        assert_eq!(
+            reasons(&pinned, &[2, 2], &[10, 1000]),
+            [
+                "named by components",
+                "named by components",
+                "near two (1000 bytes)"
+            ]
+        );
+        let one_pin = model(
+            sources,
+            conduits,
+            "titin: {hosts: {n1: {components: [one]}}}",
+        );
+        assert_eq!(
+            reasons(&one_pin, &[2, 3], &[])[2],
+            "near one and two (2 conduits)"
+        );
+    }
+
+    #[test]
+    fn an_instance_that_takes_turns_shares_cores_for_a_reason() {
+        let components = MACRO.to_owned() + &micro("micro", "p", "") + &micro("other", "q", "");
+        let text = model(&components, CALL, "");
+        assert_eq!(
+            reasons(&text, &[1, 0, 1], &[]),
+            [
+                "first of equal hosts",
+                "near macro (2 conduits)",
+                "most free cores"
+            ]
+        );
+        let three = MACRO.to_owned() + &micro("other", "q", "") + &micro("micro", "p", "");
+        assert_eq!(
+            reasons(&model(&three, CALL, ""), &[1, 1], &[])[2],
+            "shares cores with macro"
+        );
+        // Too few cores: the hosts fill evenly.
+        let crowd = model(&micro("micro", "q", ", multiplicity: 5"), "      []", "");
+        let crowd = crowd.replace("    conduits:\n      []\n", "");
+        assert_eq!(
+            reasons(&crowd, &[1, 2], &[]),
+            [
+                "first of equal hosts",
+                "most free cores",
+                "most free cores",
+                "first of equal hosts",
+                "fewest instances per core"
+            ]
+        );
     }
 
     #[test]

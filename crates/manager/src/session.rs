@@ -68,6 +68,8 @@ enum SessionEvent {
     Agent(Arc<Link>, AgentReport),
     /// The link of an agent is lost, for the given reason.
     AgentLost(LinkId, String),
+    /// The relay of the manager's site was away for this time, and has admitted the run again.
+    AdmittedAgain(Duration),
     /// An agent has dialled with a token of this number, whose key is not known, or no longer.
     UnknownToken(u64),
     /// An agent with a token asks for the way to the run.
@@ -325,6 +327,14 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
+            SessionEvent::AdmittedAgain(away) => {
+                let text = format!(
+                    "the relay of this site has admitted the run again, after {:.1} s",
+                    away.as_secs_f64()
+                );
+                self.say(Level::Info, text, view);
+                None
+            }
             SessionEvent::UnknownToken(number) => {
                 self.unknown_token(number, view);
                 None

@@ -12,6 +12,7 @@ use titin_os::sockets::{self, Acknowledgements};
 use titin_relay::CIRCUIT_MEMORY;
 use titin_wire::circuit::{CircuitRefusal, Destination};
 use titin_wire::handshake::{HELLO, MAGIC, is_for_circuit};
+use titin_wire::line::LinePurpose;
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
 };
@@ -19,7 +20,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
-use crate::messages::LinePurpose;
 use crate::peers::{CircuitPlace, Peer};
 use crate::server::{Relay, hex};
 

@@ -1,78 +1,12 @@
-//! What relays say to each other inside of TLS. The form of a message is that of
-//! [`titin_wire::circuit`].
+//! Reads and writes messages, such as those between relays ([`titin_wire::line`]) inside of TLS. The form
+//! of a message is that of [`titin_wire::circuit`].
 
 use std::io;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use titin_wire::circuit::{self, CircuitRefusal, Destination, RunPermit};
-use titin_wire::versions;
+use titin_wire::circuit;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-
-/// The first message of the relay that has dialled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PeerGreeting {
-    /// The versions that the relay speaks, lowest and highest.
-    pub(crate) versions: (u16, u16),
-    /// What the connection is for.
-    pub(crate) purpose: LinePurpose,
-}
-
-impl PeerGreeting {
-    pub(crate) fn new(purpose: LinePurpose) -> Self {
-        PeerGreeting {
-            versions: versions::relay(),
-            purpose,
-        }
-    }
-}
-
-/// What a connection between relays is for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LinePurpose {
-    /// Control messages, as long as both relays live.
-    Control,
-    /// A circuit of a run to a listener.
-    Circuit {
-        /// The number of the run.
-        run: u64,
-        /// The listener.
-        destination: Destination,
-    },
-    /// The relay that is called has dialled: the relay that has called now greets in its turn.
-    Callback {
-        /// The number of the call.
-        call: u64,
-    },
-}
-
-/// The answer to a greeting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PeerAnswer {
-    /// Control messages follow, or bytes of the circuit.
-    Welcome,
-    /// Nothing follows.
-    Refused(CircuitRefusal),
-}
-
-/// A control message between two relays.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ControlMessage {
-    /// All runs that the sender has admitted and the receiver is to admit.
-    Runs(Vec<RunPermit>),
-    /// Asks the receiver, which the sender cannot dial, to dial for a circuit.
-    Call {
-        /// The number of the call.
-        call: u64,
-    },
-    /// Asks for a pong with the same number.
-    Ping(u64),
-    /// The answer to a ping.
-    Pong(u64),
-}
 
 /// The most bytes of a short message.
 const SHORT: usize = 4096;

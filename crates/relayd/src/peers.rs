@@ -14,6 +14,7 @@ use rustix::net::sockopt;
 use titin_os::sockets;
 use titin_relay::{PeerConfig, end_of_day};
 use titin_wire::circuit::CircuitRefusal;
+use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::admission::FarSites;
 use crate::circuits::PeerStream;
-use crate::messages::{self, ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
+use crate::messages;
 use crate::server::Relay;
 use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
 

@@ -14,6 +14,7 @@ use titin_wire::circuit::{
     AwaySite, CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
+use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting};
 use titin_wire::versions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,7 +25,7 @@ use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream};
-use crate::messages::{self, LinePurpose, PeerAnswer, PeerGreeting};
+use crate::messages;
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};

@@ -280,7 +280,9 @@ mod tests {
     use tokio_rustls::{TlsAcceptor, TlsConnector};
 
     use super::*;
-    use crate::messages::{self, PeerAnswer};
+    use titin_wire::line::PeerAnswer;
+
+    use crate::messages;
 
     fn relay(site: &str) -> Tls {
         Tls::new(Identity::generate(site)).unwrap()

@@ -18,6 +18,7 @@ use titin_wire::circuit::{self, RelayAnswer, RelayRequest};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
+use titin_wire::line::{ControlMessage, PeerAnswer, PeerGreeting};
 use titin_wire::meta::Meta;
 use titin_wire::ranks::{
     self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess, RepeatedAnnouncement,
@@ -41,7 +42,7 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All functions that read hostile bytes.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("stream", stream),
     ("streams", streams),
     ("meta", meta),
@@ -50,6 +51,7 @@ pub const TARGETS: [Target; 11] = [
     ("handshake", handshake),
     ("session", session),
     ("relay", relay),
+    ("line", line),
     ("token", token),
     ("description", description),
     ("array", array),
@@ -98,6 +100,34 @@ pub fn relay(bytes: &[u8]) -> Outcome {
         }
         None => answer.map(drop),
     }
+}
+
+/// Reads what two relays say to each other. A message that is not there in full is no error.
+pub fn line(bytes: &[u8]) -> Outcome {
+    fn accepts<T>(bytes: &[u8]) -> Outcome
+    where
+        T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug,
+    {
+        let mut rest = bytes.to_vec();
+        let Some(message) = circuit::decode::<T>(&mut rest).map_err(text)? else {
+            assert_eq!(rest, bytes);
+            return Ok(());
+        };
+        assert!(rest.len() < bytes.len() && bytes.ends_with(&rest));
+        let mut again = circuit::encode(&message);
+        assert_eq!(circuit::decode(&mut again), Ok(Some(message)));
+        assert!(again.is_empty());
+        Ok(())
+    }
+    let outcomes = [
+        accepts::<PeerGreeting>(bytes),
+        accepts::<PeerAnswer>(bytes),
+        accepts::<ControlMessage>(bytes),
+    ];
+    outcomes
+        .into_iter()
+        .reduce(|found, next| if found.is_ok() { found } else { next })
+        .expect("not empty")
 }
 
 /// Reads a token, as text or as the bytes whose digits are its text, and what an agent with a token and

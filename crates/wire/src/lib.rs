@@ -26,6 +26,7 @@ pub mod control;
 pub mod frame;
 pub mod handshake;
 pub mod ids;
+pub mod line;
 mod link;
 pub mod meta;
 pub mod ranks;

@@ -303,6 +303,7 @@ mod tests {
                 patience: 600.0,
                 encrypt: true,
             }),
+            network: None,
         }
     }
 

@@ -25,6 +25,8 @@ struct PlacedInstance {
     site: Option<String>,
     processes: u32,
     threads: u32,
+    /// Why the instance goes to the host.
+    reason: String,
     /// The cores of that host.
     cores: Vec<u32>,
     /// The instances on the same cores that compute only while this instance waits.
@@ -67,6 +69,7 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
         instance: instance.name.clone(),
         host: host_name(plan, placement.hosts[id]),
         site: plan.other_site(placement.hosts[id]).map(str::to_owned),
+        reason: placement.reasons[id].text(plan),
         processes,
         threads,
         cores: placement.cores_at_start(id),
@@ -90,6 +93,7 @@ fn text(placed: &[PlacedInstance]) -> String {
         Column::figure("on cores"),
         Column::name("takes turns with"),
         Column::name("competes with"),
+        Column::name("reason for the host"),
     ];
     let row = |placed: &PlacedInstance| {
         vec![
@@ -103,6 +107,7 @@ fn text(placed: &[PlacedInstance]) -> String {
             ranges(&placed.cores),
             placed.takes_turns_with.join(", "),
             placed.competes_with.join(", "),
+            placed.reason.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = placed.iter().map(row).collect();

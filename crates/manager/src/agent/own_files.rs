@@ -29,8 +29,8 @@ pub(super) struct OwnFiles {
     in_flight: u64,
     /// When the outputs were last looked at.
     looked: Instant,
-    /// Whether the manager could write everything so far.
-    written: bool,
+    /// Why the manager could not write the first piece that it could not write.
+    write_fault: Option<String>,
     /// Why the files of a program are not complete, by the folder of the program.
     faults: HashMap<PathBuf, String>,
 }
@@ -57,7 +57,7 @@ impl OwnFiles {
             outputs: Vec::new(),
             in_flight: 0,
             looked: Instant::now(),
-            written: true,
+            write_fault: None,
             faults: HashMap::new(),
         })
     }
@@ -103,15 +103,17 @@ impl OwnFiles {
         Ok(())
     }
 
-    /// The manager has taken bytes, and perhaps could not write them.
-    pub(super) fn acknowledged(&mut self, size: u64, written: bool) {
+    /// The manager has taken bytes, and could not write them if there is a fault.
+    pub(super) fn acknowledged(&mut self, size: u64, fault: Option<String>) {
         self.in_flight = self.in_flight.saturating_sub(size);
-        self.written &= written;
+        if self.write_fault.is_none() {
+            self.write_fault = fault;
+        }
     }
 
-    /// Whether the manager has written everything that was acknowledged.
-    pub(super) fn are_written(&self) -> bool {
-        self.written
+    /// Why the manager could not write something, if so.
+    pub(super) fn write_fault(&self) -> Option<&str> {
+        self.write_fault.as_deref()
     }
 
     /// Whether the manager has acknowledged everything.

@@ -80,6 +80,14 @@ pub enum AgentError {
         /// The folder of the run on this host, if the files did not go to the manager.
         kept: Option<PathBuf>,
     },
+    /// The manager could not write files of this host to the run directory.
+    #[error("the manager could not write the files of this host: {why}; the programs on this host were ended{}", kept_text(.kept.as_deref()))]
+    FilesNotWritten {
+        /// What failed.
+        why: String,
+        /// The folder of the run on this host.
+        kept: Option<PathBuf>,
+    },
     /// The agent cannot go on, in the given way.
     #[error("the agent {0}; the programs on this host were ended")]
     Left(String),
@@ -360,10 +368,8 @@ impl Agent {
         }
         match (ending, lost) {
             (Ending::Finished, None) if kept.is_none() => Ok(()),
-            (Ending::Finished, lost) => {
-                let how = lost.unwrap_or_else(|| "it has not taken all files".to_owned());
-                Err(AgentError::ManagerGone { how, kept })
-            }
+            (Ending::Finished, Some(how)) => Err(AgentError::ManagerGone { how, kept }),
+            (Ending::Finished, None) => Err(self.files_not_taken(kept)),
             (Ending::Early(reason @ LeavingReason::SilentManager(_)), _) => {
                 let how = reason.to_string();
                 Err(AgentError::ManagerGone { how, kept })
@@ -373,6 +379,21 @@ impl Agent {
                 Err(AgentError::ManagerGone { how, kept })
             }
             (Ending::Cut(error), _) => Err(error),
+        }
+    }
+
+    /// Why the manager does not have all files at the end of the run.
+    fn files_not_taken(&self, kept: Option<PathBuf>) -> AgentError {
+        let files = self.own_files.as_ref();
+        match files.and_then(OwnFiles::write_fault) {
+            Some(why) => AgentError::FilesNotWritten {
+                why: why.to_owned(),
+                kept,
+            },
+            None => AgentError::ManagerGone {
+                how: "it has not taken all files".to_owned(),
+                kept,
+            },
         }
     }
 
@@ -445,7 +466,7 @@ impl Agent {
                 }
                 self.report(&AgentReport::FileTaken { size: piece.size() });
             }
-            AgentOrder::FileTaken { size, written } => self.acknowledged(size, written),
+            AgentOrder::FileTaken { size, fault } => self.acknowledged(size, fault),
             AgentOrder::Start(program) => self.start(&program),
             AgentOrder::Signal { id, signal } => self.guard.signal(InstanceId(id), signal),
             AgentOrder::Watch { pid } => self.watch(pid),
@@ -565,8 +586,8 @@ impl Agent {
             let remaining = until.saturating_duration_since(Instant::now());
             match events.recv_timeout(remaining) {
                 Ok(AgentEvent::Guard(event)) => drop(self.pass_on(event)),
-                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, written })) => {
-                    self.acknowledged(size, written);
+                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, fault })) => {
+                    self.acknowledged(size, fault);
                 }
                 Ok(AgentEvent::Lost(why)) => lost = Some(why),
                 Ok(_) => {}
@@ -582,9 +603,9 @@ impl Agent {
     }
 
     /// The manager has acknowledged bytes of files.
-    fn acknowledged(&mut self, size: u64, written: bool) {
+    fn acknowledged(&mut self, size: u64, fault: Option<String>) {
         if let Some(files) = &mut self.own_files {
-            files.acknowledged(size, written);
+            files.acknowledged(size, fault);
         }
     }
 
@@ -624,8 +645,8 @@ impl Agent {
                 None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match event {
-                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, written })) => {
-                    files.acknowledged(size, written);
+                Ok(AgentEvent::Order(AgentOrder::FileTaken { size, fault })) => {
+                    files.acknowledged(size, fault);
                 }
                 // A manager that the user has stopped takes nothing.
                 Ok(AgentEvent::Order(AgentOrder::Pause)) => longest = None,
@@ -634,7 +655,7 @@ impl Agent {
                 Ok(_) => {}
             }
         }
-        if !files.are_written() {
+        if files.write_fault().is_some() {
             return kept;
         }
         files.remove();

@@ -211,12 +211,12 @@ impl Session {
             AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
             AgentReport::File(piece) => {
                 let result = piece.write(&self.directory.instances());
-                let (size, written) = (piece.size(), result.is_ok());
-                self.agents
-                    .order(host, &AgentOrder::FileTaken { size, written });
-                if let Err(error) = result {
-                    self.file_lost(host, &error.to_string(), view);
+                let (size, fault) = (piece.size(), result.err().map(|error| error.to_string()));
+                if let Some(why) = &fault {
+                    self.file_lost(host, why, view);
                 }
+                let taken = AgentOrder::FileTaken { size, fault };
+                self.agents.order(host, &taken);
                 RunEvent::HostHeard(host)
             }
             AgentReport::FileTaken { size } => {

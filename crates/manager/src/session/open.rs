@@ -130,7 +130,8 @@ impl Session {
         let begun = Instant::now();
         check_paths(&setup.plan, &setup.folders)?;
         let mut plan = setup.plan;
-        let site = enter_site(&plan, setup.relay)?;
+        let (sender, receiver) = channel();
+        let site = enter_site(&plan, setup.relay, &sender)?;
         if let Some(site) = &site {
             plan.stay_at(&site.access().site);
         }
@@ -142,7 +143,6 @@ impl Session {
         let run_directory = setup.run_directory.as_deref();
         let directory = RunDirectory::create(run_directory, &plan.model, &timestamp())?;
         directory.write_configuration(&setup.configuration)?;
-        let (sender, receiver) = channel();
         let secret = Secret::random();
         let keys = Arc::new(OneTimeKeys::default());
         let reactor = start_reactor(&secret, &sender, &keys)?;
@@ -222,11 +222,17 @@ impl Session {
 }
 
 /// Has the relay of the site admit the run, if the run has hosts at other sites.
-fn enter_site(plan: &Plan, relay: Option<HomeRelay>) -> Result<Option<HomeSite>, SessionError> {
-    match plan.has_other_sites() {
-        true => HomeSite::enter(plan, relay).map(Some),
-        false => Ok(None),
+fn enter_site(
+    plan: &Plan,
+    relay: Option<HomeRelay>,
+    sender: &Sender<SessionEvent>,
+) -> Result<Option<HomeSite>, SessionError> {
+    if !plan.has_other_sites() {
+        return Ok(None);
     }
+    let sender = sender.clone();
+    let tell = move |away| drop(sender.send(SessionEvent::AdmittedAgain(away)));
+    HomeSite::enter(plan, relay, tell).map(Some)
 }
 
 /// The addresses of this host for other hosts, in the given network if there is one.

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use titin_os::{host, sockets, threads};
 use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
@@ -43,11 +43,16 @@ pub(super) struct HomeSite {
 }
 
 impl HomeSite {
-    /// Has the relay of the site admit the run.
+    /// Has the relay of the site admit the run. `tell` is called with the time for which the relay was away
+    /// when it has admitted the run again.
     ///
     /// # Errors
     /// If the relay does not answer, or refuses the run.
-    pub(super) fn enter(plan: &Plan, relay: Option<HomeRelay>) -> Result<Self, SessionError> {
+    pub(super) fn enter(
+        plan: &Plan,
+        relay: Option<HomeRelay>,
+        tell: impl Fn(Duration) + Send + 'static,
+    ) -> Result<Self, SessionError> {
         let relay = relay.ok_or(SessionError::NoRelay)?;
         let address = specified(&relay.address);
         let failed = |why: String| SessionError::Relay {
@@ -79,7 +84,7 @@ impl HomeSite {
             patience: plan.options.line_patience.as_secs_f64(),
             encrypt: plan.options.encrypt,
         };
-        let admission = Admission::begin(stream, address.clone(), relay.key, permit);
+        let admission = Admission::begin(stream, address.clone(), relay.key, permit, tell);
         Ok(HomeSite {
             access,
             away,
@@ -225,6 +230,7 @@ impl Admission {
         address: String,
         key: Secret,
         permit: RunPermit,
+        tell: impl Fn(Duration) + Send + 'static,
     ) -> io::Result<Self> {
         let state = Arc::new(AdmissionState {
             stream: Mutex::new(Some(stream.try_clone()?)),
@@ -236,12 +242,14 @@ impl Admission {
             while !shared.is_over() {
                 while shared.stands(&mut stream) {}
                 *shared.stream() = None;
+                let lost = Instant::now();
                 while !shared.is_over() {
                     if let Ok(again) = admit(&address, &key, &permit)
                         && let Ok(copy) = again.stream.try_clone()
                     {
                         *shared.stream() = Some(copy);
                         stream = again.stream;
+                        tell(lost.elapsed());
                         break;
                     }
                     std::thread::sleep(PAUSE);

@@ -1,12 +1,15 @@
 //! The inputs that fuzzing begins with.
 
-use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest, RunPermit};
+use titin_wire::circuit::{
+    self, CircuitRefusal, Destination, RelayAnswer, RelayRequest, RunPermit,
+};
 use titin_wire::connection::Connection;
 use titin_wire::control::{
     self, Greeting, PortDeclaration, Profile, Registration, ToManager, ToProgram, WaitOn,
 };
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
+use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
@@ -33,6 +36,7 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "handshake" => handshake_seeds(),
         "session" => session_seeds(),
         "relay" => relay_seeds(),
+        "line" => line_seeds(),
         "token" => token_seeds(),
         "array" => super::array::seeds(),
         // Fuzzing of descriptions begins with the descriptions of the model's tests.
@@ -410,6 +414,54 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
             "good_opened",
             circuit::encode(&RelayAnswer::Opened)[..3].to_vec(),
         ),
+        ("long", vec![255; 8]),
+    ]
+}
+
+fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let destination = Destination {
+        site: "north".into(),
+        host: "node1".into(),
+        port: 9,
+    };
+    let permit = RunPermit {
+        run: 7,
+        permit: secret(),
+        name: "model".into(),
+        sites: vec!["north".into(), "south".into()],
+    };
+    let greeting = |purpose| {
+        circuit::encode(&PeerGreeting {
+            versions: (1, 1),
+            purpose,
+        })
+    };
+    let refused = PeerAnswer::Refused(CircuitRefusal::passing("no such run"));
+    let circuit_of = |run| LinePurpose::Circuit {
+        run,
+        destination: destination.clone(),
+    };
+    let messages = [
+        ControlMessage::Call { call: 3 },
+        ControlMessage::Ping(5),
+        ControlMessage::Pong(5),
+    ];
+    vec![
+        ("good_control", greeting(LinePurpose::Control)),
+        ("good_circuit", greeting(circuit_of(u64::MAX))),
+        ("good_callback", greeting(LinePurpose::Callback { call: 3 })),
+        ("good_welcome", circuit::encode(&PeerAnswer::Welcome)),
+        ("good_refused", circuit::encode(&refused)),
+        (
+            "good_runs",
+            circuit::encode(&ControlMessage::Runs(vec![permit])),
+        ),
+        (
+            "good_others",
+            messages.map(|m| circuit::encode(&m)).concat(),
+        ),
+        ("good_part", greeting(LinePurpose::Control)[..9].to_vec()),
+        ("odd_purpose", circuit::encode(&("dance", 3))),
         ("long", vec![255; 8]),
     ]
 }

@@ -1,0 +1,75 @@
+//! What two relays say to each other on a connection between them, inside of TLS.
+//!
+//! A message is a u32 length, little-endian, and as many bytes of JSON, as in [`crate::circuit`]. The
+//! relay that has dialled greets, and the other answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::circuit::{CircuitRefusal, Destination, RunPermit};
+use crate::versions;
+
+/// The first message of the relay that has dialled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeerGreeting {
+    /// The versions that the relay speaks, lowest and highest.
+    pub versions: (u16, u16),
+    /// What the connection is for.
+    pub purpose: LinePurpose,
+}
+
+impl PeerGreeting {
+    /// The greeting of this release.
+    pub fn new(purpose: LinePurpose) -> Self {
+        PeerGreeting {
+            versions: versions::relay(),
+            purpose,
+        }
+    }
+}
+
+/// What a connection between relays is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinePurpose {
+    /// Control messages, as long as both relays live.
+    Control,
+    /// A circuit of a run to a listener.
+    Circuit {
+        /// The number of the run.
+        run: u64,
+        /// The listener.
+        destination: Destination,
+    },
+    /// The relay that is called has dialled: the relay that has called now greets in its turn.
+    Callback {
+        /// The number of the call.
+        call: u64,
+    },
+}
+
+/// The answer to a greeting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerAnswer {
+    /// Control messages follow, or bytes of the circuit.
+    Welcome,
+    /// Nothing follows.
+    Refused(CircuitRefusal),
+}
+
+/// A control message between two relays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlMessage {
+    /// All runs that the sender has admitted and the receiver is to admit.
+    Runs(Vec<RunPermit>),
+    /// Asks the receiver, which the sender cannot dial, to dial for a circuit.
+    Call {
+        /// The number of the call.
+        call: u64,
+    },
+    /// Asks for a pong with the same number.
+    Ping(u64),
+    /// The answer to a ping.
+    Pong(u64),
+}

@@ -1,0 +1,51 @@
+"""What `titin relay status` says of a link that carries messages and loses packets."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .conftest import Line, Relay, Sites, wait_until
+
+KEYS = ("round_trip_ms", "bytes_sent_per_second", "bytes_received_per_second", "retransmissions")
+
+
+def test_a_link_has_a_round_trip_rates_and_packets_sent_again(
+    tmp_path: Path, relays: Callable[..., Relay], far_network: tuple[str, str, str]
+) -> None:
+    """South is in a network of its own, whose cable is pulled for a moment while the programs send."""
+    name, near, here = far_network
+    enter = ["ip", "netns", "exec", name]
+    north, south = relays("north", host=here), relays("south", open_port=False, host=here[:-1] + "2")
+    south.starter = enter
+    north.trust(south)
+    south.trust(north, "--address", f"{here}:{north.listen}")
+    for relay in (north, south):
+        relay.start()
+    wait_until(lambda: north.peer("south")["connected"], "the relays do not connect")
+    assert north.peer("south")["retransmissions"] == 0
+
+    line = Line(south.local)
+    sites = Sites(tmp_path, north, south, line)
+    sites.write(steps=100_000, most=500_000, start=f"[{', '.join(enter)}]")
+    process = sites.begin()
+    wait_until(lambda: north.peer("south")["circuits"] >= 3, "there are no circuits")
+
+    def is_complete() -> bool:
+        """Whether both ends know of all, after a moment without the cable."""
+        for state, seconds in (("down", 0.4), ("up", 1.0)):
+            subprocess.run(["ip", "link", "set", near, state], check=True)
+            time.sleep(seconds)
+        peers = (north.peer("south"), south.peer("north"))
+        return all((peer[key] or 0) > 0 for peer in peers for key in KEYS)
+
+    wait_until(is_complete, f"{north.peer('south')}, {south.peer('north')}", 60)
+    row = next(row for row in north.titin("status").splitlines() if row.startswith("south "))
+    link, round_trip, _, circuits, sent, _, received, _, again = row.split()[1:]
+    assert link == "up"
+    assert all(float(figure) > 0 for figure in (round_trip, circuits, sent, received, again)), row
+    process.terminate()
+    process.communicate(timeout=60)
+    line.close()
