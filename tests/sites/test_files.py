@@ -167,8 +167,8 @@ def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -
     assert len(list((tmp_path / "scratch").glob("titin-run-*/instances/worker/workdir/deep/er/out.dat"))) == 1
     agent = " ".join(said.read_text().split())
     assert re.search(
-        r"the manager could not write the files of this host: .*No space left on device.*; the programs on this host were "
-        r"ended, and their files stay in \S+/scratch/titin-run-",
+        r"the manager could not write the files of this host: .*No space left on device.*; "
+        r"the programs on this host were ended, and their files stay in \S+/scratch/titin-run-",
         agent,
     ), agent
     assert "is gone" not in agent

@@ -538,7 +538,11 @@ titin: {stage: {a: {in: [x]}, b: {in: [x, y]}}}
             let description = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap();
             let network = description.network(None).unwrap();
             let plan = compile(&network, &folders(&description), &Choices::default()).unwrap();
-            assert_eq!(plan.options.patience, Duration::from_secs(seconds), "{start}");
+            assert_eq!(
+                plan.options.patience,
+                Duration::from_secs(seconds),
+                "{start}"
+            );
         }
     }
 

@@ -738,9 +738,14 @@ mod tests {
             conduits,
             "titin: {hosts: {n1: {components: [one]}}}",
         );
+        // Each host has one of the two that the last instance is connected with.
         assert_eq!(
-            reasons(&one_pin, &[2, 3], &[])[2],
-            "near one and two (2 conduits)"
+            reasons(&one_pin, &[2, 3], &[]),
+            [
+                "named by components",
+                "first of equal hosts",
+                "first of equal hosts"
+            ]
         );
     }
 

@@ -12,7 +12,7 @@ use crate::event::RunEvent;
 use crate::host::HostId;
 use crate::log::is_command;
 use crate::plan::{
-    AgentStart, PlannedCommand, PlannedHost, PlannedInstance, PlannedProgram, PlannedSite,
+    AgentStart, BatchJob, PlannedCommand, PlannedHost, PlannedInstance, PlannedProgram, PlannedSite,
 };
 use crate::state::{Fault, RunOutcome};
 
@@ -396,7 +396,8 @@ fn a_culprit_waits_no_more() {
     assert_eq!(report.waits, [format!("micro {}", wait())]);
 }
 
-/// The page of a run whose hosts, `box` by hand and `far` by ssh, come to nothing by an event at a time.
+/// The page of a run whose hosts, `box` by hand, `far` by ssh and `job` by a batch job, come to nothing by
+/// an event at a time.
 fn page_of_hosts(at: Duration, event: RunEvent, directory: &Path) -> String {
     let host = |name: &str, start, site| PlannedHost {
         name: name.into(),
@@ -404,10 +405,21 @@ fn page_of_hosts(at: Duration, event: RunEvent, directory: &Path) -> String {
         site,
         ..PlannedHost::default()
     };
+    let job = BatchJob {
+        system: "slurm".into(),
+        time: quantity::parse("2 h").unwrap(),
+        nodes: None,
+        cores_per_node: None,
+        queue: None,
+        account: None,
+        options: [].into(),
+        via: Vec::new(),
+    };
     let plan = Plan {
         hosts: vec![
             host("box", AgentStart::ByHand, None),
             host("far", AgentStart::Ssh, Some(0)),
+            host("job", AgentStart::Batch(Box::new(job)), None),
         ],
         sites: vec![PlannedSite {
             name: "south".into(),
@@ -416,7 +428,7 @@ fn page_of_hosts(at: Duration, event: RunEvent, directory: &Path) -> String {
         instances: vec![PlannedInstance::default()].into_iter().collect(),
         ..Plan::default()
     };
-    let mut manager = Manager::new(Arc::new(plan), "here").with_hosts(["box", "far"]);
+    let mut manager = Manager::new(Arc::new(plan), "here").with_hosts(["box", "far", "job"]);
     manager.begin(Duration::ZERO);
     manager.handle(at, event);
     let Some(RunOutcome::Failed(failure)) = manager.outcome() else {
@@ -434,14 +446,26 @@ fn hosts_that_are_late_have_their_last_words_and_advice_for_each_kind() {
     std::fs::write(folder.path().join("agents/far.txt"), said).unwrap();
     let page = page_of_hosts(Duration::from_secs(300), RunEvent::Tick, folder.path());
     assert!(
-        page.contains("First:    hosts box, far have no agent after 300 s")
+        page.contains("First:    hosts box, far, job have no agent after 300 s")
             && page
                 .contains("of agents/far.txt:\n          | error: cannot reach north: refused\n"),
         "{page}"
     );
     assert!(
         page.contains("Nobody has used the line that the run has printed for \"box\" within 300 s")
+            && page.contains("No agent has come from the job of \"job\" within 300 s")
             && page.contains("Files under agents/"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_job_that_fails_is_told_from_a_command_that_starts_an_agent() {
+    let event = RunEvent::AgentFailed(HostId(3), "could not be started: sh".to_owned());
+    let page = page_of_hosts(Duration::ZERO, event, Path::new("/runs/r"));
+    assert!(
+        page.contains("The job was not submitted, or the job has failed")
+            && !page.contains("Try the command by"),
         "{page}"
     );
 }
