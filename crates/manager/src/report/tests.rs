@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use titin_model::quantity;
+
 use super::advice::{Culprit, advice_for_missing_file, advice_for_other_python, advice_for_output};
 use super::output::{TAIL, TAIL_OF_SECOND, last_outputs, tail, without_launcher};
 use super::page::{ROWS, WIDTH, wrapped};
