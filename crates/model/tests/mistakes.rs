@@ -420,7 +420,7 @@ fn mistakes_about_hosts_are_told_at_their_place() {
         ),
         (
             "n1: {network: 10.70.0.0/40}",
-            "\"network\" names no network: 10.70.0.0/40 is no IPv4 address with a number of bits from 0 to 32 behind the slash",
+            "10.70.0.0/40 is no IPv4 address with a number of bits from 0 to 32 behind the slash",
         ),
         (
             "n1: {network: \"fe80::1\"}",
