@@ -600,7 +600,6 @@ impl PortEnd {
             false => Compress::Never,
         };
         PortEnd {
-            buffer_grows: wire.buffer_grows,
             conduit_use,
             pulled,
             withdrawn: AtomicBool::new(false),
@@ -615,6 +614,7 @@ impl PortEnd {
             meter: Meter::default(),
             chain,
             compress,
+            buffer_grows: wire.buffer_grows,
             is_plain,
         }
     }

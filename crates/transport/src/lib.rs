@@ -81,5 +81,6 @@ pub use reactor::Reactor;
 pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};
 pub use sync::{Wake, WakeEvent};
+pub use tcp::own_addresses;
 pub use token_connection::TokenConnection;
 pub use window::{Room, Window};

@@ -4,17 +4,31 @@ mod tuning;
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net;
+use titin_os::host::{self, MissingNetwork};
 use titin_os::{Descriptor, sockets};
-use titin_wire::{Address, LinkSettings};
+use titin_wire::{Address, HostNetwork, LinkSettings};
 
 use crate::carrier::Medium;
 use crate::medium::{BACKLOG, DialTarget, LinkSetup, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
+
+/// The addresses of this host for other hosts, in the given network if there is one.
+///
+/// # Errors
+/// [`MissingNetwork`] if the host does not have the network.
+pub fn own_addresses(network: Option<&HostNetwork>) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
+    match network {
+        None => Ok(host::addresses()),
+        Some(network) => host::addresses_in(network, |interface, address| {
+            network.includes(interface, address)
+        }),
+    }
+}
 
 /// The medium, for a reactor.
 pub(crate) struct TcpMedium;

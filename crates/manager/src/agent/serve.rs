@@ -13,7 +13,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use titin_os::{folder_lock, host};
-use titin_transport::{Handler, Link, LinkError, Reactor};
+use titin_transport::{Handler, Link, LinkError, Reactor, own_addresses};
 use titin_wire::connection::{MEETING_PLACES, SiteAccess, meeting_place};
 use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
@@ -496,14 +496,8 @@ impl Agent {
         folder: Option<&Path>,
         network: Option<HostNetwork>,
     ) -> Result<(), String> {
-        if let Some(network) = &network {
-            let addresses = host::addresses_in(network, |interface, address| {
-                network.includes(interface, address)
-            });
-            addresses.map_err(|why| {
-                format!("finds that its host {why} (`network` under `titin: hosts`)")
-            })?;
-        }
+        own_addresses(network.as_ref())
+            .map_err(|why| format!("finds that its host {why} (`network` under `titin: hosts`)"))?;
         let connection = &mut self.setup.input.connection;
         connection.network = network;
         write_connection_file(&self.connection, connection)

@@ -10,12 +10,14 @@ use std::time::Instant;
 use rustix::process::{getpid, set_child_subreaper};
 use titin_os::descriptors;
 use titin_os::host::{self, MissingNetwork};
-use titin_transport::{Handler, Link, LinkError, LinkId, Medium, Reactor, TokenConnection};
+use titin_transport::{
+    Handler, Link, LinkError, LinkId, Medium, Reactor, TokenConnection, own_addresses,
+};
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::control::{self, ToManager};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::token::TokenRequest;
-use titin_wire::{Address, HostNetwork, Secret};
+use titin_wire::{Address, Secret};
 
 use super::site::{HomeRelay, HomeSite};
 use super::tokens::{OneTimeKeys, Tokens};
@@ -233,16 +235,6 @@ fn enter_site(
     let sender = sender.clone();
     let tell = move |away| drop(sender.send(SessionEvent::AdmittedAgain(away)));
     HomeSite::enter(plan, relay, tell).map(Some)
-}
-
-/// The addresses of this host for other hosts, in the given network if there is one.
-fn own_addresses(network: Option<&HostNetwork>) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
-    match network {
-        None => Ok(host::addresses()),
-        Some(network) => host::addresses_in(network, |interface, address| {
-            network.includes(interface, address)
-        }),
-    }
 }
 
 /// A session at its opening: the needs of the guard and of the threads.

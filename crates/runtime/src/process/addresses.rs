@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use titin_os::{folder_lock, host};
-use titin_transport::Medium;
+use titin_os::folder_lock;
+use titin_os::host::MissingNetwork;
+use titin_transport::{Medium, own_addresses};
 use titin_wire::connection::{Connection, MEETING_PLACES, meeting_place, meeting_place_of};
 use titin_wire::{Address, HostNetwork};
 
@@ -89,7 +90,7 @@ pub(super) fn interfaces(
     manager: &[Address],
     network: Option<&HostNetwork>,
 ) -> Result<Vec<String>> {
-    let own = own_addresses(network)?;
+    let own = own_addresses(network).map_err(no_network)?;
     let on_the_way = manager.iter().filter_map(near_end);
     let on_the_way = on_the_way.filter(|end| match network {
         None => !end.is_loopback(),
@@ -104,20 +105,12 @@ pub(super) fn interfaces(
     Ok(found.iter().map(ToString::to_string).collect())
 }
 
-fn own_addresses(network: Option<&HostNetwork>) -> Result<Vec<Ipv4Addr>> {
-    let Some(network) = network else {
-        return Ok(host::addresses());
-    };
-    let found = host::addresses_in(network, |interface, address| {
-        network.includes(interface, address)
-    });
-    found.map_err(|why| {
-        let text = format!(
-            "the host of this program {why}; `network` of its host under `titin: hosts`, or that of localhost, says by which \
-             network programs are reached: a prefix such as 10.70.0.0/24 may fit several hosts"
-        );
-        Error::new(Kind::Connection, text)
-    })
+fn no_network(why: MissingNetwork) -> Error {
+    let text = format!(
+        "the host of this program {why}; `network` of its host under `titin: hosts`, or that of localhost, says by which \
+         network programs are reached: a prefix such as 10.70.0.0/24 may fit several hosts"
+    );
+    Error::new(Kind::Connection, text)
 }
 
 /// The address of this host on the way to another address. Nothing is sent: the system looks up the
@@ -136,6 +129,8 @@ fn near_end(address: &Address) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use titin_os::host;
+
     use super::*;
 
     #[test]
