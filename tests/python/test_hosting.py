@@ -371,19 +371,32 @@ def test_an_instance_that_a_failed_function_holds_is_let_go(stage):
     assert "sender" in log
 
 
-def test_a_task_that_would_end_the_process_fails_the_run(stage):
+@pytest.mark.parametrize("when", ["before all have joined", "in the loop"])
+def test_a_task_that_would_end_the_process_fails_the_run(stage, when):
     """The event loop raises the SystemExit, and not the function that has made the task."""
 
-    async def sender(instance):
-        async def leaves():
-            sys.exit(3)
+    async def leaves():
+        sys.exit(3)
 
+    async def sender(instance):
         await instance.reuse()
+        await instance.send("out", 1, timestamp=0.0)
+        await go_on.wait()
         await asyncio.create_task(leaves())
 
-    raised, _ = stage.fails(sender, waits)
+    async def receiver(instance):
+        await instance.reuse()
+        await instance.receive("in")
+        go_on.set()
+        await instance.receive("in")
+
+    async def hasty():
+        await asyncio.create_task(leaves())
+
+    go_on = asyncio.Event()
+    raised, _ = stage.fails(sender if when == "in the loop" else hasty, receiver)
     assert isinstance(raised, titin.Error)
-    assert r"called sys.exit(3), which ends no function" in str(raised)
+    assert str(raised) == "a task of an async function called sys.exit(3), which ends no function: return from it"
 
 
 def refused(stage, model, functions) -> str:

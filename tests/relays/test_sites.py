@@ -108,9 +108,10 @@ def test_a_relay_may_be_killed_and_started_again(sites: Sites, names: list[str])
     assert process.returncode == 0, out
     assert sites.printed() == expected_digests(100, 300_000)
     assert kills >= 3
-    # The relay of the manager's site has the run admitted anew each time, and the log says so.
+    # The relay of the manager's site has the run admitted anew each time, and the log says so. The run may end
+    # between the last two times.
     again = len(re.findall(r"INFO .*the relay of this site has admitted the run again, after \d+[.]\d s", out))
-    assert again >= kills - 1 if "north" in names else again == 0, out
+    assert again >= kills - 2 if "north" in names else again == 0, out
 
 
 def test_a_relay_that_is_to_end_lets_circuits_go_on(sites: Sites) -> None:

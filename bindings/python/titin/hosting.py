@@ -117,11 +117,11 @@ def run(
         hosted.stop()
         culprit = str((end.get("story") or {}).get("culprit", ""))
         if culprit in hosted.raised:
-            raise _without_exit(hosted.raised[culprit], culprit)
+            raise _without_exit(hosted.raised[culprit], f"the function of {culprit}")
         raise _failure(end, process.returncode, text)
     if hosted.raised:
         name = min(hosted.raised, key=lambda name: rank(hosted.raised[name]))
-        raise _without_exit(hosted.raised[name], name)
+        raise _without_exit(hosted.raised[name], f"the function of {name}")
     return Run(Path(end["directory"]), end["seconds"], hosted.returned)
 
 
@@ -277,7 +277,11 @@ class _HostedFunctions:
         try:
             asyncio.run(all_of_them())
         except BaseException as raised:
-            self._note(functions[0][0], raised)
+            # The end of the loop has cancelled the functions. Any of them may have made the task, and any of them may
+            # be the culprit that the manager names.
+            for name, _, _ in functions:
+                if name not in self.raised or isinstance(self.raised[name], asyncio.CancelledError):
+                    self._note(name, _without_exit(raised, "a task of an async function"))
 
 
 def _import_all(*, light: bool) -> None:
@@ -294,11 +298,11 @@ def _import_all(*, light: bool) -> None:
 _BEFORE = "it called {} before it opened its instance: return in its place, once the instance was opened and closed"
 
 
-def _without_exit(raised: BaseException, name: str) -> BaseException:
+def _without_exit(raised: BaseException, caller: str) -> BaseException:
     """The exception of a function; a SystemExit as an error, since it would end the caller in silence."""
     if not isinstance(raised, SystemExit):
         return raised
-    error = Error(f"the function of {name} called {exits(raised)}, which ends no function: return from it")
+    error = Error(f"{caller} called {exits(raised)}, which ends no function: return from it")
     error.__cause__ = raised
     return error
 
