@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent
 TITIN = TOOLS / "titin"
 WATCHDOG = 300  # seconds; only a hang reaches it
+PROFILE = os.environ.get("PROFILE", "dev")
 
 # As in an activated virtual environment: `titin` and `python3` are those beside the running Python.
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
@@ -46,7 +47,7 @@ def cargo_build(*options: str) -> dict[str, str]:
     package alone, all that a program depends on would be compiled anew.
     """
     crates = os.environ.get("CRATES", "--workspace --exclude titin-python").split()
-    flags = ["--locked", "--profile", os.environ.get("PROFILE", "dev")]
+    flags = ["--locked", "--profile", PROFILE]
     command = ["cargo", "build", "-q", *crates, *flags, *options, "--message-format=json"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=WATCHDOG * 4)
     built = [found for found in map(json.loads, done.stdout.splitlines()) if found.get("executable")]

@@ -1,7 +1,6 @@
 //! Answers arrays: what comes on port `in` goes out on port `out`.
 //!
-//! Tests build this program with the feature `chosen-versions` of the crate `titin-wire`, as a program of
-//! another release.
+//! Tests run this program as a program of another release, with versions that the environment sets.
 
 use std::error::Error;
 

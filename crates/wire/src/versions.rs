@@ -1,6 +1,6 @@
 //! The versions of the formats that this release speaks, lowest and highest.
 //!
-//! With the feature `chosen-versions`, for tests of unlike releases, an environment variable sets the
+//! In a build with debug assertions, for tests of unlike releases, an environment variable sets the
 //! versions of a format: `TITIN_DATA_VERSIONS="2 3"`.
 
 /// Versions of the control messages.
@@ -18,12 +18,12 @@ pub fn relay() -> (u16, u16) {
     of("TITIN_RELAY_VERSIONS", (1, 1))
 }
 
-#[cfg(not(feature = "chosen-versions"))]
+#[cfg(not(debug_assertions))]
 fn of(_variable: &str, own: (u16, u16)) -> (u16, u16) {
     own
 }
 
-#[cfg(feature = "chosen-versions")]
+#[cfg(debug_assertions)]
 fn of(variable: &str, own: (u16, u16)) -> (u16, u16) {
     let Ok(text) = std::env::var(variable) else {
         return own;
