@@ -113,22 +113,46 @@ def test_a_run_that_waits_in_vain_says_how_to_wait_longer(tmp_path: Path) -> Non
     assert "register_timeout" in said
 
 
-def test_a_job_is_cancelled_when_nobody_reads_what_its_submission_prints(tmp_path: Path) -> None:
-    """As when the connection of ssh is gone."""
+def submission(home: Path, token: str) -> subprocess.Popen[str]:
+    """The submission of a local job, which sleeps in place of an agent."""
     process = subprocess.Popen(
         [sys.executable, "-m", "titin.batch", "local", "--name", "far", "--token", "--", "sleep", "999"],
-        env=os.environ | {"HOME": str(tmp_path)},
+        env=os.environ | {"HOME": str(home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin and process.stdout
-    process.stdin.write("no token\n")
+    assert process.stdin
+    process.stdin.write(token)
     process.stdin.close()
-    words = process.stdout.readline().split()
-    assert words[2:] == ["of", "local", "is", "active"]
-    process.stdout.close()
-    assert process.wait(WATCHDOG) == 130
+    return process
+
+
+def test_nothing_is_submitted_without_a_token(tmp_path: Path) -> None:
+    with submission(tmp_path, "") as process:
+        assert process.stderr
+        assert "no token has come on standard input" in process.stderr.read()
+    assert process.returncode == 2
+    assert not (tmp_path / ".psij/work/titin").exists()
+
+
+def test_a_submission_that_is_ended_once_the_token_is_written_leaves_no_token(tmp_path: Path) -> None:
+    with submission(tmp_path, "no token") as process:
+        while not list((tmp_path / ".psij/work").glob("titin/*/token")):
+            assert process.poll() is None
+        process.terminate()
+    assert process.returncode == 130
+    assert list((tmp_path / ".psij/work/titin").iterdir()) == []
+
+
+def test_a_job_is_cancelled_when_nobody_reads_what_its_submission_prints(tmp_path: Path) -> None:
+    """As when the connection of ssh is gone."""
+    with submission(tmp_path, "no token") as process:
+        assert process.stdout
+        words = process.stdout.readline().split()
+        assert words[2:] == ["of", "local", "is", "active"]
+    assert process.returncode == 130
     assert not Path(f"/proc/{words[1]}").exists()
     assert list((tmp_path / ".psij/work/titin").iterdir()) == []
 

@@ -28,6 +28,9 @@ FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 #: Seconds between two looks at the queue, and at the output of the job.
 QUEUE_INTERVAL, OUTPUT_INTERVAL = 2, 0.5
 
+#: How many seconds the processes of a job of this host may take to end once they are killed.
+LOCAL_KILL_TIME = 10
+
 #: How often in a row the batch system may give no answer, before PSI/J takes the job for failed.
 QUEUE_ERRORS = 150
 
@@ -55,10 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         executor = executor_of(options.system)
         if not options.token:
-            return submit(executor, options)
-        with folder_with_token(executor, options.name) as folder:
+            return submit(executor, options, note_signals() if options.wait else None)
+        token = sys.stdin.readline()
+        if not token.strip():
+            return complain(f"the job was not submitted on {host}: no token has come on standard input")
+        # From here on a signal does not end this process, which would leave the token on disk.
+        signals = note_signals()
+        with folder_with_token(executor, options.name, token) as folder:
             options.output = folder / "output.txt"
-            return submit(executor, options)
+            return submit(executor, options, signals)
     except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
         return complain(f"the job was not submitted on {host}: {reason(error, options)}")
 
@@ -97,8 +105,8 @@ def executor_of(system: str) -> psij.JobExecutor:
 
 
 @contextlib.contextmanager
-def folder_with_token(executor: psij.JobExecutor, name: str) -> Iterator[Path]:
-    """A folder for the job of an agent. The token from standard input is there in a file that only this user can read.
+def folder_with_token(executor: psij.JobExecutor, name: str, token: str) -> Iterator[Path]:
+    """A folder for the job of an agent. The token is there in a file that only this user can read.
 
     The folder is beside PSI/J's own files, which all hosts of a cluster must share anyway.
     """
@@ -106,27 +114,25 @@ def folder_with_token(executor: psij.JobExecutor, name: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
     try:
-        token = os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(token, "w") as stream:
-            stream.write(sys.stdin.readline())
+        file = os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "w") as stream:
+            stream.write(token)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def submit(executor: psij.JobExecutor, options: argparse.Namespace) -> int:
-    """Submits the job, and follows it if wanted. Returns the exit code."""
+def submit(executor: psij.JobExecutor, options: argparse.Namespace, signals: list[int] | None) -> int:
+    """Submits the job, and follows it if the signals to end it are noted. Returns the exit code."""
     import psij
 
-    is_followed = options.wait or options.token
-    signals = note_signals() if is_followed else []
     job = psij.Job(specification(options))
     options.output.unlink(missing_ok=True)
     executor.submit(job)
     if not options.token:
         text = f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}"
         print(text, flush=True)
-    return follow(job, options, signals) if is_followed else 0
+    return 0 if signals is None else follow(job, options, signals)
 
 
 def specification(options: argparse.Namespace) -> psij.JobSpec:
@@ -210,8 +216,12 @@ def cancel(job: psij.Job, system: str) -> bool:
     except psij.SubmitException as error:
         complain(f"job {job.native_id} is not cancelled: {error}")
         return False
+    deadline = time.monotonic() + LOCAL_KILL_TIME
     while system == "local" and Path(f"/proc/{job.native_id}").exists():
         # PSI/J calls the job cancelled before it has killed its processes.
+        if time.monotonic() > deadline:
+            complain(f"process {job.native_id} of the cancelled job has not ended on {os.uname().nodename}")
+            break
         time.sleep(0.05)
     return True
 
