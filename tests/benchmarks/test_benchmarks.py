@@ -3,11 +3,12 @@
 import json
 import math
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from benchmarks import canal, distributed, harness, native, pairs, papers, pull
+from benchmarks import canal, distributed, harness, native, pairs, papers, pull, soak
 from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 
@@ -151,6 +152,18 @@ def test_the_table_has_the_results_that_are_kept():
         assert records, path
         for record in harness.shown(records):
             assert f"| {record.case} | {record.titin:.4g} {record.unit} |" in readme, (path.name, record.case)
+
+
+def test_the_tables_of_the_soak_have_all_tests_and_kills(tmp_path, monkeypatch):
+    monkeypatch.setattr(soak, "LOOKS", tmp_path)
+    kill = {"times": 9, "median": 0.5, "longest": 1.25, "late": 0, "not_named": 1, "left": 2}
+    soak.save({"test_that_cuts[light]": {"seconds": 7, "cuts": 3, "memory_mib": {"relay": 12.5}}}, quick=True)
+    path = soak.save({"test_that_kills": {"seconds": 61, "kills": {"guard": kill}}}, quick=True)
+    lines = soak.rows(json.loads(path.read_text()))
+    today = date.today().isoformat()
+    assert f"| that cuts[light] | {today} | 7 | cuts 3 | relay 12.5 |" in lines
+    assert f"| that kills | {today} | 61 |  |  |" in lines
+    assert "| guard | 9 | 0.50 s | 1.25 s | 0 | 1 | 2 |" in lines
 
 
 def test_the_page_of_the_papers_is_of_the_results_that_are_kept():

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
+from benchmarks import soak
 
 from ..conftest import TITIN, may_leave, needs
 from ..relays import conftest as of_relays
@@ -74,6 +76,34 @@ def digest_of(name: str, count: int, most: int) -> str:
 def amount(name: str, default: float) -> float:
     """How much of something a test does: the environment variable ``TITIN_SOAK_...``, or the default."""
     return float(os.environ.get(f"TITIN_SOAK_{name}", default))
+
+
+#: The figures of the test that runs, and those of all tests that have passed.
+FIGURES: dict[str, Any] = {}
+OF_TESTS: dict[str, dict[str, Any]] = {}
+
+
+def note(**figures: Any) -> None:
+    """Prints figures of the test that runs, and keeps them for the results of the soak."""
+    print(", ".join(f"{name.replace('_', ' ')} {figure}" for name, figure in figures.items()))
+    FIGURES.update(figures)
+
+
+@pytest.fixture(autouse=True)
+def figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collects the figures of a test that passes."""
+    FIGURES.clear()
+    began, failed = time.monotonic(), request.session.testsfailed
+    yield
+    if FIGURES and request.session.testsfailed == failed:
+        OF_TESTS[request.node.name] = {"seconds": round(time.monotonic() - began), **FIGURES}
+
+
+def pytest_sessionfinish() -> None:
+    """Writes the figures of the tests. Less than a whole soak is a look, and no result."""
+    if OF_TESTS:
+        chosen = {name for name in os.environ if name.startswith("TITIN_SOAK_")} - {"TITIN_SOAK_SEED"}
+        print(f"figures: {soak.save(OF_TESTS, quick=bool(chosen))}")
 
 
 def chosen_seed() -> int:
@@ -183,7 +213,7 @@ def print_and_check_memory(largest: Mapping[str, int], **bounds: int) -> None:
     for role, size in largest.items():
         kind = role if role.startswith("relay") else role.split()[0]
         kinds[kind] = max(size, kinds.get(kind, 0))
-    print("largest memory in MiB:", {kind: round(size / MIB, 1) for kind, size in sorted(kinds.items())})
+    note(memory_mib={kind: round(size / MIB, 1) for kind, size in sorted(kinds.items())})
     for role, size in largest.items():
         bound = bounds.get(role.split()[0], 32)
         assert size < bound * MIB, f"{role} has taken {size / MIB:.0f} MiB, more than {bound}"
@@ -336,7 +366,7 @@ class Soak:
                 assert received == sent, f"{other} has received {received} messages of the {sent} that {one} has sent"
                 assert digest == digest_of(one, int(sent), self.most), f"{other} has received other bytes"
                 moved += int(sent)
-        print(f"{moved} messages in {passed:.1f} s")
+        note(messages=moved, run_seconds=round(passed))
         assert self.memory
         self.memory.check(**bounds)
 

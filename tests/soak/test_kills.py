@@ -21,7 +21,7 @@ from ..conftest import TITIN
 from ..relays.conftest import Relay, wait_until
 from ..sites.conftest import HOSTS, namespaces
 from ..sites.test_failures import CALLS, LOOK, MODEL
-from .conftest import PAIR, Process, Soak, amount, chosen_seed, print_and_check_memory, processes_below
+from .conftest import PAIR, Process, Soak, amount, chosen_seed, note, print_and_check_memory, processes_below
 
 __all__ = ["namespaces"]
 
@@ -102,18 +102,22 @@ class Campaign:
             print(f"\n{folder}: {kill}\n{said}")
 
     def report(self) -> None:
-        """Prints a table of all kills by victim."""
-        print(f"\n{'victim':20} kills  median s  largest s  late  not named  left")
+        """Prints and notes what has followed the kills, by victim."""
+        by_victim = {}
         for victim in sorted({kill.victim for kill in self.kills}):
             kills = [kill for kill in self.kills if kill.victim == victim]
             seconds = [kill.seconds for kill in kills]
             limit = LIMIT_OF_HOST if victim.startswith("host") else LIMIT
-            late = sum(one > limit for one in seconds)
-            unnamed, left = sum(not kill.is_named for kill in kills), sum(bool(kill.left) for kill in kills)
-            print(
-                f"{victim:20} {len(kills):5}  {statistics.median(seconds):8.2f}  {max(seconds):9.2f}  {late:4}  "
-                f"{unnamed:9}  {left:4}"
-            )
+            by_victim[victim] = {
+                "times": len(kills),
+                "median": round(statistics.median(seconds), 2),
+                "longest": round(max(seconds), 2),
+                "late": sum(one > limit for one in seconds),
+                "not_named": sum(not kill.is_named for kill in kills),
+                "left": sum(bool(kill.left) for kill in kills),
+            }
+            print(f"{victim}: {by_victim[victim]}")
+        note(kills=by_victim)
 
     def check(self) -> None:
         """Fails if a run has not ended as it should."""

@@ -13,7 +13,7 @@ import pytest
 
 from ..conftest import needs
 from ..relays.conftest import Line, Relay, wait_until
-from .conftest import PAIR, Soak, Wan, amount, chosen_seed
+from .conftest import PAIR, Soak, Wan, amount, chosen_seed, note
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -37,7 +37,7 @@ def test_outages_of_a_line_that_loses_packets(far_soak: Soak, wan: Wan, is_full:
         away += outage
         far_soak.pass_time(chance.uniform(0, 5))
     far_soak.end(program=1024)
-    print(f"{count} outages, {away:.0f} s in all")
+    note(outages=count, seconds_of_outages=round(away))
 
 
 @pytest.mark.parametrize("victim", [0, 1], ids=["north", "south"])
@@ -51,6 +51,7 @@ def test_a_relay_is_killed_and_started_again_and_again(near_soak: Soak, victim: 
         near_soak.pass_time(chance.uniform(0, 2))
         near_soak.relays[victim].start()
     near_soak.end()
+    note(kills_of_the_relay=int(amount("RESTARTS", 20)))
 
 
 def reset_one(chance: random.Random, port: int) -> bool:
@@ -76,7 +77,7 @@ def test_a_stream_is_reset_every_second(near_soak: Soak) -> None:
         near_soak.pass_time(1)
         resets += reset_one(chance, port)
     near_soak.end()
-    print(f"{resets} connections have been reset")
+    note(connections_reset=resets)
     assert resets > 0
 
 
@@ -102,6 +103,7 @@ def test_relays_end_and_streams_break_while_lines_are_full(near_soak: Soak, wher
         for relay in ended:
             relay.start()
     near_soak.end(program=1024)
+    note(faults=int(amount("FAULTS", 200)))
 
 
 @pytest.mark.parametrize("shape", ["row", "triangle"])
@@ -156,6 +158,7 @@ def test_three_sites_with_outages(tmp_path: Path, relays: Callable[..., Relay], 
             for thread in threads:
                 thread.join()
         soak.end()
+        note(cuts_of_each_line=int(amount("CUTS", 20)))
     finally:
         soak.close()
         for line in lines:

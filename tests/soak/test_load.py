@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ..relays.conftest import wait_until
-from .conftest import MIB, PAIR, Soak, Wan, amount
+from .conftest import MIB, PAIR, Soak, Wan, amount, note
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -100,7 +100,7 @@ def test_fields_fill_both_directions(far_soak: Soak, wan: Wan) -> None:
             digest.update(mine)
         digests[name] = digest.hexdigest()
     assert (got_a, got_b) == (digests["b"], digests["a"])
-    print(f"{steps} fields of {size * 8 / MIB:.0f} MiB each way in {time.monotonic() - began:.1f} s")
+    note(fields_each_way=int(steps), MiB_of_each=round(size * 8 / MIB), run_seconds=round(time.monotonic() - began))
     assert far_soak.memory
     far_soak.memory.check(program=1500)
 
@@ -172,7 +172,7 @@ def test_a_receiver_does_not_read(near_soak: Soak, how: str) -> None:
     for index in range(int(sent)):
         digest.update(rng.integers(0, 2**63, size=1 + (index * 7919) % most, dtype=np.int64))
     assert received == [digest.hexdigest(), sent]
-    print(f"{sent} messages")
+    note(messages=int(sent), messages_ahead=late, seconds_without_reading=round(seconds))
     assert near_soak.memory
     near_soak.memory.check(program=1500)
     # The sender has waited for room. A receiver that computes has taken 20 messages.
@@ -220,7 +220,7 @@ def test_a_thousand_conduits_of_one_link(near_soak: Soak) -> None:
             digest.update(rng.integers(0, 2**63, size=rng.integers(1, 500), dtype=np.int64))
         digests[name] = digest.hexdigest()
     assert [near_soak.output(name) for name in "ab"] == [digests["b"], digests["a"]]
-    print(f"{2 * count} conduits, {2 * count * steps} messages in {seconds:.1f} s")
+    note(conduits=2 * count, messages=2 * count * steps, run_seconds=round(seconds))
     assert near_soak.memory
     near_soak.memory.check()
 
@@ -231,6 +231,6 @@ def test_many_pairs_of_programs(near_soak: Soak) -> None:
     near_soak.await_programs(2 * count)
     status = near_soak.relays[0].status["peers"][0]
     near_soak.pass_time(20)
-    print(f"{status['circuits']} circuits of {2 * count} programs at first")
+    note(programs=2 * count, circuits_at_first=status["circuits"])
     # Each circuit may take 320 KiB.
     near_soak.end(relay=32 + count * 10 * 320 // 1024)
