@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -152,19 +153,39 @@ SCRIPTS = {
 }
 
 
+def script_of(options: argparse.Namespace, folder: Path) -> Path:
+    """Writes the script that PSI/J would submit."""
+    executor = batch.executor_of(options.system)
+    assert isinstance(executor, BatchSchedulerExecutor)
+    job = psij.Job(batch.specification(options))
+    script = folder / "script"
+    with script.open("w") as stream:
+        executor.generate_submit_script(job, executor._create_script_context(job), stream)
+    return script
+
+
 @pytest.mark.parametrize("system", SCRIPTS)
 def test_the_script_of_each_batch_system_asks_for_the_same(tmp_path: Path, system: str) -> None:
     options = batch.parse(
         [system, "--name", "m", "--output", str(tmp_path / "out"), "--nodes", "3", "--cores", "16", "--seconds", "5400"]
         + ["--queue", "q", "--account", "acct", "--", "titin", "run", "m.ymmsl"]
     )
-    executor = batch.executor_of(system)
-    assert isinstance(executor, BatchSchedulerExecutor)
-    job = psij.Job(batch.specification(options))
-    script = tmp_path / "script"
-    with script.open("w") as stream:
-        executor.generate_submit_script(job, executor._create_script_context(job), stream)
-    text = script.read_text()
+    text = script_of(options, tmp_path).read_text()
     for pattern in SCRIPTS[system]:
         assert re.search(pattern, text), f"no {pattern} in\n{text}"
     assert "titin" in text and "m.ymmsl" in text
+
+
+@pytest.mark.parametrize("system", SCRIPTS)
+def test_the_script_of_each_batch_system_hands_the_token_to_an_agent(tmp_path: Path, system: str) -> None:
+    """Without its batch system the script finds no files of that system, and goes on."""
+    tells = 'read -r token; echo "$token, $1, $2"; echo and errors >&2'
+    options = batch.parse([system, "--name", "far", "--token", "--", "sh", "-c", tells, "sh", "a b", "c'd"])
+    options.output = tmp_path / "output.txt"
+    token = tmp_path / "token"
+    token.write_text("a1b2\n")
+    script = script_of(options, tmp_path)
+    assert "a1b2" not in script.read_text()
+    subprocess.run(["bash", script], capture_output=True, check=False)
+    assert options.output.read_text() == "a1b2, a b, c'd\nand errors\n"
+    assert not token.exists()
