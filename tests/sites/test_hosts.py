@@ -6,9 +6,13 @@ For agents by hand with a token see `test_tokens.py`.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sqlite3
 from pathlib import Path
+
+import pytest
 
 from ..conftest import TITIN, needs
 from .conftest import Hosts, chain, printed
@@ -106,6 +110,27 @@ def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts(2, "sh", "own.sh")
     assert done.returncode == 0, done.stdout
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec.hydra"])
+@pytest.mark.parametrize("how", ["well", "fails"])
+def test_agents_by_the_launchers_of_mpi(hosts: Hosts, tmp_path: Path, launcher: str, how: str) -> None:
+    """Open MPI's mpirun and MPICH's mpiexec.hydra start an agent on a host that they reach by ssh."""
+    needs("mpirun.openmpi", "mpiexec.hydra")
+    (tmp_path / "mpirun").symlink_to(shutil.which("mpirun.openmpi") or "")
+    chain(
+        tmp_path, ["a", "b"], f"hosts: {{localhost: {{components: [a]}}, n2: {{start: {launcher}, components: [b]}}}}"
+    )
+    if how == "fails":
+        stage = tmp_path / "stage.py"
+        stage.write_text(stage.read_text() + "    if not sends: os.kill(os.getpid(), 9)\n")
+    done = hosts(2, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    if how == "well":
+        assert done.returncode == 0, done.stdout
+        assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
+    else:
+        assert done.returncode == 1, done.stdout
+        assert "First: b on host n2 was ended by SIGKILL" in " ".join(done.stdout.split())
 
 
 #: Ranks of one program on another host add up a number and pass it on.
