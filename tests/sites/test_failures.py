@@ -181,11 +181,19 @@ def test_a_killed_manager_takes_all_hosts_along(calls: Start) -> None:
     assert "left behind: nothing" in output, output
 
 
-def test_a_host_without_a_network_is_named(calls: Start) -> None:
+@pytest.mark.parametrize("is_off", [False, True], ids=["its network is down", "it loses power"])
+def test_a_host_that_disappears_is_named(calls: Start, is_off: bool) -> None:
     run = calls()
     run.await_running()
-    first = run.processes("look.sh")[0]
-    subprocess.run(["nsenter", f"--net=/proc/{first}/ns/net", "ip", "link", "set", "to-n3", "down"], check=True)
+    first, server = run.processes("look.sh")[0], run.processes("dropbear", "n3.pid")[0]
+    inside = ["nsenter", f"--target={first}", "--net", "--mount"]
+    for action in (
+        [["link", "delete", "to-n3"], ["netns", "delete", "n3"]] if is_off else [["link", "set", "to-n3", "down"]]
+    ):
+        subprocess.run([*inside, "ip", *action], check=True)
+    if is_off:
+        # All processes of the host end with its first.
+        os.kill(server, signal.SIGKILL)
     assert "First: the agent of host n3 was silent for 3" in run.wait()
 
 
