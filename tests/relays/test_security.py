@@ -307,6 +307,35 @@ def test_a_stranger_at_the_open_port_is_refused(
     assert not any(peer["connected"] for peer in north.status["peers"])
 
 
+def begin_and_record(connection: Connection, context: ssl.SSLContext, message: bytes) -> bytes:
+    """Does the handshake of TLS and sends a message. Returns all bytes that have been sent."""
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context.wrap_bio(come, go)
+    while True:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            session.do_handshake()
+            session.write(message)
+            connection.send(go.read())
+            return connection.sent
+        connection.send(go.read())
+        come.write(connection.socket.recv(1 << 16))
+
+
+def test_a_replayed_handshake_is_refused(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
+    north.start()
+    connection = dial(north.listen)
+    recorded = begin_and_record(connection, guest, encode(greeting("control")))
+    wait_until(lambda: north.peer("guest")["connected"], "the relay is not let in", PROMPT)
+    connection.socket.close()
+    wait_until(lambda: not north.peer("guest")["connected"], "the relay has not noticed the end", PROMPT)
+    again = dial(north.listen)
+    again.send(recorded)
+    again.rest()
+    has_logged(north, "WARN", "refused", again.name, "cannot decrypt peer's message")
+    assert north.log.count(' connected site="guest"') == 1
+    assert not north.peer("guest")["connected"]
+
+
 def test_a_relay_that_answers_in_place_of_another_is_refused(relays: Callable[..., Relay]) -> None:
     north, east, south = relays("north"), relays("east"), relays("south", open_port=False)
     south.trust(north, port=east.listen)
