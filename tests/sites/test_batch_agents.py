@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -113,10 +113,11 @@ def test_a_run_that_waits_in_vain_says_how_to_wait_longer(tmp_path: Path) -> Non
     assert "register_timeout" in said
 
 
-def submission(home: Path, token: str) -> subprocess.Popen[str]:
-    """The submission of a local job, which sleeps in place of an agent."""
+def submission(home: Path, token: str, job: str = "sleep 999") -> subprocess.Popen[str]:
+    """The submission of a local job, which is a command in place of an agent."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "titin.batch", "local", "--name", "far", "--token", "--", "sleep", "999"],
+        [sys.executable, "-m", "titin.batch", "local", "--name", "far", "--token", "--", "sh", "-c", job],
+        cwd=home,
         env=os.environ | {"HOME": str(home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -146,14 +147,15 @@ def test_a_submission_that_is_ended_once_the_token_is_written_leaves_no_token(tm
     assert list((tmp_path / ".psij/work/titin").iterdir()) == []
 
 
-def test_a_job_is_cancelled_when_nobody_reads_what_its_submission_prints(tmp_path: Path) -> None:
+def test_a_job_that_has_begun_goes_on_although_nobody_reads_what_its_submission_prints(tmp_path: Path) -> None:
     """As when the connection of ssh is gone."""
-    with submission(tmp_path, "no token") as process:
+    job = f"sleep 2; ls {tmp_path}/.psij/work/titin/* >{tmp_path}/left; echo more; exit 3"
+    with submission(tmp_path, "no token", job) as process:
         assert process.stdout
         words = process.stdout.readline().split()
         assert words[2:] == ["of", "local", "is", "active"]
-    assert process.returncode == 130
-    assert not Path(f"/proc/{words[1]}").exists()
+    assert process.returncode == 3
+    assert (tmp_path / "left").read_text() == "output.txt\n"
     assert list((tmp_path / ".psij/work/titin").iterdir()) == []
 
 
@@ -174,9 +176,18 @@ set -m
 until grep -qs 'last words' said; do sleep 0.1; done
 squeue -h -o 'before: %j:%T'
 stat -c 'token: %a' .psij/work/titin/*/token
+grep -qsa '{TOKEN[:-1]}[{TOKEN[-1]}]' .psij/work/titin/*/token && echo 'token: is there'
 grep -lsa '{TOKEN[:-1]}[{TOKEN[-1]}]' /proc/[0-9]*/cmdline /proc/[0-9]*/environ | sed 's/^/seen in: /'
 kill -INT $!
 wait $!
+echo "code: $?"
+squeue -h -t all -o 'after: %j:%T'
+"""
+
+#: Submits the job of an agent, and reads no more of what the submission prints than that the job is queued.
+DESERT = f"""\
+set -o pipefail
+echo no token | {sys.executable} -m titin.batch slurm --name far --token --option begin=now+1hour -- sleep 9 | head -1
 echo "code: $?"
 squeue -h -t all -o 'after: %j:%T'
 """
@@ -185,13 +196,22 @@ squeue -h -t all -o 'after: %j:%T'
 def test_a_queued_job_is_cancelled_when_its_run_ends(cluster: Cluster, tmp_path: Path) -> None:
     pair(tmp_path, "batch: slurm, time: 10 min, options: {begin: now+1hour}")
     (tmp_path / "interrupt.sh").write_text(INTERRUPT)
-    begun = time.monotonic()
     lines = cluster("bash", "interrupt.sh").splitlines()
-    print(f"{time.monotonic() - begun:.1f} s")
     said = (tmp_path / "said").read_text()
     assert "has waited for the agent of host far for 10 s; its last words: job " in said, said
     assert "of slurm is queued" in said, said
-    wanted = ["before: titin-far:PENDING", "token: 600", "code: 130", "after: titin-far:CANCELLED"]
+    wanted = ["before: titin-far:PENDING", "token: 600", "token: is there", "code: 130", "after: titin-far:CANCELLED"]
     assert [line for line in lines if ": " in line] == wanted, lines
     assert list((tmp_path / ".psij/work/titin").iterdir()) == []
     assert files_with_token(tmp_path) == []
+
+
+def test_a_queued_job_is_cancelled_when_nobody_reads_what_its_submission_prints(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """As when the connection of ssh is gone."""
+    (tmp_path / "desert.sh").write_text(DESERT)
+    lines = cluster("bash", "desert.sh").splitlines()
+    assert re.fullmatch(r"job \d+ of slurm is (new|queued)", lines[0]), lines
+    assert lines[1:] == ["code: 130", "after: far:CANCELLED"]
+    assert list((tmp_path / ".psij/work/titin").iterdir()) == []

@@ -47,28 +47,31 @@ RUN_WITH_TOKEN = 'exec 2>&1 <"$0" && rm "$0" && exec "$@"'
 def main(arguments: Sequence[str] | None = None) -> int:
     """Submits the job that the arguments describe, and perhaps waits for its end. Returns the exit code."""
     options = parse(arguments)
-    host = os.uname().nodename
     try:
         import psij
     except ImportError:
-        return complain(f"--submit needs PSI/J in the Python of titin on {host}: pip install 'titin[batch]'")
+        here = os.uname().nodename
+        return complain(f"--submit needs PSI/J in the Python of titin on {here}: pip install 'titin[batch]'")
     if options.system not in psij.JobExecutor.get_executor_names():
         known = ", ".join(sorted(psij.JobExecutor.get_executor_names()))
         return complain(f"PSI/J knows no batch system {options.system!r}; it knows {known}")
+    executor = executor_of(options.system)
+    if not options.token:
+        return submit(executor, options, note_signals(signal.SIGINT, signal.SIGTERM) if options.wait else None)
+    token = sys.stdin.readline()
+    if not token.strip():
+        return not_submitted("no token has come on standard input")
+    # From here on a signal does not end this process, which would leave the token on disk.
+    signals = note_signals(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     try:
-        executor = executor_of(options.system)
-        if not options.token:
-            return submit(executor, options, note_signals() if options.wait else None)
-        token = sys.stdin.readline()
-        if not token.strip():
-            return complain(f"the job was not submitted on {host}: no token has come on standard input")
-        # From here on a signal does not end this process, which would leave the token on disk.
-        signals = note_signals()
-        with folder_with_token(executor, options.name, token) as folder:
-            options.output = folder / "output.txt"
-            return submit(executor, options, signals)
-    except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
-        return complain(f"the job was not submitted on {host}: {reason(error, options)}")
+        folder = folder_with_token(executor, options.name, token)
+    except OSError as error:
+        return not_submitted(str(error))
+    try:
+        options.output = folder / "output.txt"
+        return submit(executor, options, signals)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -104,9 +107,8 @@ def executor_of(system: str) -> psij.JobExecutor:
     return executor
 
 
-@contextlib.contextmanager
-def folder_with_token(executor: psij.JobExecutor, name: str, token: str) -> Iterator[Path]:
-    """A folder for the job of an agent. The token is there in a file that only this user can read.
+def folder_with_token(executor: psij.JobExecutor, name: str, token: str) -> Path:
+    """Makes a folder for the job of an agent, with the token in a file that only this user can read.
 
     The folder is beside PSI/J's own files, which all hosts of a cluster must share anyway.
     """
@@ -117,22 +119,33 @@ def folder_with_token(executor: psij.JobExecutor, name: str, token: str) -> Iter
         file = os.open(folder / "token", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "w") as stream:
             stream.write(token)
-        yield folder
-    finally:
+    except OSError:
         shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
 
 
 def submit(executor: psij.JobExecutor, options: argparse.Namespace, signals: list[int] | None) -> int:
     """Submits the job, and follows it if the signals to end it are noted. Returns the exit code."""
     import psij
 
-    job = psij.Job(specification(options))
-    options.output.unlink(missing_ok=True)
-    executor.submit(job)
+    try:
+        job = psij.Job(specification(options))
+        options.output.unlink(missing_ok=True)
+        with signals_held(options.system):
+            executor.submit(job)
+    except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
+        return not_submitted(reason(error, options))
     if not options.token:
-        text = f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}"
-        print(text, flush=True)
-    return 0 if signals is None else follow(job, options, signals)
+        say(f"submitted to {options.system} as job {job.native_id}; its output goes to {options.output}\n".encode())
+    if signals is None:
+        return 0
+    try:
+        return follow(job, options, signals)
+    except OSError as error:
+        if options.token:
+            cancel(job, options.system)
+        return complain(f"job {job.native_id} of {options.system} cannot be followed: {error}", FAILED)
 
 
 def specification(options: argparse.Namespace) -> psij.JobSpec:
@@ -165,19 +178,35 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
     )
 
 
-def note_signals() -> list[int]:
-    """From now on Ctrl-C and SIGTERM do nothing but add their number to this list."""
+def note_signals(*numbers: int) -> list[int]:
+    """From now on these signals do nothing but add their number to this list."""
     signals: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in numbers:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: signals.append(number))
     return signals
 
 
+@contextlib.contextmanager
+def signals_held(system: str) -> Iterator[None]:
+    """Holds signals back, also from commands that are started meanwhile.
+
+    A signal that ends `sbatch` would lose the number of a job that is in the queue already. The processes of a local
+    job must not inherit this.
+    """
+    held = set() if system == "local" else {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> int:
     """Prints the output of a job until its end. A signal cancels the job. Returns the exit code of the job.
 
-    For an agent the state of the job is printed too, and the job is cancelled when nobody reads any more.
+    For an agent the state of the job is printed too. Its job is also cancelled if nobody reads any more while the job
+    is queued. Once the job has begun, the agent ends by itself when the run is over.
     """
     printed, cancelled, state = 0, False, None
     while True:
@@ -185,7 +214,7 @@ def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> in
             state = job.status.state
             say(f"job {job.native_id} of {options.system} is {state.name.lower()}\n".encode())
         status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
-        if not cancelled and (signals or (options.token and is_deserted())):
+        if not cancelled and (signals or (options.token and is_queued(options) and is_deserted())):
             cancelled = cancel(job, options.system)
         printed += copy_from(options.output, printed)
         if status is not None and status.final:
@@ -195,6 +224,11 @@ def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> in
     if status.exit_code is not None:
         return int(status.exit_code)
     return complain(f"the job has ended in state {status.state}: {status.message}", FAILED)
+
+
+def is_queued(options: argparse.Namespace) -> bool:
+    """Whether the job of an agent has not begun. The job removes the token when it begins."""
+    return bool((options.output.parent / "token").exists())
 
 
 def is_deserted() -> bool:
@@ -209,11 +243,12 @@ def cancel(job: psij.Job, system: str) -> bool:
     import psij
 
     try:
-        job.cancel()
+        with signals_held(system):
+            job.cancel()
     except KeyError:
         # PSI/J does not know a local job any more that has ended.
         return True
-    except psij.SubmitException as error:
+    except (psij.SubmitException, OSError) as error:
         complain(f"job {job.native_id} is not cancelled: {error}")
         return False
     deadline = time.monotonic() + LOCAL_KILL_TIME
@@ -241,8 +276,14 @@ def copy_from(file: Path, offset: int) -> int:
 def say(text: bytes) -> None:
     """Prints a text. A run goes on if nobody reads any more."""
     with contextlib.suppress(BrokenPipeError):
-        sys.stdout.buffer.write(text)
-        sys.stdout.buffer.flush()
+        # Python's own stream would keep what it cannot write, and fail at the end of the process.
+        while text:
+            text = text[os.write(sys.stdout.fileno(), text) :]
+
+
+def not_submitted(why: str) -> int:
+    """Says why a job was not submitted. Returns the exit code."""
+    return complain(f"the job was not submitted on {os.uname().nodename}: {why}")
 
 
 def reason(error: Exception, options: argparse.Namespace) -> str:
