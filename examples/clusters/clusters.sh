@@ -12,7 +12,8 @@
 set -euo pipefail
 
 script=$(readlink -f "$0")
-# Outside: the process in whose namespaces the machines are. There: the homes, and a process of each machine.
+# World: a folder of this machine, with the number of the process in whose namespaces the machines are. State: a folder
+# inside of these namespaces, with the homes, and the number of a process of each machine.
 world=${TMPDIR:-/tmp}/titin-clusters
 state=/run/clusters
 apart=(unshare --mount --uts --ipc --net --pid --fork --kill-child --mount-proc)
@@ -44,7 +45,11 @@ down() {
 	[ -e "$world/pid" ] || return 0
 	local pid
 	pid=$(cat "$world/pid")
-	while kill -9 "$pid" 2>/dev/null; do sleep 0.1; done
+	# After a restart of this machine the number may be that of another process.
+	while grep -qsaF "$world" "/proc/$pid/cmdline"; do
+		kill -9 "$pid"
+		sleep 0.1
+	done
 	rm -rf "$world"
 }
 
@@ -70,6 +75,7 @@ all() {
 	names
 
 	python3 "${script%/*}/line.py" "${ROUND_TRIP:-20}" laptop=10.72.0.1 login.north=10.72.0.2:22,4711 login.south=10.72.0.3:22 &
+	line=$!
 	machine laptop
 	outside laptop 10.72.0.1
 	cluster north 10.72.0.2 10.73.1
@@ -120,7 +126,10 @@ cluster() {
 machine() {
 	"${apart[@]}" "$script" one "$1" "${1#*.}" >"$state/$1.log" 2>&1 &
 	echo $! >"$state/$1.pid"
-	until [ -e "$state/$1.up" ]; do sleep 0.05; done
+	until [ -e "$state/$1.up" ]; do
+		kill -0 $! 2>/dev/null || die "$1 did not start: $(cat "$state/$1.log")"
+		sleep 0.05
+	done
 }
 
 one() {
@@ -136,7 +145,10 @@ one() {
 
 # Gives a machine its end of the line: outside MACHINE ADDRESS.
 outside() {
-	until ip link set "to-$1" netns "$(cat "$state/$1.pid")" name wan 2>/dev/null; do sleep 0.05; done
+	until ip link set "to-$1" netns "$(cat "$state/$1.pid")" name wan 2>/dev/null; do
+		kill -0 "$line" 2>/dev/null || die "the line did not start"
+		sleep 0.05
+	done
 	"$script" within "$1" ip address add "$2/24" dev wan
 	"$script" within "$1" ip link set wan up
 }

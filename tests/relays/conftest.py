@@ -280,11 +280,11 @@ class Relay:
         return next(peer for peer in peers if peer["site"] == site)
 
 
-def wait_until(is_so: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Waits until something is so."""
+def wait_until(is_so: Callable[[], object], what: str | Callable[[], str], seconds: float = 30) -> None:
+    """Waits until something is so. ``what`` says what is wrong once the time is over."""
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, what if isinstance(what, str) else what()
         time.sleep(0.02)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import ROOT, WATCHDOG, may_leave, needs
+from .conftest import wait_until
 
 CLUSTERS = ROOT / "examples/clusters/clusters.sh"
 SIZE = 12_000_000
@@ -89,9 +90,14 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[At]:
         done = subprocess.run(command(host, "titin", "relay", *words), check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
+    def serves(host: str) -> bool:
+        return (
+            subprocess.run(command(host, "titin", "relay", "status"), capture_output=True, check=False).returncode == 0
+        )
+
     daemons = []
-    subprocess.run([CLUSTERS, "up"], check=True, timeout=60)
     try:
+        subprocess.run([CLUSTERS, "up"], check=True, timeout=60)
         relay("login.north", "init", "north", "--listen", "login.north:4711", "--local", "0.0.0.0:4710")
         relay("login.south", "init", "south", "--local", "0.0.0.0:4710")
         relay("laptop", "init", "laptop")
@@ -102,6 +108,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[At]:
         for host in ("login.north", "login.south", "laptop"):
             with (tmp_path / f"relay-{host}").open("w") as log:
                 daemons.append(subprocess.Popen(command(host, "titin", "relay", "run"), stdout=log, stderr=log))
+            wait_until(lambda host=host: serves(host), f"the relay of {host} does not answer")
         yield command
     finally:
         subprocess.run([CLUSTERS, "down"], check=True, timeout=60)
@@ -129,16 +136,16 @@ def test_files_and_output_come_through_relays_although_the_line_is_cut(at: At, t
     run = subprocess.Popen(at("laptop", *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     output = Path("run/instances/worker/stdout.txt")
     # While the mesh travels, while the program prints, and while its file comes back.
-    wait_for(Path("run/agents/n1.south.txt").exists)
+    wait_until(Path("run/agents/n1.south.txt").exists, "the agent of n1.south is not started", 60)
     time.sleep(1)
     cut(at, 1)
-    wait_for(lambda: output.exists() and output.read_text())
+    wait_until(lambda: output.exists() and output.read_text(), "the worker prints nothing", 60)
     assert folders(), "the agent has a folder of its own"
     follower = subprocess.Popen(
         at("laptop", "titin", "logs", "run", "worker", "--follow"), stdout=subprocess.PIPE, text=True
     )
     cut(at, 1)
-    wait_for(lambda: "line 39" in output.read_text())
+    wait_until(lambda: "line 39" in output.read_text(), "the worker does not print its last line", 60)
     cut(at, 1)
 
     said, _ = run.communicate(timeout=WATCHDOG)
@@ -151,11 +158,3 @@ def test_files_and_output_come_through_relays_although_the_line_is_cut(at: At, t
         (file,) = found
         assert hashlib.sha256(file.read_bytes()[::-1]).digest() == hashlib.sha256(mesh).digest()
     assert not folders(), "the agent leaves its folder"
-
-
-def wait_for(is_so: Callable[[], object]) -> None:
-    """Waits until something is so."""
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

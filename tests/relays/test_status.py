@@ -31,7 +31,6 @@ def test_a_link_has_a_round_trip_rates_and_packets_sent_again(
     sites = Sites(tmp_path, north, south, line)
     sites.write(steps=100_000, most=500_000, start=f"[{', '.join(enter)}]")
     process = sites.begin()
-    wait_until(lambda: north.peer("south")["circuits"] >= 3, "there are no circuits")
 
     def is_complete() -> bool:
         """Whether both ends know of all, after a moment without the cable."""
@@ -41,11 +40,15 @@ def test_a_link_has_a_round_trip_rates_and_packets_sent_again(
         peers = (north.peer("south"), south.peer("north"))
         return all((peer[key] or 0) > 0 for peer in peers for key in KEYS)
 
-    wait_until(is_complete, f"{north.peer('south')}, {south.peer('north')}", 60)
-    row = next(row for row in north.titin("status").splitlines() if row.startswith("south "))
+    try:
+        wait_until(lambda: north.peer("south")["circuits"] >= 3, "there are no circuits")
+        wait_until(is_complete, lambda: f"{north.peer('south')}, {south.peer('north')}", 60)
+        status = north.titin("status")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+        line.close()
+    row = next(row for row in status.splitlines() if row.startswith("south "))
     link, round_trip, _, circuits, sent, _, received, _, again = row.split()[1:]
     assert link == "up"
     assert all(float(figure) > 0 for figure in (round_trip, circuits, sent, received, again)), row
-    process.terminate()
-    process.communicate(timeout=60)
-    line.close()

@@ -3,8 +3,8 @@
 #
 # The hosts are named n1, n2, ... and have this machine's files in common, but each has its own network, host name, processes
 # and /dev/shm. Each but the first serves ssh, and the first may log in. Where HIDDEN names a folder, only the first host has
-# what is in it. Where SECOND is set, the hosts have a second network in common: 10.71.0.0/24, at eth1, and at the first host
-# at second. All of it lives in namespaces that end with this script, so nothing is left. Needs root.
+# what is in it. Where SECOND is set, the hosts have a second network in common: 10.71.0.0/24, by the interface eth1, and
+# `second` on the first host. All of it lives in namespaces that end with this script, so nothing is left. Needs root.
 set -euo pipefail
 
 apart=(unshare --mount --uts --ipc --pid --fork --kill-child --mount-proc)

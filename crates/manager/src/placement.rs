@@ -326,7 +326,10 @@ impl Placer<'_> {
         let cores = self.hosts[host.index()].users.iter();
         let own = cores.filter(|users| users.contains(&id));
         let others: BTreeSet<InstanceId> = own.flatten().copied().collect();
-        let others: Vec<InstanceId> = others.into_iter().filter(|&other| other != id).collect();
+        let others = others.into_iter();
+        // The others compete for the cores.
+        let takes_turns = |&other: &InstanceId| other != id && can_share(self.plan, id, other);
+        let others: Vec<InstanceId> = others.filter(takes_turns).collect();
         match others.is_empty() {
             true => reason,
             false => PlacementReason::SharedCores(others),
@@ -731,6 +734,16 @@ mod tests {
                 "named by components",
                 "named by components",
                 "near two (1000 bytes)"
+            ]
+        );
+        // An instance that computes at the same time competes for a core, and does not share it.
+        let two_threads = format!("{pins}\nresources: {{m.end: {{threads: 2}}}}");
+        assert_eq!(
+            reasons(&model(sources, conduits, &two_threads), &[2, 1], &[]),
+            [
+                "named by components",
+                "named by components",
+                "most free cores"
             ]
         );
         let one_pin = model(

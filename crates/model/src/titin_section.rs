@@ -130,7 +130,8 @@ pub struct BatchJob {
     pub account: Option<String>,
     /// Options of the batch system, without dashes.
     pub options: IndexMap<String, String>,
-    /// The command that runs the words behind it where jobs are submitted; empty for the manager's host.
+    /// The command to which titin appends the words to run where jobs are submitted; empty for the manager's
+    /// host.
     pub via: Vec<String>,
 }
 

@@ -219,12 +219,17 @@ fn choose(
 ) -> Result<Vec<Ipv4Addr>, MissingNetwork> {
     let chosen = present.iter();
     let chosen = chosen.filter(|network| includes(&network.interface, network.address));
-    let chosen: Vec<Ipv4Addr> = chosen.map(|network| network.address).collect();
-    if chosen.is_empty() {
-        let expected = expected.to_string();
-        return Err(MissingNetwork { expected, present });
+    let chosen = chosen.map(|network| network.address);
+    // A large prefix includes the loopback, where other hosts find themselves.
+    let (loopback, outer): (Vec<_>, Vec<_>) = chosen.partition(Ipv4Addr::is_loopback);
+    match (outer.is_empty(), loopback.is_empty()) {
+        (false, _) => Ok(outer),
+        (true, false) => Ok(loopback),
+        (true, true) => Err(MissingNetwork {
+            expected: expected.to_string(),
+            present,
+        }),
     }
-    Ok(chosen)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -311,6 +316,10 @@ mod tests {
             "has no network eth2 that is up and has an IPv4 address; it has lo (127.0.0.1/8), eth0 (10.70.0.2/24), \
              eth1 (10.71.0.2/16)"
         );
+        let all = choose(present.to_vec(), "0.0.0.0/0", |_, _| true);
+        let outer = vec![Ipv4Addr::new(10, 70, 0, 2), Ipv4Addr::new(10, 71, 0, 2)];
+        assert_eq!(all, Ok(outer));
+        assert_eq!(of("lo"), Ok(vec![Ipv4Addr::LOCALHOST]));
         let none = choose(Vec::new(), "eth0", |_, _| true).unwrap_err();
         assert!(none.to_string().ends_with("; it has none"), "{none}");
     }

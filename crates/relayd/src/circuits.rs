@@ -197,8 +197,8 @@ impl ProcessConnection {
     }
 }
 
-/// What the host of a process has acknowledged, and since when it is no more although bytes are in
-/// flight.
+/// How many bytes the host of a process has acknowledged, and since when this number has stood still although
+/// bytes are in flight.
 struct AckProgress {
     bytes: u64,
     since: Instant,

@@ -103,6 +103,32 @@ struct ControlConnection {
 }
 
 impl ControlState {
+    /// Notes a control connection. Returns what tells that the connection is to end.
+    fn begin(&mut self, number: u64, queue: mpsc::Sender<ControlMessage>) -> watch::Receiver<bool> {
+        let (superseded, is_superseded) = watch::channel(false);
+        self.number = number;
+        self.down = None;
+        self.open.push_back(ControlConnection {
+            number,
+            queue,
+            superseded,
+        });
+        if self.open.len() > CONTROLS
+            && let Some(oldest) = self.open.pop_front()
+        {
+            oldest.superseded.send_replace(true);
+        }
+        is_superseded
+    }
+
+    /// Notes the end of a control connection, and why it has ended. Returns the number of the newest
+    /// connection that there has been if none is left.
+    fn end(&mut self, number: u64, why: Option<&str>) -> Option<u64> {
+        self.open.retain(|open| open.number != number);
+        self.down = why.map(str::to_owned);
+        self.open.is_empty().then_some(self.number)
+    }
+
     fn queue(&self) -> Option<mpsc::Sender<ControlMessage>> {
         self.open.back().map(|newest| newest.queue.clone())
     }
@@ -255,37 +281,6 @@ impl Peer {
         waiting.is_some_and(|waiting| waiting.send((stream, buffer)).is_ok())
     }
 
-    /// Notes a control connection. Returns what tells that the connection is to end.
-    fn begin_control(
-        &self,
-        number: u64,
-        queue: mpsc::Sender<ControlMessage>,
-    ) -> watch::Receiver<bool> {
-        let (superseded, is_superseded) = watch::channel(false);
-        let mut state = self.control();
-        state.number = number;
-        state.down = None;
-        state.open.push_back(ControlConnection {
-            number,
-            queue,
-            superseded,
-        });
-        if state.open.len() > CONTROLS
-            && let Some(oldest) = state.open.pop_front()
-        {
-            oldest.superseded.send_replace(true);
-        }
-        is_superseded
-    }
-
-    /// Notes the end of a control connection, and why it has ended. Whether there is none any more.
-    fn end_control(&self, number: u64, why: Option<&str>) -> bool {
-        let mut state = self.control();
-        state.open.retain(|open| open.number != number);
-        state.down = why.map(str::to_owned);
-        state.open.is_empty()
-    }
-
     fn control(&self) -> MutexGuard<'_, ControlState> {
         self.control.lock().expect("never poisoned")
     }
@@ -375,7 +370,7 @@ pub(crate) async fn control(
 ) {
     let (sender, queue) = mpsc::channel(QUEUE);
     let number = relay.next_number();
-    let mut superseded = peer.begin_control(number, sender.clone());
+    let mut superseded = peer.control().begin(number, sender.clone());
     info!(site = peer.site(), "connected");
     let (mut reader, mut writer) = tokio::io::split(stream);
     let writing = async {
@@ -400,16 +395,17 @@ pub(crate) async fn control(
         }
     };
     let why = outcome.err().map(|error| relay.tls.why(&error));
-    if peer.end_control(number, why.as_deref()) {
+    let newest = peer.control().end(number, why.as_deref());
+    if let Some(newest) = newest {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
         let (relay, peer) = (relay.clone(), peer.clone());
-        tokio::spawn(async move { forget_runs(&relay, &peer, number).await });
+        tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
     }
     info!(site = peer.site(), why, "disconnected");
 }
 
-/// Forgets the runs of a peer that has been away for long. Until then the runs go on: circuits do
-/// not need the control connection.
+/// Forgets the runs of a peer that has been away for long, since the control connection with this number.
+/// Until then the runs go on: circuits do not need the control connection.
 async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
     tokio::select! {
         () = sleep(RUNS_KEPT) => {}
@@ -536,5 +532,38 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
             counts.sent_rate.store(sent, Ordering::Relaxed);
             counts.received_rate.store(received, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(state: &mut ControlState, number: u64) -> watch::Receiver<bool> {
+        state.begin(number, mpsc::channel(1).0)
+    }
+
+    #[test]
+    fn the_last_control_connection_to_end_tells_which_was_the_newest() {
+        let mut state = ControlState::default();
+        begin(&mut state, 1);
+        begin(&mut state, 2);
+        assert_eq!(state.end(2, None), None);
+        assert_eq!(state.end(1, Some("it is gone")), Some(2));
+        assert_eq!(state.down.as_deref(), Some("it is gone"));
+        begin(&mut state, 3);
+        assert_eq!(state.down, None);
+        assert_eq!(state.end(3, None), Some(3));
+    }
+
+    #[test]
+    fn a_control_connection_too_many_ends_the_oldest() {
+        let mut state = ControlState::default();
+        let ends: Vec<_> = (0..=CONTROLS as u64)
+            .map(|number| begin(&mut state, number))
+            .collect();
+        let is_to_end: Vec<bool> = ends.iter().map(|end| *end.borrow()).collect();
+        assert_eq!(is_to_end, [true, false, false]);
+        assert_eq!(state.end(0, None), None);
     }
 }

@@ -3,8 +3,8 @@
 //! A link carries **frames** ([`frame`]): a fixed 64-byte header, optional metadata ([`meta`]), and
 //! a payload that is an array, a structure ([`structure`]) or a control message ([`control`]).
 //! Before the first frame both ends prove that they know the run's secret ([`handshake`]). How a
-//! program finds its run is in [`connection`]. How an agent that the user starts finds its run is in
-//! [`token`].
+//! program finds its run is in [`connection`]. How an agent that the user or a batch job starts finds its
+//! run is in [`token`].
 //!
 //! Every decoder here takes hostile bytes: no bytes lead to a panic, to an endless loop, or to more
 //! memory than a small multiple of the bytes. The error [`Malformed`] explains why bytes are

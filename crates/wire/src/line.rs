@@ -40,7 +40,8 @@ pub enum LinePurpose {
         /// The listener.
         destination: Destination,
     },
-    /// The relay that is called has dialled: the relay that has called now greets in its turn.
+    /// The relay that dials was called ([`ControlMessage::Call`]). The relay that has called now greets on this
+    /// connection.
     Callback {
         /// The number of the call.
         call: u64,

@@ -1,6 +1,7 @@
-//! How an agent that the user starts finds its run: by a **token**, which serves once.
+//! How an agent that the user or a batch job starts finds its run: by a **token**, which serves once.
 //!
-//! The run prints the token as a part of the command that starts the agent. A token has the addresses
+//! The run prints the token as a part of the command that starts the agent, or gives it to the submission of
+//! the batch job. A token has the addresses
 //! of the manager, the number and the value of a one-time key, and for a host of another site the way
 //! through the relay of that site, with the run's permit. The secret of the run is not in the token.
 //! Its text is the hexadecimal digits of a MessagePack map, see [`Token`].

@@ -18,7 +18,7 @@ pub(crate) struct AgentGroup {
     /// Whether the command submits a batch job, which starts the agent.
     pub(crate) is_batch_job: bool,
     words: Vec<String>,
-    /// What a shell reads that the words start, if they start one.
+    /// The script for the shell that the words start; `None` if they start none.
     script: Option<String>,
 }
 
@@ -121,8 +121,8 @@ fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGr
     }
 }
 
-/// The command that starts the agent of one host, and what a shell reads that the command starts.
-/// `None` if the user or a group's `srun` starts the agent.
+/// The words of the command that starts the agent of one host, and the script for the shell that the words
+/// start. `None` if the user or a group's `srun` starts the agent.
 fn command(host: &PlannedHost, titin: &Path) -> Option<(Vec<String>, Option<String>)> {
     let address = host.address.as_str();
     let launcher: Vec<&str> = match &host.start {

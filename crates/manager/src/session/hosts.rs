@@ -457,22 +457,36 @@ impl Session {
 
     /// Waits for the end of the commands that have started the agents, and ends those that go on.
     fn end_launchers(&mut self, view: &mut dyn RunView) {
-        let is_left = |session: &Session| !session.launchers.is_empty();
-        if self.await_end(LAUNCHER_EXIT_TIME, is_left, view) {
+        let others_are_left = |session: &Session| !session.launchers_left(false).is_empty();
+        if !self.await_end(LAUNCHER_EXIT_TIME, others_are_left, view) {
+            // These commands wait for a host that is lost.
+            for at in self.launchers_left(false) {
+                self.guard.signal(self.launcher_id(at), Signal::Kill);
+            }
+            self.await_end(LAUNCHER_EXIT_TIME, others_are_left, view);
+        }
+        let jobs_are_left = |session: &Session| !session.launchers_left(true).is_empty();
+        if self.await_end(JOB_EXIT_TIME, jobs_are_left, view) {
             return;
         }
-        let mut limit = LAUNCHER_EXIT_TIME;
-        for at in self.launchers.clone() {
-            let signal = if self.groups[at].is_batch_job {
-                limit = JOB_EXIT_TIME;
-                Signal::Terminate
-            } else {
-                // The command waits for a host that is lost.
-                Signal::Kill
-            };
-            self.guard.signal(self.launcher_id(at), signal);
+        for at in self.launchers_left(true) {
+            self.guard.signal(self.launcher_id(at), Signal::Terminate);
         }
-        self.await_end(limit, is_left, view);
+        self.await_end(JOB_EXIT_TIME, jobs_are_left, view);
+        for at in self.launchers_left(true) {
+            let host = self.groups[at].name.clone();
+            let text = format!(
+                "the job of host {host} has not ended, and may still be there; agents/{host}.txt has its number"
+            );
+            self.say(Level::Warning, text, view);
+        }
+    }
+
+    /// The commands that go on: those that have submitted batch jobs, or the others.
+    fn launchers_left(&self, of_batch_jobs: bool) -> Vec<usize> {
+        let left = self.launchers.iter().copied();
+        left.filter(|&at| self.groups[at].is_batch_job == of_batch_jobs)
+            .collect()
     }
 
     /// Says where the files are that have not come to the run directory.

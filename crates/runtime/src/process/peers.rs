@@ -15,9 +15,11 @@ use super::routes::{Dial, RouteMedium};
 use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
 
-/// An instance of this process with a conduit to one of the instances of a peer's process, and that
-/// instance of the peer's.
-fn dialler(state: &ProcessState, residents: &[String]) -> Option<(Arc<dyn ProcessMember>, String)> {
+/// Two instances that a link connects by a conduit: one of this process, and the name of the peer's.
+fn ends_of_link(
+    state: &ProcessState,
+    residents: &[String],
+) -> Option<(Arc<dyn ProcessMember>, String)> {
     residents.iter().find_map(|resident| {
         let members = state.neighbours.get(resident.as_str())?;
         Some((members.first()?.clone(), resident.clone()))
@@ -113,12 +115,12 @@ impl Process {
         for resident in &residents {
             self.settle(&mut state, resident);
         }
-        let dialler = dialler(&state, &residents);
+        let ends = ends_of_link(&state, &residents);
         drop(state);
         self.met(endpoint, link);
         // The other end is silent, so that the log has one record of a link.
         if let (Some((member, peer)), Some(_), Some(addresses)) =
-            (dialler, link.tag(), link.addresses())
+            (ends, link.tag(), link.addresses())
         {
             member.linked(&peer, addresses);
         }

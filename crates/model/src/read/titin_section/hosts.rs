@@ -146,7 +146,7 @@ fn agent_start(node: &Node, what: &str, problems: &mut Problems) -> Option<Agent
     }
 }
 
-/// The words of a command that runs the words behind it.
+/// The words of a command to which titin appends the words to run.
 fn command(node: &Node, what: &str, example: &str, problems: &mut Problems) -> Option<Vec<String>> {
     let NodeKind::List(items) = node.kind() else {
         let wanted = format!("a list with the words of a command, such as {example},");
