@@ -65,7 +65,7 @@ check-rust: setup
 # The pieces that several threads work on at once, in every order that the memory model allows.
 check-orders: setup
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom \
-		cargo test --locked --profile $(PROFILE) -p titin-transport --lib loom
+		cargo test --locked --profile loom -p titin-transport --lib loom
 
 check-python: setup
 	ruff format --check .
