@@ -117,6 +117,7 @@ def test_a_local_job_ends_with_the_exit_code_of_the_run(tmp_path: Path) -> None:
         (["--submit", "slurm"], "--time <TIME>"),
         (["--submit", "local", "--time", "soon"], "soon"),
         (["--submit", "lsd", "--time", "1 h"], "PSI/J knows no batch system 'lsd'; it knows"),
+        (["--submit", "flux", "--time", "1 h"], "PSI/J cannot load its executor for flux: No module named 'flux'"),
         (["--submit", "local", "--time", "1 h", "--by-hand", "a"], "cannot be used with"),
     ],
 )

@@ -55,7 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.system not in psij.JobExecutor.get_executor_names():
         known = ", ".join(sorted(psij.JobExecutor.get_executor_names()))
         return complain(f"PSI/J knows no batch system {options.system!r}; it knows {known}")
-    executor = executor_of(options.system)
+    try:
+        executor = executor_of(options.system)
+    except ValueError as error:
+        # That for Flux, for instance, needs the Python package that comes with Flux.
+        return not_submitted(f"PSI/J cannot load its executor for {options.system}: {error.__cause__ or error}")
     if not options.token:
         return submit(executor, options, note_signals(signal.SIGINT, signal.SIGTERM) if options.wait else None)
     token = sys.stdin.readline()

@@ -327,7 +327,7 @@ impl Placer<'_> {
         let own = cores.filter(|users| users.contains(&id));
         let others: BTreeSet<InstanceId> = own.flatten().copied().collect();
         let others = others.into_iter();
-        // The others compete for the cores.
+        // An instance that computes at the same time competes for the cores.
         let takes_turns = |&other: &InstanceId| other != id && can_share(self.plan, id, other);
         let others: Vec<InstanceId> = others.filter(takes_turns).collect();
         match others.is_empty() {
