@@ -344,12 +344,22 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
     Ok(stream.into())
 }
 
-/// Sets the options of a connection between relays, and its congestion control. With BBR, where the
-/// system has it, a lost packet does not halve the rate of a long line.
+/// The congestion control between relays unless the configuration names another, where the system has it.
+/// With BBR a lost packet does not halve the rate of a long line.
+const CONGESTION: &str = "bbr";
+
+/// Sets the options of a connection between relays, and its congestion control.
 pub(crate) fn prepare_line(stream: &TcpStream, congestion: Option<&str>) {
     sockets::prepare_tcp(stream);
     sockets::set_keepalive(stream, DEAD_LINE);
-    let _ = sockopt::set_tcp_congestion(stream, congestion.unwrap_or("bbr"));
+    let _ = sockopt::set_tcp_congestion(stream, congestion.unwrap_or(CONGESTION));
+}
+
+/// The congestion control that connections between relays get, for the one that is configured; `None` if it
+/// is that of the system.
+pub(crate) fn usable_congestion(configured: Option<String>) -> Option<String> {
+    let wanted = configured.unwrap_or_else(|| CONGESTION.to_owned());
+    check_congestion(&wanted).ok().map(|()| wanted)
 }
 
 /// Fails if the system has no such congestion control, or keeps it from this user.

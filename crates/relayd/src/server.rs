@@ -443,8 +443,12 @@ impl Relay {
     /// Answers that a run for `sites` is admitted, and waits for the end of the manager's connection.
     async fn stay(&self, stream: &mut TcpStream, sites: &[String]) -> io::Result<()> {
         let site = self.site.clone();
-        let away = self.away(sites);
-        messages::write(stream, &RelayAnswer::Admitted { site, away }).await?;
+        let admitted = RelayAnswer::Admitted {
+            site,
+            away: self.away(sites),
+            congestion: peers::usable_congestion(self.congestion()),
+        };
+        messages::write(stream, &admitted).await?;
         let mut byte = [0; 1];
         while stream.read(&mut byte).await? > 0 {}
         Ok(())

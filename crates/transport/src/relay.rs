@@ -38,8 +38,8 @@ use crate::stream_meter::StreamMeter;
 use circuit::CircuitRoute;
 use pump::RelayPump;
 
-/// The streams of a link if the user sets no number.
-const STREAMS: u32 = 8;
+/// The further streams of a link if the user sets no number, and one stream does not fill a line.
+const STREAMS: u64 = 8;
 
 /// The medium, for a reactor.
 #[derive(Default)]
@@ -178,8 +178,13 @@ impl DialTarget for RelayTarget {
     }
 
     fn further_streams(&self, settings: &LinkSettings, _: Duration) -> Option<u64> {
-        let streams = u64::from(settings.streams.unwrap_or(STREAMS)).min(MAX_STREAMS);
-        Some(if streams > 1 { streams } else { 0 })
+        Some(match settings.streams.map(u64::from) {
+            Some(streams) if streams > 1 => streams.min(MAX_STREAMS),
+            Some(_) => 0,
+            // Streams that share a line end at different times.
+            None if self.route.access.is_filled_by_one_stream() => 1,
+            None => STREAMS,
+        })
     }
 
     /// The session dials again by itself.
@@ -245,6 +250,7 @@ mod tests {
             permit: Secret::random(),
             patience: 60.0,
             encrypt: true,
+            congestion: None,
         });
         let address = Address::Other("relay:north/192.0.2.2:4711".into());
         let dialled = reactor.dial(

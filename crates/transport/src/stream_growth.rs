@@ -6,6 +6,9 @@
 //! by hand in the same way. Only the time counts in which all streams have bytes to send: a link that
 //! waits for its program needs no more streams.
 //!
+//! A link that begins with one further stream is expected to fill its line, as with BBR. It tries more only
+//! once it carries clearly less than it did.
+//!
 //! New streams are slow until TCP's windows have grown, so the first measurement with them does not
 //! count. Then they are fast, until they lose packets. So the first measurements after the last doubling
 //! are checked soon, and then more and more seldom.
@@ -50,6 +53,8 @@ pub(crate) struct StreamGrowth {
     streams: usize,
     /// Whether some of the streams are new.
     has_new: bool,
+    /// Whether the streams are expected to fill the line, and no measurement has shown their rate.
+    is_expected_to_fill: bool,
     /// The number that is asked for, and until when the streams may join.
     asked: Option<(usize, Instant)>,
     /// The rate with the smaller number of streams, in bytes a second.
@@ -76,6 +81,7 @@ impl StreamGrowth {
         StreamGrowth {
             streams,
             has_new: false,
+            is_expected_to_fill: streams == 1,
             asked: None,
             before: None,
             settled: None,
@@ -132,7 +138,8 @@ impl StreamGrowth {
             (self.settled, self.before) = (None, None);
         }
         let before = self.before.replace(rate);
-        let is_worthwhile = before.is_none_or(|before| rate >= WORTHWHILE * before);
+        let is_enough = std::mem::take(&mut self.is_expected_to_fill);
+        let is_worthwhile = before.map_or(!is_enough, |before| rate >= WORTHWHILE * before);
         if is_worthwhile && self.streams < MOST_GROWN_STREAMS {
             return Some((2 * self.streams).min(MOST_GROWN_STREAMS));
         }
@@ -162,9 +169,14 @@ mod tests {
 
     impl Line {
         fn new() -> Self {
+            Line::of(8)
+        }
+
+        /// A link that begins with so many streams.
+        fn of(streams: usize) -> Self {
             Line {
-                growth: StreamGrowth::new(8),
-                streams: 8,
+                growth: StreamGrowth::new(streams),
+                streams,
                 now: Instant::now(),
             }
         }
@@ -211,6 +223,16 @@ mod tests {
         let mut line = Line::new();
         line.send(100.0, |_| 120.0);
         assert_eq!(line.streams, 16);
+    }
+
+    #[test]
+    fn a_line_that_one_stream_fills_keeps_one() {
+        let mut line = Line::of(1);
+        line.send(100.0, |_| 120.0);
+        assert_eq!(line.streams, 1);
+        // Losses make streams slow after all.
+        line.send(20.0, |streams| (4.0 * streams as f64).min(120.0));
+        assert!(line.streams >= 32, "{}", line.streams);
     }
 
     #[test]

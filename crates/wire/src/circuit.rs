@@ -90,6 +90,10 @@ pub enum RelayAnswer {
         /// releases name none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         away: Vec<AwaySite>,
+        /// The congestion control of the relay's connections to other relays, by its name in Linux;
+        /// `None` if it is that of the system.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        congestion: Option<String>,
     },
     /// The state of the relay.
     Status(serde_json::Value),
@@ -265,6 +269,7 @@ mod tests {
         let admitted = |away| RelayAnswer::Admitted {
             site: site.clone(),
             away,
+            congestion: None,
         };
         assert_eq!(encode(&admitted(Vec::new()))[4..], *earlier);
         let read: RelayAnswer = serde_json::from_slice(earlier).unwrap();

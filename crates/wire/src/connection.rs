@@ -73,6 +73,10 @@ pub struct SiteAccess {
     /// Whether the bytes between sites are sealed from end to end.
     #[serde(default = "usually_sealed")]
     pub encrypt: bool,
+    /// The congestion control between relays, as the relay of the manager's site says; `None` if it is that
+    /// of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
 }
 
 fn usually_sealed() -> bool {
@@ -88,6 +92,13 @@ impl SiteAccess {
             port,
         };
         Address::Other(format!("{}:{place}", Medium::Relay.key()))
+    }
+
+    /// Whether one TCP connection fills a line between relays. BBR sends at the rate that it measures, and a
+    /// lost packet does not halve this rate.
+    pub fn is_filled_by_one_stream(&self) -> bool {
+        let name = self.congestion.as_deref();
+        name.is_some_and(|name| name.starts_with("bbr"))
     }
 
     /// How long a session waits for a connection that was lost.
@@ -205,6 +216,7 @@ mod tests {
                 permit: Secret::random(),
                 patience: 600.0,
                 encrypt: true,
+                congestion: Some("bbr".into()),
             }),
             network: Some("10.70.0.0/24".parse().unwrap()),
         };

@@ -303,6 +303,7 @@ mod tests {
                 permit: Secret::random(),
                 patience: 600.0,
                 encrypt: true,
+                congestion: None,
             }),
             network: None,
         }

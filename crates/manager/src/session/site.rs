@@ -74,7 +74,12 @@ impl HomeSite {
             sites: plan.sites_of_hosts().map(str::to_owned).collect(),
         };
         let admitted = admit(&address, &relay.key, &permit);
-        let RelayAdmission { stream, site, away } = admitted.map_err(refused)?;
+        let RelayAdmission {
+            stream,
+            site,
+            away,
+            congestion,
+        } = admitted.map_err(refused)?;
         let known = plan.sites.iter().find(|known| known.name == site);
         let access = SiteAccess {
             relay: known.map_or_else(|| address.clone(), |known| known.relay.clone()),
@@ -83,6 +88,7 @@ impl HomeSite {
             permit: permit.permit.clone(),
             patience: plan.options.line_patience.as_secs_f64(),
             encrypt: plan.options.encrypt,
+            congestion,
         };
         let admission = Admission::begin(stream, address.clone(), relay.key, permit, tell);
         Ok(HomeSite {
@@ -159,6 +165,8 @@ struct RelayAdmission {
     /// The name of the relay's site.
     site: String,
     away: Vec<AwaySite>,
+    /// The congestion control of the relay's connections to other relays.
+    congestion: Option<String>,
 }
 
 /// Why a run is not admitted, in words.
@@ -183,9 +191,19 @@ fn admit(
         io::Result::Ok((stream, answer))
     };
     match ask() {
-        Ok((stream, RelayAnswer::Admitted { site, away })) => {
-            Ok(RelayAdmission { stream, site, away })
-        }
+        Ok((
+            stream,
+            RelayAnswer::Admitted {
+                site,
+                away,
+                congestion,
+            },
+        )) => Ok(RelayAdmission {
+            stream,
+            site,
+            away,
+            congestion,
+        }),
         Ok((_, RelayAnswer::Refused(refusal))) => Err(AdmissionError::Refused(refusal.why)),
         Ok((_, other)) => {
             let why = format!("it {}", other.unexpected());
