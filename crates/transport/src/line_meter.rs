@@ -72,10 +72,15 @@ impl LineMeter {
         UNKNOWN_LINE.max(2 * self.held.load(Ordering::Relaxed))
     }
 
-    /// Lets the number of streams grow from `streams` on, by `request`.
+    /// Lets the number of streams grow from `streams` on, by `request`. A link begins with one stream where
+    /// one is expected to fill the line.
     pub(crate) fn grow(&self, streams: usize, request: StreamRequest) {
+        let growth = match streams {
+            1 => StreamGrowth::of_full_line(streams),
+            _ => StreamGrowth::new(streams),
+        };
         self.state().growth = Some(MeasuredGrowth {
-            growth: StreamGrowth::new(streams),
+            growth,
             streams,
             since: Instant::now(),
             request,

@@ -6,8 +6,8 @@
 //! by hand in the same way. Only the time counts in which all streams have bytes to send: a link that
 //! waits for its program needs no more streams.
 //!
-//! A link that begins with one further stream is expected to fill its line, as with BBR. It tries more only
-//! once it carries clearly less than it did.
+//! Where one stream is expected to fill the line, as with BBR, a link tries more only once it carries
+//! clearly less than it did.
 //!
 //! New streams are slow until TCP's windows have grown, so the first measurement with them does not
 //! count. Then they are fast, until they lose packets. So the first measurements after the last doubling
@@ -81,11 +81,19 @@ impl StreamGrowth {
         StreamGrowth {
             streams,
             has_new: false,
-            is_expected_to_fill: streams == 1,
+            is_expected_to_fill: false,
             asked: None,
             before: None,
             settled: None,
             sum: StreamsSample::default(),
+        }
+    }
+
+    /// For a link whose streams are expected to fill the line.
+    pub(crate) fn of_full_line(streams: usize) -> Self {
+        StreamGrowth {
+            is_expected_to_fill: true,
+            ..StreamGrowth::new(streams)
         }
     }
 
@@ -169,14 +177,9 @@ mod tests {
 
     impl Line {
         fn new() -> Self {
-            Line::of(8)
-        }
-
-        /// A link that begins with so many streams.
-        fn of(streams: usize) -> Self {
             Line {
-                growth: StreamGrowth::new(streams),
-                streams,
+                growth: StreamGrowth::new(8),
+                streams: 8,
                 now: Instant::now(),
             }
         }
@@ -227,7 +230,11 @@ mod tests {
 
     #[test]
     fn a_line_that_one_stream_fills_keeps_one() {
-        let mut line = Line::of(1);
+        let mut line = Line {
+            growth: StreamGrowth::of_full_line(1),
+            streams: 1,
+            now: Instant::now(),
+        };
         line.send(100.0, |_| 120.0);
         assert_eq!(line.streams, 1);
         // Losses make streams slow after all.
