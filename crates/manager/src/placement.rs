@@ -52,6 +52,11 @@ impl Placement {
         let cores = cores.filter(|core| core.host == self.hosts[id]);
         cores.map(|core| core.number).collect()
     }
+
+    /// How many instances compete for cores.
+    fn crowded_count(&self) -> usize {
+        self.crowded.iter().filter(|&&crowded| crowded).count()
+    }
 }
 
 /// How far the launcher of an MPI program reaches.
@@ -96,7 +101,36 @@ pub(crate) fn own_cores(plan: &Plan) -> Vec<u32> {
 /// bytes went in an earlier run, or else most of its conduits lead. All threads of a process are on one host. `hosts` are the cores of each host, by
 /// [`HostId`]. An instance that no host with cores can take goes to the manager's host, and counts as
 /// crowded.
+///
+/// The instances are placed in the order of the plan. If some then compete for cores, those that want
+/// most cores are tried first, which leaves the small hosts to small instances.
 pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement {
+    let in_order: Vec<InstanceId> = plan.instances.ids().collect();
+    let placement = place_in(&in_order, plan, hosts, reach);
+    if hosts.len() == 1 || placement.crowded_count() == 0 {
+        return placement;
+    }
+    let cores = |id: &InstanceId| {
+        let (processes, threads) = plan.instances[plan.leader(*id)].processes_and_threads();
+        Reverse(u64::from(processes) * u64::from(threads))
+    };
+    let mut largest_first = in_order;
+    // The sort is stable, so the instances of a process still follow their leader.
+    largest_first.sort_by_key(cores);
+    let other = place_in(&largest_first, plan, hosts, reach);
+    match other.crowded_count() < placement.crowded_count() {
+        true => other,
+        false => placement,
+    }
+}
+
+/// The placement, if the instances choose their hosts and cores in this order.
+fn place_in(
+    order: &[InstanceId],
+    plan: &Plan,
+    hosts: &[Vec<u32>],
+    reach: LauncherReach,
+) -> Placement {
     let count = plan.instances.len();
     let mut placer = Placer {
         plan,
@@ -118,7 +152,7 @@ pub fn place(plan: &Plan, hosts: &[Vec<u32>], reach: LauncherReach) -> Placement
     };
     // Instances without a choice come first, so that the others can go near them.
     let has_no_choice = |id: &InstanceId| placer.candidates(plan.leader(*id)).len() == 1;
-    let (first, rest): (Vec<_>, Vec<_>) = plan.instances.ids().partition(has_no_choice);
+    let (first, rest): (Vec<_>, Vec<_>) = order.iter().copied().partition(has_no_choice);
     for id in first.into_iter().chain(rest) {
         placer.place(id);
     }
@@ -283,7 +317,10 @@ impl Placer<'_> {
             (best.weight != other.weight).then(near)
         };
         let reason = difference(next).or_else(|| difference(costs.last()?));
-        reason.unwrap_or(PlacementReason::First)
+        reason.unwrap_or(match best.missing {
+            0 => PlacementReason::First,
+            _ => PlacementReason::NoneFree,
+        })
     }
 
     /// Why an instance is on its host, if it may be on no other.
@@ -711,7 +748,7 @@ mod tests {
             [
                 "first of equal hosts",
                 "most free cores",
-                "first of equal hosts"
+                "no host has enough free cores"
             ]
         );
         assert_eq!(
@@ -788,10 +825,35 @@ mod tests {
                 "first of equal hosts",
                 "most free cores",
                 "most free cores",
-                "first of equal hosts",
+                "no host has enough free cores",
                 "fewest instances per core"
             ]
         );
+    }
+
+    #[test]
+    fn the_largest_choose_first_if_others_would_compete() {
+        let called = |name: &str| micro(name, "p", "");
+        let caller = |name: &str| {
+            format!(
+                "      {name}: {{description: x, ports: {{o_i: out, s: back}}, implementation: p}}\n"
+            )
+        };
+        let components = caller("ocean") + &called("ice") + &caller("air") + &called("chem");
+        let conduits = "      ocean.out: ice.in\n      ice.out: ocean.back\n      air.out: chem.in\n      \
+                        chem.out: air.back\n";
+        let threads =
+            "resources: {m.ocean: {threads: 2}, m.ice: {threads: 4}, m.air: {threads: 2}}";
+        let text = model(&components, conduits, threads);
+        let (plan, _) = placed(&text, 1);
+        let hosts = [(0..2).collect(), (0..4).collect()];
+        let placement = place(&plan, &hosts, LauncherReach::OneHost);
+        // In the order of the plan, the first instance takes the small host, and the third finds no room.
+        assert_eq!(
+            hosts_of(&text, &[2, 4], LauncherReach::OneHost),
+            [1, 1, 0, 0]
+        );
+        assert_eq!(placement.crowded_count(), 0);
     }
 
     #[test]

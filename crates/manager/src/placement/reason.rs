@@ -28,6 +28,8 @@ pub enum PlacementReason {
     Near(Neighbours),
     /// Other hosts would be as good.
     First,
+    /// The instance competes for cores there, as it would on the other hosts.
+    NoneFree,
 }
 
 /// The neighbours of an instance on its host.
@@ -72,6 +74,7 @@ impl PlacementReason {
                 format!("near {} ({amount})", names(&near.instances))
             }
             PlacementReason::First => "first of equal hosts".to_owned(),
+            PlacementReason::NoneFree => "no host has enough free cores".to_owned(),
         }
     }
 }
