@@ -38,18 +38,19 @@ def rows(data: Mapping[str, Any]) -> list[str]:
         "| test | date | seconds | what | largest memory, MiB |",
         "| --- | --- | ---: | --- | --- |",
     ]
-    kills = ["| killed | times | median until the end | longest | late | not named | left something |"]
-    kills.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    kills = ["| test | killed | times | median until the end | longest | late | not named | left something |"]
+    kills.append("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, found in data["tests"].items():
+        test = name.removeprefix("test_").replace("_", " ")
         figures = dict(found)
         memory, killed = figures.pop("memory_mib", {}), figures.pop("kills", {})
         day, seconds = figures.pop("date"), figures.pop("seconds")
         facts = ", ".join(f"{text.replace('_', ' ')} {figure}" for text, figure in figures.items())
         most = ", ".join(f"{kind} {size:g}" for kind, size in memory.items())
-        lines.append(f"| {name.removeprefix('test_').replace('_', ' ')} | {day} | {seconds:.0f} | {facts} | {most} |")
+        lines.append(f"| {test} | {day} | {seconds:.0f} | {facts} | {most} |")
         for victim, kill in killed.items():
             kills.append(
-                f"| {victim} | {kill['times']} | {kill['median']:.2f} s | {kill['longest']:.2f} s | {kill['late']} "
-                f"| {kill['not_named']} | {kill['left']} |"
+                f"| {test} | {victim} | {kill['times']} | {kill['median']:.2f} s | {kill['longest']:.2f} s "
+                f"| {kill['late']} | {kill['not_named']} | {kill['left']} |"
             )
     return [*lines, "", *kills]

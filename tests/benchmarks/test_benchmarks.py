@@ -163,7 +163,7 @@ def test_the_tables_of_the_soak_have_all_tests_and_kills(tmp_path, monkeypatch):
     today = date.today().isoformat()
     assert f"| that cuts[light] | {today} | 7 | cuts 3 | relay 12.5 |" in lines
     assert f"| that kills | {today} | 61 |  |  |" in lines
-    assert "| guard | 9 | 0.50 s | 1.25 s | 0 | 1 | 2 |" in lines
+    assert "| that kills | guard | 9 | 0.50 s | 1.25 s | 0 | 1 | 2 |" in lines
 
 
 def test_the_page_of_the_papers_is_of_the_results_that_are_kept():

@@ -342,7 +342,7 @@ def test_a_relay_that_answers_in_place_of_another_is_refused(relays: Callable[..
     east.trust(south)
     for relay in (east, south):
         relay.start()
-    has_logged(south, "WARN", "north", f"the key {east.fingerprint} is not trusted")
+    has_logged(south, "WARN", "north", f"the relay that answers has the key {east.fingerprint}", north.fingerprint)
     south.trust(east)
     reload(south, lambda: len(south.status["peers"]) == 2)
     has_logged(south, "WARN", "the relay of the site east has answered in place of that of north")

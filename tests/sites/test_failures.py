@@ -187,9 +187,8 @@ def test_a_host_that_disappears_is_named(calls: Start, is_off: bool) -> None:
     run.await_running()
     first, server = run.processes("look.sh")[0], run.processes("dropbear", "n3.pid")[0]
     inside = ["nsenter", f"--target={first}", "--net", "--mount"]
-    for action in (
-        [["link", "delete", "to-n3"], ["netns", "delete", "n3"]] if is_off else [["link", "set", "to-n3", "down"]]
-    ):
+    down, gone = [["link", "set", "to-n3", "down"]], [["link", "delete", "to-n3"], ["netns", "delete", "n3"]]
+    for action in gone if is_off else down:
         subprocess.run([*inside, "ip", *action], check=True)
     if is_off:
         # All processes of the host end with its first.

@@ -146,6 +146,8 @@ def test_files_that_do_not_come_are_said_to_be_there(hosts: Hosts, tmp_path: Pat
     said = " ".join(done.stdout.split())
     found = re.search(r"the files of host n2 have not all come; they may be there in (\S+)", said)
     assert found, done.stdout
+    # The report of the run has it too, as the cause or among the files.
+    assert said.count(found[0], said.rindex("The run of files")) == 1, done.stdout
     assert Path(found[1]).parent == tmp_path / "scratch"
     assert found[1] in done.stdout.splitlines()[-1] or Path(found[1]).is_dir(), done.stdout
 

@@ -27,9 +27,10 @@ pub enum RunEvent {
     /// The guard or the agent of a host has ended, or is cut off, in the given way. The session ends
     /// the programs of the manager's own host. The guard behind an agent ends the programs there.
     HostLost(HostId, String),
-    /// The agent of a host could not be started, or has ended by an error that it has told, in the
-    /// given way.
+    /// The agent of a host could not be started, in the given way.
     AgentFailed(HostId, String),
+    /// The programs of a host cannot run there, as its agent has told in the given words.
+    HostUnfit(HostId, String),
     /// A guard has started an instance's process.
     ProcessStarted(InstanceId, ProcessId),
     /// An instance's program could not be started, for the given reason.

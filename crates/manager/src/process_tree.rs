@@ -21,6 +21,10 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(2);
 /// A process that still lives this long after SIGKILL hangs in the kernel.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
+/// The time for processes to end by themselves before they count as left behind. The `ssh` of a jump host
+/// ends a moment after the `ssh` that has started it.
+const SETTLING_TIME: Duration = Duration::from_millis(100);
+
 /// The time between two looks at ending processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -189,11 +193,11 @@ pub fn reap() -> Option<(u32, Exit)> {
     }
 }
 
-/// Ends every process below this process, a subreaper: by SIGTERM, and after the grace period by
-/// SIGKILL, until the system says that no process is left.
+/// Ends every process below this process, a subreaper: after a moment by SIGTERM, and after the grace
+/// period by SIGKILL, until the system says that no process is left.
 ///
 /// `pause` waits for children to end, a few milliseconds at most. `reaped` is told of each ended
-/// child. Returns the processes that lived at the beginning, and the processes that even SIGKILL
+/// child. Returns the processes that lived after the moment, and the processes that even SIGKILL
 /// did not end.
 pub fn end_descendants(
     grace: Duration,
@@ -207,8 +211,12 @@ pub fn end_descendants(
         if !reap_all(&mut reaped) {
             return (first, Vec::new());
         }
-        let left = descendants(own_pid());
         let elapsed = begun.elapsed();
+        if elapsed < SETTLING_TIME {
+            pause(PAUSE);
+            continue;
+        }
+        let left = descendants(own_pid());
         if elapsed > grace + KILL_TIME {
             return (first, left);
         }

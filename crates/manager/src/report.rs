@@ -51,6 +51,8 @@ pub struct Report {
     pub computing: Vec<String>,
     /// The run directory.
     pub directory: PathBuf,
+    /// Files of other hosts that are not in the run directory, each in words.
+    pub missing: Vec<String>,
     /// The advice.
     pub advice: Vec<String>,
 }
@@ -130,6 +132,7 @@ impl Report {
             waits: Vec::new(),
             computing: Vec::new(),
             directory: directory.to_owned(),
+            missing: Vec::new(),
             advice: Vec::new(),
         }
     }

@@ -228,7 +228,8 @@ impl Session {
         let mut manager = Manager::new(self.plan.clone(), &self.system_name).with_hosts(hosts);
         view.begun(&self.directory, &self.plan);
         self.say(Level::Info, self.title(), view);
-        let warnings = self.site.as_ref().map(HomeSite::warnings);
+        let site = self.site.as_ref();
+        let warnings = site.map(|site| site.warnings(&self.plan));
         for text in warnings.into_iter().flatten() {
             self.say(Level::Warning, text, view);
         }

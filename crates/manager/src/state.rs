@@ -242,7 +242,8 @@ impl Manager {
             RunEvent::Placed(hosts) => self.placed = Some(hosts),
             RunEvent::HostHeard(id) => self.host_heard(id),
             RunEvent::HostLost(id, how) => self.host_lost(id, how),
-            RunEvent::AgentFailed(id, how) => self.agent_failed(id, how),
+            RunEvent::AgentFailed(id, how) => self.lose_host(id, Cause::AgentFailed(id, how)),
+            RunEvent::HostUnfit(id, how) => self.lose_host(id, Cause::HostUnfit(id, how)),
             _ => {}
         }
     }

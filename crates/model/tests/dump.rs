@@ -109,7 +109,7 @@ titin:
     plain: {}
     far: {site: south}
     queued: {start: {batch: slurm, time: 2 h, nodes: 2, cores_per_node: 16, queue: long, account: x, options: {constraint: gpu, nice: -5}, via: [ssh, login.south]}}
-    soon: {start: {batch: local, time: 90}}
+    soon: {start: {batch: local, time: 90 s}}
   sites: {south: {relay: "login1:4710"}}
   patience: 30 min
   encrypt: false

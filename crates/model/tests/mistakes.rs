@@ -386,6 +386,14 @@ fn mistakes_about_hosts_are_told_at_their_place() {
         ),
         ("n1: {start: {batch: slurm, time: 2 km}}", "\"time\""),
         (
+            "n1: {start: {batch: slurm, time: 10}}",
+            "write \"10 min\" or \"10 s\"",
+        ),
+        (
+            "n1: {start: {batch: slurm, time: \"90\"}}",
+            "\"time\" has no unit",
+        ),
+        (
             "n1: {start: {batch: slurm, time: 2 h, nodes: 0}}",
             "from 1 to",
         ),
@@ -441,4 +449,38 @@ fn mistakes_about_hosts_are_told_at_their_place() {
         assert!(text.starts_with(&format!("t:{line}:")), "{text}");
         assert!(text.contains(says), "{hosts}: {says} in {text}");
     }
+}
+
+#[test]
+fn a_site_whose_relay_is_wrong_is_told_once() {
+    for (site, says) in [
+        ("{relay: login1}", "\"relay\" is no address"),
+        ("{}", "site \"south\" has no relay"),
+    ] {
+        let text =
+            format!("{BASE}titin:\n  sites: {{south: {site}}}\n  hosts: {{n1: {{site: south}}}}\n");
+        let error = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap_err();
+        assert_eq!(error.problems.len(), 1, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let text = format!(
+        "{BASE}titin:\n  sites: {{south: {{relay: \"a:1\"}}}}\n  hosts: {{n1: {{site: east}}}}\n"
+    );
+    let error = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap_err();
+    let says = "\"titin: sites\" does not have \"east\", but \"south\"";
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+#[test]
+fn a_batch_system_of_another_executor_is_a_warning() {
+    let warnings = |system: &str| {
+        let start = format!("{{batch: {system}, time: 2 h}}");
+        let text = format!("{BASE}titin:\n  hosts: {{n1: {{start: {start}}}}}\n");
+        let description = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap();
+        description.warnings.to_string()
+    };
+    let told = warnings("slrum");
+    assert!(told.contains("knows no batch system \"slrum\""), "{told}");
+    assert!(told.contains("did you mean \"slurm\"?"), "{told}");
+    assert!(!warnings("lsf").contains("batch"));
 }

@@ -222,14 +222,13 @@ fn choose(
     let chosen = chosen.map(|network| network.address);
     // A large prefix includes the loopback, where other hosts find themselves.
     let (loopback, outer): (Vec<_>, Vec<_>) = chosen.partition(Ipv4Addr::is_loopback);
-    match (outer.is_empty(), loopback.is_empty()) {
-        (false, _) => Ok(outer),
-        (true, false) => Ok(loopback),
-        (true, true) => Err(MissingNetwork {
-            expected: expected.to_string(),
-            present,
-        }),
-    }
+    let found = [outer, loopback]
+        .into_iter()
+        .find(|found| !found.is_empty());
+    found.ok_or_else(|| MissingNetwork {
+        expected: expected.to_string(),
+        present,
+    })
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::Value;
-use titin_os::sockets;
+use titin_os::{host, sockets};
 use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest};
 use titin_wire::handshake::Refusal;
 
@@ -23,8 +23,10 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
     let address = &config.local;
     let none = |error: io::Error| {
         format!(
-            "no relay of {} answers at {address}: {error}; `titin relay run` starts it",
+            "no relay of {} answers at {address}, as seen from {}: {error}; `titin relay run` starts it, unless it runs on another \
+             host",
             folder.path().display(),
+            host::name(),
         )
     };
     let mut stream = sockets::connect(address.as_str(), ANSWER_TIME, ANSWER_TIME).map_err(none)?;

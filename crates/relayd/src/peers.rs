@@ -202,11 +202,11 @@ impl Peer {
         if let Some(why) = self.revocation() {
             return Some(why.to_owned());
         }
-        let unknown = match self.config.address {
-            Some(_) => "it is being dialled",
-            None => NEVER_DIALLED,
+        let unknown = || match &self.config.address {
+            Some(address) => format!("it is being dialled at {address}"),
+            None => NEVER_DIALLED.to_owned(),
         };
-        Some(state.down.clone().unwrap_or_else(|| unknown.to_owned()))
+        Some(state.down.clone().unwrap_or_else(unknown))
     }
 
     /// Notes why the peer is not connected.
@@ -247,8 +247,13 @@ impl Peer {
             let answer = messages::read(&mut stream, &mut buffer).await?;
             io::Result::Ok((stream, buffer, answer))
         };
+        let place = self.config.address.as_ref();
+        let place = place.map_or_else(String::new, |address| format!(" at {address}"));
         let failed = |why: String| {
-            CircuitRefusal::passing(format!("the relay of the site {}: {why}", self.site()))
+            CircuitRefusal::passing(format!(
+                "the relay of the site {}{place}: {why}",
+                self.site()
+            ))
         };
         match timeout(2 * HANDSHAKE_TIME, connecting).await {
             Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),

@@ -47,10 +47,26 @@ impl PinnedKeys {
 
     /// The site of a certificate's key.
     pub(crate) fn site_of(&self, certificate: &CertificateDer<'_>) -> Result<String, String> {
+        self.site_at(certificate, None)
+    }
+
+    /// The site of a certificate's key, which the relay at the address of the site `dialled` has shown.
+    fn site_at(
+        &self,
+        certificate: &CertificateDer<'_>,
+        dialled: Option<&str>,
+    ) -> Result<String, String> {
         let fingerprint = Fingerprint::of_certificate(certificate)?;
         let keys = self.0.read().expect("never poisoned");
-        let key = keys.get(&fingerprint).ok_or_else(|| {
-            format!("the key {fingerprint} is not trusted: `titin relay trust` adds it")
+        let own = keys
+            .iter()
+            .find(|(_, key)| Some(key.site.as_str()) == dialled);
+        let key = keys.get(&fingerprint).ok_or_else(|| match own {
+            Some((expected, PinnedKey { site, .. })) => format!(
+                "the relay that answers has the key {fingerprint}, and this one trusts {expected} for {site}: if the key there \
+                 is new, `titin relay trust {site} FINGERPRINT --replace` puts it in the place of the old one"
+            ),
+            None => format!("the key {fingerprint} is not trusted: `titin relay trust` adds it"),
         })?;
         match key.until {
             Some(until) if until <= SystemTime::now() => Err(format!(
@@ -169,7 +185,8 @@ struct PinVerifier {
 
 impl PinVerifier {
     fn verify(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        let site = self.keys.site_of(certificate).map_err(Error::General)?;
+        let site = self.keys.site_at(certificate, self.site.as_deref());
+        let site = site.map_err(Error::General)?;
         match &self.site {
             Some(meant) if *meant != site => Err(Error::General(format!(
                 "the relay of the site {site} has answered in place of that of {meant}"
@@ -330,12 +347,26 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_with_a_new_key_is_told_beside_the_old_key() {
+        let (north, old, new) = (relay("north"), relay("south"), relay("south"));
+        trust(&north, "south", &old);
+        let (dialled, _) = dial(&north, &new);
+        let expected = format!(
+            "the relay that answers has the key {}, and this one trusts {} for south: ",
+            new.fingerprint(),
+            old.fingerprint()
+        );
+        assert!(dialled.starts_with(&expected), "{dialled}");
+    }
+
+    #[test]
     fn a_relay_that_trusts_without_being_trusted_hears_it_too() {
         let (north, south) = (relay("north"), relay("south"));
         trust(&south, "north", &north);
         let (dialled, accepted) = dial(&north, &south);
         let key = south.fingerprint().to_string();
-        assert!(dialled.starts_with("the key sha256:"), "{dialled}");
+        let expected = format!("the key {key} is not trusted: `titin relay trust` adds it");
+        assert_eq!(dialled, expected);
         let accepted = accepted.unwrap();
         assert!(
             accepted.contains(&key) && accepted.contains("may not trust"),

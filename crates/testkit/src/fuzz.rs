@@ -26,7 +26,7 @@ use titin_wire::ranks::{
 use titin_wire::session::{RESUME, Session, SessionGreeting, SessionId};
 use titin_wire::settings::decode_overlay;
 use titin_wire::structure::{self, Value};
-use titin_wire::token::{Token, TokenAnswer, TokenRequest};
+use titin_wire::token::{Token, TokenAnswer, TokenRequest, text_of};
 use titin_wire::{Malformed, Secret};
 
 pub use array::array;
@@ -130,7 +130,7 @@ pub fn line(bytes: &[u8]) -> Outcome {
         .expect("not empty")
 }
 
-/// Reads a token, as text or as the bytes whose digits are its text, and what an agent with a token and
+/// Reads a token, as text or as the bytes of its map, and what an agent with a token and
 /// the manager say to each other.
 pub fn token(bytes: &[u8]) -> Outcome {
     fn accepts<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Outcome {
@@ -143,9 +143,8 @@ pub fn token(bytes: &[u8]) -> Outcome {
         assert_eq!(Token::parse(&token.reveal()), Ok(token));
         Ok(())
     }
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let outcomes = [
-        parse(&digits),
+        parse(&text_of(bytes.to_vec())),
         parse(&String::from_utf8_lossy(bytes)),
         accepts::<TokenRequest>(bytes),
         accepts::<TokenAnswer>(bytes),

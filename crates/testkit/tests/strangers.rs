@@ -40,6 +40,7 @@ fn a_token_that_no_handler_knows_is_refused() {
     let token = Token {
         number: 5,
         key: secret,
+        host: "box".to_owned(),
         addresses: Vec::new(),
         relay: None,
     };

@@ -1,10 +1,10 @@
 //! How an agent that the user or a batch job starts finds its run: by a **token**, which serves once.
 //!
 //! The run prints the token as a part of the command that starts the agent, or gives it to the submission of
-//! the batch job. A token has the addresses
-//! of the manager, the number and the value of a one-time key, and for a host of another site the way
-//! through the relay of that site, with the run's permit. The secret of the run is not in the token.
-//! Its text is the hexadecimal digits of a MessagePack map, see [`Token`].
+//! the batch job. A token has the name of the host, the addresses of the manager, the number and the value
+//! of a one-time key, and for a host of another site the way through the relay of that site, with the run's
+//! permit. The secret of the run is not in the token. The text of a token is the hexadecimal digits of a
+//! MessagePack map, see [`Token`], and of a checksum: the first four bytes of the SHA-256 of the map.
 //!
 //! The agent connects to the manager. Both ends prove that they know the one-time key
 //! ([`crate::handshake`], purpose 8). All bytes after the proofs are sealed ([`crate::seal`]):
@@ -19,12 +19,16 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::connection::Connection;
 use crate::handshake::{Handshake, Refusal};
 use crate::ids::{bytes_of_hex, to_hex};
 use crate::seal::{Opener, SealKeys, Sealer};
 use crate::{Address, Malformed, Medium, Secret, addresses_from_site, circuit, control};
+
+/// How many bytes the checksum of a token has.
+const CHECKSUM: usize = 4;
 
 /// The most characters of a token.
 pub const LONGEST: usize = 1 << 16;
@@ -42,6 +46,8 @@ pub struct Token {
     /// The one-time key.
     #[serde(with = "key_bytes")]
     pub key: Secret,
+    /// The name of the host in the description.
+    pub host: String,
     /// The manager's addresses, which an agent tries in this order.
     pub addresses: Vec<Address>,
     /// The way to the manager's site, for a host of another site.
@@ -81,7 +87,7 @@ mod key_bytes {
 
 impl Token {
     /// A token with a one-time key, for a host that finds the run by the given connection.
-    pub fn new((number, key): (u64, Secret), connection: &Connection) -> Self {
+    pub fn new((number, key): (u64, Secret), host: String, connection: &Connection) -> Self {
         let site = connection.site.as_ref();
         let own = site.map(|site| site.site.as_str());
         let addresses = addresses_from_site(own, &connection.addresses).filter(|address| {
@@ -98,6 +104,7 @@ impl Token {
         Token {
             number,
             key,
+            host,
             addresses,
             relay,
         }
@@ -105,7 +112,7 @@ impl Token {
 
     /// The text of the token, for the user alone.
     pub fn reveal(&self) -> String {
-        to_hex(&control::encode(self))
+        text_of(control::encode(self))
     }
 
     /// Reads the text of a token. Blanks around the text are left out.
@@ -120,14 +127,29 @@ impl Token {
         }
         let bytes = bytes_of_hex(text);
         let bytes = bytes.ok_or_else(|| malformed("expected pairs of hexadecimal digits"))?;
-        let mut rest = &bytes[..];
-        let token =
-            rmp_serde::from_read(&mut rest).map_err(|_| malformed("it is cut off or changed"))?;
+        let whole = bytes.split_last_chunk();
+        let whole = whole.filter(|(map, sum)| checksum(map) == **sum);
+        let (mut rest, _) = whole.ok_or_else(|| malformed("it is cut off or changed"))?;
+        let token = rmp_serde::from_read(&mut rest)
+            .map_err(|_| malformed("it is of another release of titin"))?;
         match rest {
             [] => Ok(token),
             _ => Err(malformed("something is behind it")),
         }
     }
+}
+
+/// The text of a token whose map has these bytes.
+pub fn text_of(mut bytes: Vec<u8>) -> String {
+    let checksum = checksum(&bytes);
+    bytes.extend(checksum);
+    to_hex(&bytes)
+}
+
+/// The checksum behind the bytes of a token.
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    let digest = Sha256::digest(bytes);
+    std::array::from_fn(|at| digest[at])
 }
 
 /// What an agent with a token asks of the manager.
@@ -310,7 +332,8 @@ mod tests {
     }
 
     fn token(site: Option<&str>) -> Token {
-        Token::new((u64::MAX, Secret::random()), &connection(site))
+        let key = (u64::MAX, Secret::random());
+        Token::new(key, "box".to_owned(), &connection(site))
     }
 
     #[test]
@@ -321,7 +344,7 @@ mod tests {
             (Some("south"), "relay:north/10.0.0.1:9", true),
         ] {
             let connection = connection(site);
-            let token = Token::new((5, Secret::random()), &connection);
+            let token = Token::new((5, Secret::random()), "box".to_owned(), &connection);
             let addresses: Vec<String> = token.addresses.iter().map(Address::to_string).collect();
             assert_eq!(addresses, [address]);
             assert_eq!(token.relay.is_some(), has_relay);
@@ -331,6 +354,22 @@ mod tests {
             assert_eq!(Token::parse(&format!(" {text}\n")), Ok(token.clone()));
             let shown = format!("{token:?}");
             assert!(!shown.contains(&token.key.reveal()) && shown.contains("hidden"));
+        }
+    }
+
+    #[test]
+    fn a_token_with_a_wrong_digit_is_refused() {
+        let text = token(Some("south")).reveal();
+        for at in 0..text.len() {
+            let other = if text.as_bytes()[at] == b'0' {
+                "1"
+            } else {
+                "0"
+            };
+            let mut wrong = text.clone();
+            wrong.replace_range(at..=at, other);
+            let error = Token::parse(&wrong).unwrap_err().to_string();
+            assert_eq!(error, "malformed token: it is cut off or changed");
         }
     }
 
@@ -358,13 +397,15 @@ mod tests {
         let token = Token {
             number: 7,
             key: Secret::of_bytes([0xab; 32]),
+            host: "b".to_owned(),
             addresses: vec![Address::Tcp("a".to_owned(), 9)],
             relay: None,
         };
         let text = [
-            "83a66e756d62657207a36b6579c420",
+            "84a66e756d62657207a36b6579c420",
             &"ab".repeat(32),
-            "a961646472657373657391a77463703a613a39",
+            "a4686f7374a162a961646472657373657391a77463703a613a39",
+            "8193eecd",
         ];
         assert_eq!(token.reveal(), text.concat());
     }
@@ -462,8 +503,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let text: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            let _ = Token::parse(&text);
+            let _ = Token::parse(&to_hex(&bytes));
+            let _ = Token::parse(&text_of(bytes));
         }
 
         #[test]
@@ -471,8 +512,7 @@ mod tests {
             let mut bytes = control::encode(&token(Some("south")));
             let at = at.index(bytes.len());
             bytes[at] = to;
-            let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let _ = Token::parse(&text);
+            let _ = Token::parse(&text_of(bytes));
         }
     }
 }

@@ -17,8 +17,8 @@ use crate::terminal::{complain, harmless, warn};
 /// serves once.
 #[derive(Args)]
 pub(crate) struct AgentCommand {
-    /// The name of this host under `titin: hosts`. By default Slurm's name of this node, or else the
-    /// system name
+    /// The name of this host under `titin: hosts`. By default that of the token, or else Slurm's name of
+    /// this node, or else the system name
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Read a token from standard input, which the run has printed for this host, or has given to the
@@ -61,11 +61,16 @@ impl AgentCommand {
 
     fn serve(self) -> Result<(), AgentFailure> {
         let in_slurm = || std::env::var("SLURMD_NODENAME").ok();
-        let host = self.host.or_else(in_slurm);
-        let input = match &self.connection {
-            Some(file) => AgentInput::of_file(file)?,
-            None if self.token => AgentInput::of_token(io::stdin().lock(), host.as_deref())?,
-            None => AgentInput::of_stream(io::stdin().lock())?,
+        let (input, host) = match &self.connection {
+            Some(file) => (AgentInput::of_file(file)?, self.host.or_else(in_slurm)),
+            None if self.token => {
+                let (input, host) = AgentInput::of_token(io::stdin().lock(), self.host)?;
+                (input, Some(host))
+            }
+            None => {
+                let input = AgentInput::of_stream(io::stdin().lock())?;
+                (input, self.host.or_else(in_slurm))
+            }
         };
         let titin = std::env::current_exe().map_err(AgentFailure::OwnFile)?;
         let tell = |text: &str| warn(&format!("{}\n", harmless(text)));

@@ -59,8 +59,14 @@ pub(crate) struct JobOptions {
     batch_option: Vec<String>,
 }
 
-/// Reads a time with a unit as seconds.
+/// Reads a time with a unit as seconds. A plain number would mean seconds here, and minutes to some batch
+/// systems.
 fn seconds(text: &str) -> Result<f64, String> {
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(format!(
+            "a time with a unit is expected: \"{text} min\" or \"{text} s\""
+        ));
+    }
     match quantity::parse_in(text, "s") {
         Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
         Ok(_) => Err("a time above 0 is expected, such as \"2 h\"".to_owned()),
@@ -194,8 +200,8 @@ mod tests {
     #[test]
     fn a_time_limit_is_read_with_its_unit() {
         assert_eq!(seconds("2 h"), Ok(7200.0));
-        assert_eq!(seconds("90"), Ok(90.0));
-        for bad in ["0 s", "-1 h", "2 m", "soon"] {
+        assert_eq!(seconds("90 s"), Ok(90.0));
+        for bad in ["90", "0 s", "-1 h", "2 m", "soon"] {
             assert!(seconds(bad).is_err(), "{bad}");
         }
     }

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, BufRead as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use titin_os::host;
-use titin_wire::Malformed;
 use titin_wire::connection::Connection;
 use titin_wire::token::{self, Token};
+use titin_wire::{Address, Malformed};
 
 use super::token_exchange::{self, ExchangeError};
 
@@ -21,6 +22,30 @@ pub struct AgentInput {
     pub connection: Connection,
     /// The run directory on the manager's host.
     pub run_directory: PathBuf,
+}
+
+/// What to look at if the manager cannot be reached at its addresses, in questions. `relay` is the address of
+/// the relay of this site, if the way to the manager goes through relays.
+pub(super) fn hint_if_unreachable(addresses: &[Address], relay: Option<&str>) -> String {
+    if let Some(relay) = relay {
+        return format!(
+            "Is {relay} the relay of this site (`relay` under `titin: sites`), and does `titin relay status` show the link at \
+             both sites? Has the run ended?"
+        );
+    }
+    let is_loopback = |address: &Address| {
+        let host = match address {
+            Address::Tcp(host, _) => host.parse::<IpAddr>(),
+            _ => return true,
+        };
+        host.is_ok_and(|host| host.is_loopback())
+    };
+    match addresses.iter().all(is_loopback) {
+        true => "The manager listens on the loopback network of its host alone: does `network` of localhost under `titin: hosts` \
+                 say so?"
+            .to_owned(),
+        false => "Has the run ended? Can this host reach the manager's by the network?".to_owned(),
+    }
 }
 
 /// Why an agent has no input. Each printed error says how to go on.
@@ -89,19 +114,22 @@ impl AgentInput {
         })
     }
 
-    /// Reads a token from the first line of a stream, and asks the manager for the input. `host` is
-    /// the name of the host in the description; `None` for the system's name.
+    /// Reads a token from the first line of a stream, and asks the manager for the input. Also returns the
+    /// name of the host in the description: `host`, or else that of the token.
     ///
     /// # Errors
     /// [`InputError`] if the stream has no token, or the manager does not give the input.
-    pub fn of_token(stream: impl io::BufRead, host: Option<&str>) -> Result<Self, InputError> {
+    pub fn of_token(
+        stream: impl io::BufRead,
+        host: Option<String>,
+    ) -> Result<(Self, String), InputError> {
         let mut line = String::new();
         let mut stream = stream.take(token::LONGEST as u64 + 2);
         stream.read_line(&mut line).map_err(InputError::Input)?;
         let token = Token::parse(&line).map_err(InputError::NoToken)?;
-        let system_name = host::name();
-        let host = host.unwrap_or(&system_name).to_owned();
-        Ok(token_exchange::exchange(&token, host, system_name)?)
+        let host = host.unwrap_or_else(|| token.host.clone());
+        let input = token_exchange::exchange(&token, host.clone(), host::name())?;
+        Ok((input, host))
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -158,5 +186,16 @@ mod tests {
             let error = AgentInput::of_token(line.as_bytes(), None).unwrap_err();
             assert!(matches!(error, InputError::NoToken(_)), "{error}");
         }
+    }
+
+    #[test]
+    fn the_hint_if_the_manager_is_unreachable_fits_the_way() {
+        let near = Address::Tcp("127.0.0.1".to_owned(), 9);
+        let far = Address::Tcp("10.0.0.1".to_owned(), 9);
+        let hint = |addresses: &[Address]| hint_if_unreachable(addresses, None);
+        assert!(hint(std::slice::from_ref(&near)).contains("`network` of localhost"));
+        assert!(hint(&[near.clone(), far]).starts_with("Has the run ended?"));
+        let relayed = hint_if_unreachable(&[near], Some("login1:4710"));
+        assert!(relayed.starts_with("Is login1:4710 the relay of this site"));
     }
 }

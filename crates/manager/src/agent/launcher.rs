@@ -167,7 +167,7 @@ fn job_options(job: &BatchJob) -> String {
     let counts = counts.map(|(name, count)| (name, count.map(|count| count.to_string())));
     let given = [
         ("submit", Some(job.system.clone())),
-        ("time", Some(job.time.value_si.to_string())),
+        ("time", Some(format!("{} s", job.time.value_si))),
         ("queue", job.queue.clone()),
         ("account", job.account.clone()),
     ];
@@ -211,11 +211,10 @@ pub(crate) fn by_hand(plan: &Plan, tokens: &[(HostId, Token)]) -> Option<String>
         let site = host.site.and_then(|site| plan.sites.get(site));
         let place = site.map_or(String::new(), |site| format!(" at the site {}", site.name));
         Some(format!(
-            "  on {}{place}:  echo {} | {} agent --host {} --token\n",
+            "  on {}{place}:  echo {} | {} agent --token\n",
             host.name,
             token.reveal(),
             quote(titin),
-            quote(&host.name),
         ))
     };
     let lines: String = tokens.iter().filter_map(line).collect();
@@ -266,7 +265,7 @@ mod tests {
     #[test]
     fn a_batch_job_is_submitted_by_a_command_without_the_token() {
         let script = "t='/opt/my titin'; [ -x \"$t\" ] || t=titin; exec \"$t\" agent --host n1 --token --submit slurm \
-                      --time 7200 --queue 'long ones' --cores-per-node 16 --batch-option 'constraint=gpu&ib'";
+                      --time '7200 s' --queue 'long ones' --cores-per-node 16 --batch-option 'constraint=gpu&ib'";
         assert_eq!(words_of(batch_job(&[])), ["sh", "-c", script]);
         let plan = plan(&[("n1", batch_job(&["ssh", "login"]))]);
         let groups = groups(&plan, Path::new("/opt/my titin"));
@@ -330,12 +329,13 @@ mod tests {
         let token = Token {
             number: 5,
             key: Secret::random(),
+            host: "box".to_owned(),
             addresses: Vec::new(),
             relay: None,
         };
         let digits = token.reveal();
         let tokens = [(HostId(2), token)];
-        let expected = format!("  on box:  echo {digits} | titin agent --host box --token\n");
+        let expected = format!("  on box:  echo {digits} | titin agent --token\n");
         let here = by_hand(&plan, &tokens).unwrap();
         assert!(here.ends_with(&expected), "{here}");
         plan.hosts[1].site = Some(0);
@@ -345,9 +345,8 @@ mod tests {
             relay: "login:4710".to_owned(),
         });
         let there = by_hand(&plan, &tokens).unwrap();
-        let expected = format!(
-            "  on box at the site south:  echo {digits} | '/opt/my titin' agent --host box --token\n"
-        );
+        let expected =
+            format!("  on box at the site south:  echo {digits} | '/opt/my titin' agent --token\n");
         assert!(there.ends_with(&expected), "{there}");
         assert_eq!(by_hand(&plan, &[]), None);
     }

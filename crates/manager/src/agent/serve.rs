@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,11 +15,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use titin_os::{folder_lock, host};
 use titin_transport::{Handler, Link, LinkError, Reactor, own_addresses};
-use titin_wire::connection::{MEETING_PLACES, SiteAccess, meeting_place};
+use titin_wire::connection::{Connection, MEETING_PLACES, SiteAccess, meeting_place};
 use titin_wire::control;
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::{EndpointId, HostNetwork, LinkSettings};
+use titin_wire::{Address, EndpointId, HostNetwork, LinkSettings};
 
+use super::input::hint_if_unreachable;
 use super::own_files::{OUTPUT_INTERVAL, OwnFiles};
 use super::{AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason, ProgramOrder};
 use crate::cores::cores;
@@ -67,8 +69,13 @@ pub enum AgentError {
         source: io::Error,
     },
     /// The manager cannot be reached.
-    #[error("{0}. Has the run ended? Can this host reach the manager's by the network?")]
-    Unreachable(String),
+    #[error("{why}. {hint}")]
+    Unreachable {
+        /// Why there is no link.
+        why: String,
+        /// What to look at, in questions.
+        hint: String,
+    },
     /// The manager has refused the agent.
     #[error("the manager does not let this agent in: {0}")]
     Refused(String),
@@ -112,7 +119,7 @@ enum AgentEvent {
     /// There is no link to the manager yet, for the given reason.
     Hindered(String),
     /// The link to the manager could not be made, for the given reason.
-    Unreachable(String),
+    Unreachable(LinkError),
     Guard(GuardEvent),
     /// A watched process has ended.
     Gone(u32),
@@ -241,7 +248,20 @@ fn dial(reactor: &Reactor, input: &AgentInput) -> Result<(), AgentError> {
         LinkSettings::default(),
         dialling_time(input.connection.patience()),
     );
-    dialled.map_err(|why| AgentError::Unreachable(why.to_string()))
+    dialled.map_err(|why| unreachable(input, &why))
+}
+
+/// The manager that the input of an agent names cannot be reached.
+fn unreachable(input: &AgentInput, why: &LinkError) -> AgentError {
+    let AgentInput { connection, .. } = input;
+    let is_relayed = |address: &Address| address.site().is_some();
+    let site = connection.site.as_ref();
+    let site = site.filter(|_| connection.addresses.iter().any(is_relayed));
+    let relay = site.map(|site| site.relay.as_str());
+    AgentError::Unreachable {
+        why: why.to_string(),
+        hint: hint_if_unreachable(&connection.addresses, relay),
+    }
 }
 
 /// How long an agent tries to reach a manager that waits for `patience`: less, so that the report of
@@ -416,7 +436,7 @@ impl Agent {
                 self.tell(text);
                 None
             }
-            AgentEvent::Unreachable(why) => Some(Ending::Cut(AgentError::Unreachable(why))),
+            AgentEvent::Unreachable(why) => Some(Ending::Cut(unreachable(&self.setup.input, &why))),
             AgentEvent::Guard(event) => self.pass_on(event).map(trouble),
             AgentEvent::Gone(pid) => {
                 self.report(&AgentReport::Gone { pid });
@@ -496,9 +516,10 @@ impl Agent {
         folder: Option<&Path>,
         network: Option<HostNetwork>,
     ) -> Result<(), String> {
-        own_addresses(network.as_ref())
-            .map_err(|why| format!("finds that its host {why} (`network` under `titin: hosts`)"))?;
         let connection = &mut self.setup.input.connection;
+        if let Some(network) = &network {
+            check_network(network, connection)?;
+        }
         connection.network = network;
         write_connection_file(&self.connection, connection)
             .map_err(|error| format!("cannot write the connection file: {error}"))?;
@@ -664,6 +685,31 @@ impl Agent {
     }
 }
 
+/// Fails unless this host has the network, and other hosts can reach this one by it. `connection` leads to the
+/// manager.
+///
+/// # Errors
+/// What is wrong, in words behind "the agent".
+fn check_network(network: &HostNetwork, connection: &Connection) -> Result<(), String> {
+    let key = "(`network` under `titin: hosts`)";
+    let addresses =
+        own_addresses(Some(network)).map_err(|why| format!("finds that its host {why} {key}"))?;
+    let own = host::addresses();
+    let is_own = |ip: Ipv4Addr| ip.is_loopback() || own.contains(&ip);
+    let is_here = |address: &Address| match address {
+        Address::Tcp(host, _) => host.parse().is_ok_and(is_own),
+        _ => false,
+    };
+    // The relay of a site may be on this host.
+    let is_apart = connection.site.is_none() && !connection.addresses.iter().any(is_here);
+    match is_apart && addresses.iter().all(Ipv4Addr::is_loopback) {
+        true => Err(format!(
+            "finds that no other host reaches its host by {network}, the loopback network {key}"
+        )),
+        false => Ok(()),
+    }
+}
+
 /// The ending of an agent whose link to the manager is lost.
 fn manager_gone(how: String) -> Ending {
     Ending::Cut(AgentError::ManagerGone { how, kept: None })
@@ -707,7 +753,7 @@ impl Handler for LinkHandler {
     }
 
     fn unreachable(&self, _: u128, why: LinkError) {
-        self.hand(AgentEvent::Unreachable(why.to_string()));
+        self.hand(AgentEvent::Unreachable(why));
     }
 
     fn tick(&self) -> Option<Duration> {

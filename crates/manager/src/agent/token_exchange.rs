@@ -11,6 +11,7 @@ use titin_wire::token::{AskError, Token, TokenAnswer, TokenRelay, TokenRequest, 
 use titin_wire::{Address, Medium};
 
 use super::AgentInput;
+use super::input::hint_if_unreachable;
 
 /// How long a host may take to accept a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
@@ -35,13 +36,16 @@ pub enum ExchangeError {
         others: String,
     },
     /// The manager cannot be reached.
-    #[error(
-        "cannot reach the manager: {0}. Has the run ended? Can this host reach the manager's by the network?"
-    )]
-    Unreachable(String),
+    #[error("cannot reach the manager: {why}. {hint}")]
+    Unreachable {
+        /// Why each address does not answer.
+        why: String,
+        /// What to look at, in questions.
+        hint: String,
+    },
 }
 
-/// Asks the manager for the input of the agent of `host`.
+/// Asks the manager for the input of an agent. `host` is the name of the host in the description.
 ///
 /// # Errors
 /// [`ExchangeError`] if there is no input.
@@ -55,9 +59,15 @@ pub(super) fn exchange(
         system_name,
         release: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    let unreachable = |why: String| {
+        let relay = token.relay.as_ref().map(|relay| relay.address.as_str());
+        let hint = hint_if_unreachable(&token.addresses, relay);
+        ExchangeError::Unreachable { why, hint }
+    };
     if token.addresses.is_empty() {
-        let why = "the token has no address of the manager";
-        return Err(ExchangeError::Unreachable(why.to_owned()));
+        return Err(unreachable(
+            "the token has no address of the manager".to_owned(),
+        ));
     }
     let mut failures = Vec::new();
     let mut is_unknown = false;
@@ -87,7 +97,7 @@ pub(super) fn exchange(
         true => ExchangeError::Unknown {
             others: format!("; other addresses of the manager: {failures}"),
         },
-        false => ExchangeError::Unreachable(failures),
+        false => unreachable(failures),
     })
 }
 

@@ -186,6 +186,10 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
             "The command that starts the agent has failed, or the agent itself: the text says why. Try the command by",
             "hand; its output is under agents/ in the run directory.",
         ],
+        Cause::HostUnfit(..) => &[
+            "That host is not as its programs need it: the text says why. Correct it there, or the host's entry under",
+            "`titin: hosts`.",
+        ],
         Cause::HostsLate(late, _) => return advice_for_late_hosts(manager.plan(), late),
         Cause::ManagerFailed(_) | Cause::Interrupted(_) => &[],
     };

@@ -47,6 +47,7 @@ fn report() -> Report {
         waits: vec!["micro[0] waits to receive message 4 on in, for macro.out".into()],
         computing: Vec::new(),
         directory: "/runs/r".into(),
+        missing: Vec::new(),
         advice: vec!["Run it in a debugger.".into()],
     }
 }

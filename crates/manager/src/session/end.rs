@@ -98,10 +98,10 @@ impl Session {
             mut troubles,
             interrupted,
         } = self.stage_out(view);
-        troubles.append(&mut self.lost_files);
         let is_ended_by_user = self.is_ended_by_user;
         let seconds = self.begun.elapsed().as_secs_f64();
         let report = self.report(manager);
+        troubles.append(&mut self.lost_files);
         if let Some(report) = &report {
             let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
@@ -136,13 +136,11 @@ impl Session {
         };
         let directory = self.directory.path();
         let folder = |name: &str| self.directory.instance(name);
-        Some(Report::new(
-            manager,
-            failure,
-            directory,
-            folder,
-            &self.titin,
-        ))
+        let report = Report::new(manager, failure, directory, folder, &self.titin);
+        Some(Report {
+            missing: self.lost_files.clone(),
+            ..report
+        })
     }
 
     /// Orders the guard to end the remaining processes, and waits until the guard has ended.

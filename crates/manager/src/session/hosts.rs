@@ -11,7 +11,7 @@ use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{
     self, AgentGroup, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason,
 };
-use crate::cores::at_most;
+use crate::cores::{at_most, cores};
 use crate::event::{Level, RunEvent, Signal};
 use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
@@ -33,14 +33,15 @@ const MOST_LOST_FILES: usize = 10;
 /// How many hosts without an agent are named.
 const MOST_MISSING: usize = 12;
 
-/// How many bytes of a launcher's output an error quotes.
-const MOST_OUTPUT: usize = 600;
+/// How many bytes of a launcher's output an error quotes, or characters of its error.
+const MOST_OUTPUT: usize = 1000;
 
 impl Session {
     /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
         let by_hand: Vec<HostId> = agent::hosts_by_hand(&self.plan).collect();
         self.tell_commands(&by_hand, view);
+        self.warn_of_missing_cores(HostId::MANAGER, self.plan.own_cores, cores().len(), view);
         if self.groups.is_empty() {
             return;
         }
@@ -254,7 +255,7 @@ impl Session {
                 RunEvent::Interrupted(text)
             }
             LeavingReason::Trouble(how) => {
-                RunEvent::AgentFailed(host, format!("{how}, so it ended the programs there"))
+                RunEvent::HostUnfit(host, format!("{how}, so it ended the programs there"))
             }
             reason => RunEvent::HostLost(host, format!("{reason}, so it ended the programs there")),
         }
@@ -294,6 +295,7 @@ impl Session {
             }
         };
         let planned = self.plan.further_host(host).cloned().unwrap_or_default();
+        self.warn_of_missing_cores(host, planned.cores, hello.cores.len(), view);
         let cores = at_most(hello.cores, planned.cores);
         self.host_cores[host.index()] = Some(cores);
         self.agents.attach(host, link.clone(), hello.shares_files);
@@ -306,6 +308,24 @@ impl Session {
         agent::tell(link, &welcome);
         self.place_if_known(view);
         Some(RunEvent::HostReady(host, hello.system_name))
+    }
+
+    /// Warns if a host has fewer cores than the description says.
+    fn warn_of_missing_cores(
+        &mut self,
+        host: HostId,
+        wanted: Option<u32>,
+        available: usize,
+        view: &mut dyn RunView,
+    ) {
+        let Some(wanted) = wanted.filter(|&wanted| wanted as usize > available) else {
+            return;
+        };
+        let name = self.host_name(host);
+        let text = format!(
+            "host {name} has {available} cores for the run, and not the {wanted} of `cores` under `titin: hosts`"
+        );
+        self.say(Level::Warning, text, view);
     }
 
     /// The host of a new agent, or why the agent is not let in.
@@ -380,17 +400,21 @@ impl Session {
         let group = self.groups.get(group)?.clone();
         let mut hosts = group.hosts.iter();
         let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
+        let command = group.command();
         let how = match end {
             LauncherEnd::Ended(exit) if exit.is_success() && !group.is_batch_job => {
-                let text = format!("{} has ended, and no agent has come yet", group.command());
+                let text = format!("{command} has ended, and no agent has come yet");
                 self.say(Level::Info, text, view);
                 return None;
             }
-            LauncherEnd::Ended(exit) => exit.to_string(),
-            LauncherEnd::NotStarted(why) => format!("cannot be run: {why}"),
+            LauncherEnd::Ended(exit) => format!("{command} {exit}"),
+            LauncherEnd::NotStarted(why) => format!("{command} cannot be run: {why}"),
         };
-        let printed = last_output(&std::fs::read(self.output_of(&group)).unwrap_or_default());
-        let how = format!("could not be started: {} {how}{printed}", group.command());
+        let output = std::fs::read(self.output_of(&group)).unwrap_or_default();
+        let how = match quoted_output(&output) {
+            Some(words) => format!("could not be started: {words}\n{how}"),
+            None => format!("could not be started: {how}"),
+        };
         Some(RunEvent::AgentFailed(*missing, how))
     }
 
@@ -544,12 +568,45 @@ impl Session {
     }
 }
 
-/// The end of a launcher's output behind a colon, if there is any.
-fn last_output(output: &[u8]) -> String {
-    let from = output.len().saturating_sub(MOST_OUTPUT);
-    let text = String::from_utf8_lossy(&output[from..]);
-    match text.trim() {
-        "" => String::new(),
-        text => format!(": {text}"),
+/// The last words in a launcher's output: the last error of a `titin` and what follows, or else the last
+/// lines. `None` if nothing was printed.
+fn quoted_output(output: &[u8]) -> Option<String> {
+    const ERROR: &str = "error: ";
+    let text = String::from_utf8_lossy(output);
+    let text = text.trim();
+    if let Some(at) = text.rfind(ERROR)
+        && (at == 0 || text[..at].ends_with('\n'))
+    {
+        let words = &text[at + ERROR.len()..];
+        return Some(words.chars().take(MOST_OUTPUT).collect());
+    }
+    let mut from = text.len().saturating_sub(MOST_OUTPUT);
+    if from > 0 {
+        // The quotation begins with a line, or else with a letter.
+        let line = text[..].match_indices('\n').find(|(at, _)| *at >= from);
+        from = line.map_or_else(|| text.ceil_char_boundary(from), |(at, _)| at + 1);
+    }
+    let words = &text[from..];
+    (!words.is_empty()).then(|| words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_launcher_are_its_error_or_its_last_lines() {
+        let quoted = |output: &str| quoted_output(output.as_bytes());
+        assert_eq!(quoted(" \n"), None);
+        assert_eq!(quoted("ssh: no route\n").unwrap(), "ssh: no route");
+        let output = "waits for relay a\nerror: cannot reach relay a\n";
+        assert_eq!(quoted(output).unwrap(), "cannot reach relay a");
+        // The word in the middle of a line begins no error of titin's.
+        let shell = "sh: some error: what?";
+        assert_eq!(quoted(shell).unwrap(), shell);
+        let long = format!("{}\nthe last line", "é".repeat(MOST_OUTPUT));
+        assert_eq!(quoted(&long).unwrap(), "the last line");
+        let long = quoted(&"é".repeat(MOST_OUTPUT)).unwrap();
+        assert_eq!(long.chars().count(), MOST_OUTPUT / 2);
     }
 }

@@ -98,9 +98,18 @@ impl HomeSite {
         })
     }
 
-    /// What the user is told of sites whose relays were not connected when the run was admitted.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> + use<> {
-        self.away.clone().into_iter().map(|away| away_text(&away))
+    /// What the user is told of sites whose relays were not connected when the run was admitted, and of
+    /// sites without a host.
+    pub(super) fn warnings(&self, plan: &Plan) -> Vec<String> {
+        let away = self.away.iter().map(away_text);
+        let is_unused = |name: &&str| {
+            *name != self.access.site && plan.sites_of_hosts().all(|used| used != *name)
+        };
+        let unused = plan.sites.iter().map(|site| site.name.as_str());
+        let unused = unused.filter(is_unused).map(|name| {
+            format!("no host is at the site {name}, which `titin: sites` lists: write `site: {name}` in the entry of its hosts")
+        });
+        away.chain(unused).collect()
     }
 
     /// How processes of the manager's host reach other sites.

@@ -130,7 +130,8 @@ impl Session {
     /// A new token of a host.
     pub(super) fn new_token(&mut self, host: HostId) -> Token {
         let key = self.tokens.issue(host);
-        Token::new(key, &self.connection_for(host))
+        let name = self.host_name(host).to_owned();
+        Token::new(key, name, &self.connection_for(host))
     }
 
     /// An agent has dialled with a token whose key is not known, or no longer. If the token has served in
@@ -204,7 +205,8 @@ impl Session {
         let name = self.host_name(host);
         if request.host != name {
             return Err(format!(
-                "its token is of host {name}, and it calls its host {0}: use the line that the run has printed for host {0}",
+                "its token is of host {name}, and it was started with --host {}: leave --host out, or use the line that the \
+                 run has printed for that host",
                 request.host
             ));
         }

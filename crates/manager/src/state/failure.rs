@@ -23,8 +23,10 @@ pub enum Cause {
     HostLost(HostId, String),
     /// Nothing has come from the agent of a host for the given time, which is too long.
     HostSilent(HostId, Duration),
-    /// The agent of a host could not be started, or has ended by an error, in a way described in words.
+    /// The agent of a host could not be started, in a way described in words.
     AgentFailed(HostId, String),
+    /// The programs of a host cannot run there, for a reason in the words of its agent.
+    HostUnfit(HostId, String),
     /// The agents of these hosts have not reported in time.
     HostsLate(Vec<HostId>, Duration),
     /// The manager could not go on, for a reason in words.
@@ -71,6 +73,7 @@ impl Manager {
             | Cause::HostLost(..)
             | Cause::HostSilent(..)
             | Cause::AgentFailed(..)
+            | Cause::HostUnfit(..)
             | Cause::HostsLate(..)
             | Cause::Interrupted(_) => {
                 format!("{culprit} {text}")
@@ -108,7 +111,7 @@ impl Manager {
                 format!("{how}, so the programs it had started were ended"),
             ),
             Cause::HostSilent(id, silence) => return self.silent_host(*id, *silence),
-            Cause::HostLost(id, how) | Cause::AgentFailed(id, how) => {
+            Cause::HostLost(id, how) | Cause::AgentFailed(id, how) | Cause::HostUnfit(id, how) => {
                 let culprit = format!("the agent of host {}", self.host_name(*id));
                 return (culprit, how.clone());
             }

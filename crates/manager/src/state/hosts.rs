@@ -148,14 +148,9 @@ impl Manager {
         );
     }
 
-    /// The agent of a host could not be started, or has ended by an error, as `how` says in words.
-    pub(super) fn agent_failed(&mut self, id: HostId, how: String) {
-        self.lose_host(id, Cause::AgentFailed(id, how));
-    }
-
     /// Nothing runs on a host any more. The session, or the guard behind the agent, ends the programs.
     /// Nobody reports the exits.
-    fn lose_host(&mut self, id: HostId, cause: Cause) {
+    pub(super) fn lose_host(&mut self, id: HostId, cause: Cause) {
         if matches!(self.hosts[id.index()].state, HostState::Lost) {
             return;
         }

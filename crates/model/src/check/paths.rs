@@ -51,10 +51,14 @@ fn completed<T>(
     problems: &mut Problems,
 ) -> IndexMap<Name, T> {
     let mut all: IndexMap<Name, T> = IndexMap::with_capacity(given.len());
+    let mut short = Vec::new();
     for (path, item) in given {
-        let Some(full) = full_path(description, roots, &path, at(&item), section, problems) else {
+        let Some(full) = full_path(description, roots, &path, at(&item), problems) else {
             continue;
         };
+        if full != path {
+            short.push((path, full.clone(), at(&item)));
+        }
         let Some(other) = all.get(&full) else {
             all.insert(full, item);
             continue;
@@ -71,7 +75,34 @@ fn completed<T>(
             all.insert(full, item);
         }
     }
+    warn_of_short_paths(&short, section, problems);
     all
+}
+
+/// Warns once of all paths under a section that lack the name of the model. Each path comes with the full
+/// path and its place.
+fn warn_of_short_paths(
+    short: &[(Name, Name, TextPosition)],
+    section: &str,
+    problems: &mut Problems,
+) {
+    let [(path, full, at), rest @ ..] = short else {
+        return;
+    };
+    let others = match rest.len() {
+        0 => String::new(),
+        1 => ", and 1 more path likewise".to_owned(),
+        more => format!(", and {more} more paths likewise"),
+    };
+    let what = format!("\"{path}\" is taken for \"{full}\"{others}");
+    let why = format!("paths under \"{section}\" begin with the name of a model");
+    problems.warn(
+        *at,
+        Code::Incomplete,
+        what,
+        why,
+        format!("write \"{full}\""),
+    );
 }
 
 /// The path with the model's name, completed if the name is missing and one component can be meant.
@@ -81,7 +112,6 @@ fn full_path(
     roots: &[&Model],
     path: &Name,
     at: TextPosition,
-    section: &str,
     problems: &mut Problems,
 ) -> Option<Name> {
     let (component, _) = path.split_at(path.find('[').unwrap_or(path.len()));
@@ -94,13 +124,7 @@ fn full_path(
     let full = within.map(|model| format!("{}.{path}", model.name).into());
     match full.collect::<Vec<Name>>().as_slice() {
         [] => Some(path.clone()),
-        [full] => {
-            let what = format!("\"{path}\" is taken for \"{full}\"");
-            let why = format!("paths under \"{section}\" begin with the name of a model");
-            let hint = format!("write \"{full}\"");
-            problems.warn(at, Code::Incomplete, what, why, hint);
-            Some(full.clone())
-        }
+        [full] => Some(full.clone()),
         several => {
             report_several(path, several, at, problems);
             None

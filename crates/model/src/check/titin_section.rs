@@ -65,8 +65,14 @@ fn hosts(network: &Network, problems: &mut Problems) {
         }
         if let Some(site) = host.site.as_ref().filter(|site| !sites.contains_key(*site)) {
             let what = format!("host \"{name}\" is at no site");
-            let why = format!("\"titin: sites\" does not have \"{site}\"");
             let names = || sites.keys().map(Name::as_str);
+            let why = match sites.is_empty() {
+                true => format!("\"titin: sites\" does not have \"{site}\""),
+                false => format!(
+                    "\"titin: sites\" does not have \"{site}\", but {}",
+                    listing(names())
+                ),
+            };
             let hint = did_you_mean(site, names())
                 .unwrap_or_else(|| format!("write sites: {{{site}: {{relay: \"host:port\"}}}}"));
             problems.error_hint(host.at, Code::UnknownPath, what, why, hint);

@@ -470,6 +470,7 @@ fn token_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let token = Token {
         number: 7,
         key: secret(),
+        host: "box".into(),
         addresses: vec![Address::from("relay:north/node1:9".to_owned())],
         relay: Some(TokenRelay {
             address: "login1:4710".into(),

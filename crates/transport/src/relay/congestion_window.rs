@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_without_deliveries_takes_two_quarters_of_the_window_at_most() {
+    fn a_round_trip_without_deliveries_reduces_the_window_twice_at_most() {
         let round_trip = Duration::from_millis(100);
         let mut sender = Sender::new();
         let (_, before) = sender.fill(2.0, RATE, round_trip);

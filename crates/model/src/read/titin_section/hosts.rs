@@ -7,12 +7,25 @@ use super::super::{Fields, any_text, choice, count, text, text_list, wrong_type}
 use super::{by_path, duration, folder, read};
 use crate::host_network::{HostNetwork, NetworkError};
 use crate::names::Name;
-use crate::problem::{Code, Problems, TextPosition};
-use crate::quantity::Quantity;
+use crate::problem::{Code, Problems, TextPosition, did_you_mean};
+use crate::quantity::{self, Dimension, Quantity};
 use crate::titin_section::{AgentStart, BatchJob, Host, Site};
 use crate::yaml::{MapEntry, Node, NodeKind, ScalarType, shorten};
 
-/// Reads the sites.
+/// The batch systems that PSI/J knows by itself (psij-python 0.9).
+const BATCH_SYSTEMS: [&str; 8] = [
+    "slurm",
+    "pbs",
+    "pbs_classic",
+    "lsf",
+    "flux",
+    "cobalt",
+    "rp",
+    "local",
+];
+
+/// Reads the sites. A site whose relay is missing or wrong is one all the same, so that the site's hosts
+/// are not reported as well.
 pub(super) fn sites(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMap<Name, Site> {
     by_path(fields, "sites", problems, |name, at, node, problems| {
         let mut fields = Fields::new(node, format!("site \"{name}\""), problems)?;
@@ -23,9 +36,10 @@ pub(super) fn sites(fields: &mut Fields<'_>, problems: &mut Problems) -> IndexMa
             let why = "hosts of another site are reached by its relay: write {relay: \"host:port\"}, as \"local\" in the \
                        relay.toml there";
             problems.error(at, Code::MissingKey, what, why);
-            return None;
+            let relay = String::new();
+            return Some(Site { relay, at });
         };
-        let relay = host_and_port(given, "\"relay\"", problems)?;
+        let relay = host_and_port(given, "\"relay\"", problems).unwrap_or_default();
         Some(Site { relay, at })
     })
 }
@@ -166,7 +180,7 @@ fn command(node: &Node, what: &str, example: &str, problems: &mut Problems) -> O
 /// A batch job of an agent. The keys are named as the options of `titin run --submit`.
 fn batch_job(node: &Node, what: &str, problems: &mut Problems) -> Option<BatchJob> {
     let mut fields = Fields::new(node, format!("the batch job under {what}"), problems)?;
-    let system = needed(&mut fields, "batch", node.at, problems, word);
+    let system = needed(&mut fields, "batch", node.at, problems, batch_system);
     let time = needed(&mut fields, "time", node.at, problems, time_limit);
     let nodes = read(&mut fields, "nodes", problems, at_least_one);
     let cores_per_node = read(&mut fields, "cores_per_node", problems, at_least_one);
@@ -209,8 +223,41 @@ fn needed<T>(
     given.flatten()
 }
 
+/// The name of a batch system. The host on which the job is submitted may have more executors of PSI/J.
+fn batch_system(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let system = word(node, what, problems)?;
+    if !BATCH_SYSTEMS.contains(&system.as_str()) {
+        let why = format!(
+            "PSI/J has executors for {}; another must be installed where the job is submitted",
+            BATCH_SYSTEMS.join(", ")
+        );
+        let hint = did_you_mean(&system, BATCH_SYSTEMS)
+            .unwrap_or_else(|| "write start: {batch: slurm, time: 2 h}, for instance".to_owned());
+        let what = format!(
+            "PSI/J itself knows no batch system \"{}\"",
+            shorten(&system)
+        );
+        problems.warn(node.at, Code::BadValue, what, why, hint);
+    }
+    Some(system)
+}
+
+/// The time limit of a job. A plain number would mean seconds here, and minutes to some batch systems.
 fn time_limit(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     let limit = duration(node, what, problems)?;
+    if let NodeKind::Scalar(scalar) = node.kind()
+        && quantity::parse(&scalar.text).is_ok_and(|plain| plain.dimension == Dimension::NONE)
+    {
+        let number = &scalar.text;
+        problems.error_hint(
+            node.at,
+            Code::Unit,
+            format!("{what} has no unit"),
+            "a plain number could be of seconds or of minutes",
+            format!("write \"{number} min\" or \"{number} s\""),
+        );
+        return None;
+    }
     if limit.value_si > 0.0 {
         return Some(limit);
     }
