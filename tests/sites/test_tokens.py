@@ -90,7 +90,7 @@ def test_a_token_serves_once_on_its_host_and_in_its_run(hosts: Hosts, tmp_path: 
     # The run gives another token for the one that has served in vain, and for no other.
     assert (said.count("on box: echo"), said.count("on last: echo")) == (2, 1)
     assert said.count("agent: 0") == 2
-    assert said.count("agent: 2") == refused + 3
+    assert said.count("agent: 2") == refused + 4
 
 
 def test_a_token_does_not_serve_after_its_time(hosts: Hosts, tmp_path: Path) -> None:
