@@ -37,6 +37,7 @@ use crate::socket_carrier::SocketCarrier;
 use crate::stream_meter::StreamMeter;
 use circuit::CircuitRoute;
 use pump::RelayPump;
+use session_end::SessionTerms;
 
 /// The further streams of a link if the user sets no number, and one stream does not fill a line.
 const STREAMS: u64 = 8;
@@ -65,7 +66,7 @@ impl SocketMedium for RelayMedium {
         let no_place = || io::Error::other("the place is not host:port");
         let (host, port) = place.rsplit_once(':').ok_or_else(no_place)?;
         let address = access.address_of(host, port.parse().map_err(io::Error::other)?);
-        Ok((self.pump.listen(access.patience())?, address))
+        Ok((self.pump.listen(SessionTerms::of(access))?, address))
     }
 
     fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {

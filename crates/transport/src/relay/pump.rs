@@ -14,7 +14,7 @@ use titin_wire::LinkSettings;
 use titin_wire::session::{RESUME, SessionGreeting, SessionId};
 
 use super::circuit::CircuitRoute;
-use super::session_end::{EndProgress, SessionEnd};
+use super::session_end::{EndProgress, SessionEnd, SessionTerms};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
 use crate::medium::ProvedConnection;
@@ -29,7 +29,7 @@ pub(super) type RelayPump = PumpHandle<RelayOrder>;
 
 pub(super) enum RelayOrder {
     /// Take sessions from other processes.
-    Listen(ReadyConnections, Duration),
+    Listen(ReadyConnections, SessionTerms),
     /// A session that this process dials.
     Dial(Box<SessionEnd>),
     /// A circuit that another process has dialled.
@@ -57,11 +57,10 @@ impl PumpOrder for RelayOrder {
 }
 
 impl RelayPump {
-    /// Starts to take sessions of other processes, which wait for `patience` when they are cut. The
-    /// returned descriptor is readable when there are new sessions.
-    pub(super) fn listen(&self, patience: Duration) -> io::Result<Descriptor> {
+    /// Starts to take sessions of other processes. The returned descriptor is readable when there are new sessions.
+    pub(super) fn listen(&self, terms: SessionTerms) -> io::Result<Descriptor> {
         let (listener, ready) = new_listener()?;
-        self.shared()?.command(RelayOrder::Listen(ready, patience));
+        self.shared()?.command(RelayOrder::Listen(ready, terms));
         Ok(listener)
     }
 
@@ -73,9 +72,9 @@ impl RelayPump {
     ) -> io::Result<Descriptor> {
         let shared = self.shared()?;
         let [link, socket] = session_sockets()?;
-        let patience = route.access.patience();
+        let terms = SessionTerms::of(&route.access);
         let id = SessionId::random();
-        let mut end = SessionEnd::new(id, socket, link.id(), Some(route), patience);
+        let mut end = SessionEnd::new(id, socket, link.id(), Some(route), terms);
         end.set_buffers(settings);
         shared.command(RelayOrder::Dial(Box::new(end)));
         Ok(link)
@@ -186,7 +185,7 @@ impl SocketState {
 /// The state of the pump's thread.
 struct SessionPump {
     shared: Arc<PumpShared<RelayOrder>>,
-    listener: Option<(ReadyConnections, Duration)>,
+    listener: Option<(ReadyConnections, SessionTerms)>,
     sessions: HashMap<SessionId, SessionEnd>,
     new_circuits: Vec<NewCircuit>,
     /// When to end even if bytes are left.
@@ -274,7 +273,7 @@ impl SessionPump {
     fn obey(&mut self) {
         for order in self.shared.take_commands() {
             match order {
-                RelayOrder::Listen(ready, patience) => self.listener = Some((ready, patience)),
+                RelayOrder::Listen(ready, terms) => self.listener = Some((ready, terms)),
                 RelayOrder::Dial(end) => {
                     let id = end.id();
                     self.sessions.insert(id, *end);
@@ -353,13 +352,13 @@ impl SessionPump {
 
     /// Begins a session that another process has dialled. False if this process takes none.
     fn begin(&mut self, id: SessionId) -> bool {
-        let (Some((ready, patience)), None) = (&self.listener, self.until) else {
+        let (Some((ready, terms)), None) = (&self.listener, self.until) else {
             return false;
         };
         let Ok([link, socket]) = session_sockets() else {
             return false;
         };
-        let end = SessionEnd::new(id, socket, link.id(), None, *patience);
+        let end = SessionEnd::new(id, socket, link.id(), None, *terms);
         self.sessions.insert(id, end);
         self.shared.accepted(ready, link);
         true

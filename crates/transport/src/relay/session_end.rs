@@ -9,10 +9,11 @@ use rustix::net::{self, SendFlags, Shutdown};
 use titin_os::{Descriptor, sockets};
 use titin_wire::LinkSettings;
 use titin_wire::circuit::CircuitRefusal;
+use titin_wire::connection::SiteAccess;
 use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
-use super::congestion_window::{CongestionWindow, MIN_WINDOW};
+use super::congestion_window::{CongestionWindow, MIN_WINDOW, SHARED_GAIN, SOLE_GAIN};
 use super::stream::{AT_A_CALL, CircuitStream};
 use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
@@ -81,6 +82,28 @@ struct OpenCircuit {
     next_look: Instant,
 }
 
+/// The terms of all sessions of a process, which the way to its site tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionTerms {
+    /// How long a session waits for a circuit.
+    patience: Duration,
+    /// The gain of the congestion windows.
+    gain: f64,
+}
+
+impl SessionTerms {
+    /// The terms of a site.
+    pub(super) fn of(access: &SiteAccess) -> Self {
+        SessionTerms {
+            patience: access.patience(),
+            gain: match access.is_filled_by_one_stream() {
+                true => SOLE_GAIN,
+                false => SHARED_GAIN,
+            },
+        }
+    }
+}
+
 /// One end of a session.
 pub(super) struct SessionEnd {
     session: Session,
@@ -94,8 +117,7 @@ pub(super) struct SessionEnd {
     /// The last circuit that both ends have used, until they use the next one. Closing the circuit
     /// earlier would tell the other end that this end is gone.
     previous: Option<Descriptor>,
-    /// How long the session waits for a circuit.
-    patience: Duration,
+    terms: SessionTerms,
     /// Since when there has been no circuit that the other end has answered on.
     cut_since: Option<Instant>,
     /// Whether the other end has ever answered.
@@ -139,7 +161,7 @@ impl SessionEnd {
         socket: Descriptor,
         link: u64,
         route: Option<Arc<CircuitRoute>>,
-        patience: Duration,
+        terms: SessionTerms,
     ) -> Self {
         let now = Instant::now();
         SessionEnd {
@@ -149,12 +171,12 @@ impl SessionEnd {
             route,
             circuit: CircuitState::None(now),
             previous: None,
-            patience,
+            terms,
             cut_since: Some(now),
             was_up: false,
             attempts: 0,
             last_error: String::new(),
-            window: CongestionWindow::new(),
+            window: CongestionWindow::new(terms.gain),
             set_window: None,
             waiting: WAITING,
             pacing: None,
@@ -275,7 +297,7 @@ impl SessionEnd {
             }
             CircuitState::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
         };
-        let given_up = self.cut_since.map(|since| since + self.patience);
+        let given_up = self.cut_since.map(|since| since + self.terms.patience);
         // A closed socket brings no events, and may have more bytes.
         let has_more = self.link_is_closed && !self.link_has_ended && self.has_room();
         let turns = [line, given_up, has_more.then(Instant::now)]
@@ -283,7 +305,7 @@ impl SessionEnd {
             .flatten();
         turns
             .min()
-            .unwrap_or_else(|| Instant::now() + self.patience)
+            .unwrap_or_else(|| Instant::now() + self.terms.patience)
     }
 
     /// Moves bytes both ways, as far as they move without waiting.
@@ -331,7 +353,7 @@ impl SessionEnd {
             return EndProgress::Over;
         }
         match self.cut_since {
-            Some(since) if since.elapsed() >= self.patience => {
+            Some(since) if since.elapsed() >= self.terms.patience => {
                 EndProgress::Lost(LinkError::System(self.patience_text()))
             }
             _ => EndProgress::Open,
@@ -353,7 +375,7 @@ impl SessionEnd {
     }
 
     fn patience_text(&self) -> String {
-        let time = self.patience.as_secs_f64();
+        let time = self.terms.patience.as_secs_f64();
         let (to, from) = match &self.route {
             Some(route) => (format!(" to {}", route.destination), ""),
             None => (String::new(), " from the other end"),
@@ -512,7 +534,7 @@ impl SessionEnd {
         self.session.cut();
         self.session.connect();
         self.note_cut();
-        self.window = CongestionWindow::new();
+        self.window = CongestionWindow::new(self.terms.gain);
         self.pacing
             .inspect(|rate| sockets::set_pacing_rate(&stream.socket, *rate));
         self.circuit = CircuitState::Open(OpenCircuit {
@@ -701,10 +723,20 @@ impl SessionEnd {
 
 #[cfg(test)]
 mod tests {
+    use titin_wire::Secret;
+
     use super::*;
     use crate::line_meter::LineMeter;
     use crate::pump::socket_pair;
     use crate::stream_meter::StreamRoom;
+
+    /// The terms of sessions that wait for a circuit for so many milliseconds.
+    fn terms(patience: u64) -> SessionTerms {
+        SessionTerms {
+            patience: Duration::from_millis(patience),
+            gain: SHARED_GAIN,
+        }
+    }
 
     /// An end that another end has dialled: the end, its link's socket, and the far end of its
     /// circuit with a session of its own.
@@ -720,8 +752,7 @@ mod tests {
             let [link, socket] = socket_pair().unwrap();
             let [near, circuit] = socket_pair().unwrap();
             let id = SessionId(1);
-            let patience = Duration::from_secs(60);
-            let mut end = SessionEnd::new(id, socket, link.id(), None, patience);
+            let mut end = SessionEnd::new(id, socket, link.id(), None, terms(60_000));
             let mut far = Session::new(id);
             far.connect();
             let mut resume = Vec::new();
@@ -1058,8 +1089,7 @@ mod tests {
     #[test]
     fn a_session_that_never_was_goes_with_its_link() {
         let [link, socket] = socket_pair().unwrap();
-        let patience = Duration::from_secs(60);
-        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, patience);
+        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, terms(60_000));
         assert_eq!(end.advance(), EndProgress::Open);
         drop(link);
         assert_eq!(end.note_closed_link(), EndProgress::Over);
@@ -1069,12 +1099,30 @@ mod tests {
     fn a_session_without_a_circuit_is_lost_in_time() {
         let [link, socket] = socket_pair().unwrap();
         let patience = Duration::from_millis(10);
-        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, patience);
+        let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, terms(10));
         assert!(end.next_turn() <= Instant::now() + patience);
         std::thread::sleep(patience);
         let EndProgress::Lost(why) = end.advance() else {
             panic!("the session waits on");
         };
         assert!(why.to_string().contains("no circuit has come"), "{why}");
+    }
+
+    #[test]
+    fn a_stream_that_fills_the_line_by_itself_has_the_larger_window() {
+        let gain = |congestion: Option<&str>| {
+            let access = SiteAccess {
+                site: "north".to_owned(),
+                relay: "login:4710".to_owned(),
+                run: 1,
+                permit: Secret::random(),
+                patience: 60.0,
+                encrypt: true,
+                congestion: congestion.map(str::to_owned),
+            };
+            SessionTerms::of(&access).gain
+        };
+        assert_eq!(gain(Some("bbr")), SOLE_GAIN);
+        assert_eq!([gain(Some("cubic")), gain(None)], [SHARED_GAIN; 2]);
     }
 }
