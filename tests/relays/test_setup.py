@@ -34,6 +34,7 @@ def test_a_site_without_a_host_keeps_no_run_away(sites: Sites) -> None:
     rewrite(sites.folder / "model.ymmsl", "sites: {", 'sites: {nowhere: {relay: "nowhere:1"}, ')
     code, out = sites.run()
     assert code == 0, out
+    assert "WARNING manager no host is at the site nowhere, which `titin: sites` lists" in " ".join(out.split()), out
 
 
 def test_a_relay_that_is_not_connected_is_named_and_awaited(sites: Sites) -> None:

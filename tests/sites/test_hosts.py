@@ -31,6 +31,15 @@ def test_programs_go_where_cores_are_free(hosts: Hosts, tmp_path: Path) -> None:
     assert "host n2 is ready" in done.stdout
 
 
+def test_cores_that_a_host_does_not_have_are_said(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {localhost: {cores: 1}, n2: {cores: 4096}}")
+    done = hosts(2)
+    assert done.returncode == 0, done.stdout
+    said = " ".join(done.stdout.split())
+    assert re.search(r"WARNING manager host n2 has \d+ of the 4096 cores of its entry under `titin: hosts`", said), said
+    assert said.count("cores of its entry") == 1, said
+
+
 def test_a_component_may_be_pinned_to_a_host(hosts: Hosts, tmp_path: Path) -> None:
     chain(
         tmp_path,

@@ -112,3 +112,18 @@ def test_a_network_that_the_managers_host_does_not_have_is_named(hosts: Hosts, t
     assert (
         "this host has no network 10.72.0.0/16 that is up and has an IPv4 address; it has lo (127.0.0.1/8)" in said
     ), said
+
+
+def test_the_loopback_serves_no_other_host(hosts: Hosts, tmp_path: Path) -> None:
+    chain(tmp_path, ["a", "b"], "hosts: {localhost: {components: [a]}, n2: {network: lo, components: [b]}}")
+    done = hosts(2)
+    assert done.returncode == 1, done.stdout
+    said = " ".join(done.stdout.split())
+    assert "First: the agent of host n2 finds that no other host reaches its host by lo, the loopback network" in said
+    assert "Correct it there, or the host's entry under `titin: hosts`" in said
+    # The manager of a run whose own network is the loopback cannot be reached either.
+    chain(tmp_path, ["a", "b"], "hosts: {localhost: {network: lo}, n2: {}}\nregister_timeout: 4 s")
+    done = hosts(2, TITIN, "run", "model.ymmsl", "--run-dir", "again")
+    assert done.returncode == 1, done.stdout
+    said = " ".join(done.stdout.split())
+    assert "The manager listens on the loopback network of its host alone: does `network` of localhost" in said, said

@@ -33,14 +33,14 @@ pub(super) fn hint_if_unreachable(addresses: &[Address], relay: Option<&str>) ->
              both sites? Has the run ended?"
         );
     }
-    let is_loopback = |address: &Address| {
-        let host = match address {
-            Address::Tcp(host, _) => host.parse::<IpAddr>(),
-            _ => return true,
-        };
-        host.is_ok_and(|host| host.is_loopback())
-    };
-    match addresses.iter().all(is_loopback) {
+    let hosts = addresses.iter().filter_map(|address| match address {
+        Address::Tcp(host, _) => Some(host.parse::<IpAddr>()),
+        _ => None,
+    });
+    let are_loopback: Vec<bool> = hosts
+        .map(|host| host.is_ok_and(|host| host.is_loopback()))
+        .collect();
+    match !are_loopback.is_empty() && are_loopback.iter().all(|&is_loopback| is_loopback) {
         true => "The manager listens on the loopback network of its host alone: does `network` of localhost under `titin: hosts` \
                  say so?"
             .to_owned(),
@@ -194,7 +194,9 @@ mod tests {
         let far = Address::Tcp("10.0.0.1".to_owned(), 9);
         let hint = |addresses: &[Address]| hint_if_unreachable(addresses, None);
         assert!(hint(std::slice::from_ref(&near)).contains("`network` of localhost"));
-        assert!(hint(&[near.clone(), far]).starts_with("Has the run ended?"));
+        for others in [&[near.clone(), far][..], &[]] {
+            assert!(hint(others).starts_with("Has the run ended?"));
+        }
         let relayed = hint_if_unreachable(&[near], Some("login1:4710"));
         assert!(relayed.starts_with("Is login1:4710 the relay of this site"));
     }

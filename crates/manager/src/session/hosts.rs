@@ -323,7 +323,7 @@ impl Session {
         };
         let name = self.host_name(host);
         let text = format!(
-            "host {name} has {available} cores for the run, and not the {wanted} of `cores` under `titin: hosts`"
+            "host {name} has {available} of the {wanted} cores of its entry under `titin: hosts`"
         );
         self.say(Level::Warning, text, view);
     }
