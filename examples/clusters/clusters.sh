@@ -60,7 +60,9 @@ at() {
 
 within() {
 	local machine=$1 folder=$PWD
-	[ -e "$state/$machine.pid" ] || die "there is no machine $machine, but $(cd $state && echo *.pid)"
+	local machines
+	machines=$(cd $state && echo *.pid)
+	[ -e "$state/$machine.pid" ] || die "there is no machine $machine, but ${machines//.pid/}"
 	[ "$machine" = laptop ] || folder=$state/${machine#*.}
 	enter "$(cat "$state/$machine.pid")" --wdns="$folder" env "HOME=$state/${machine#*.}" "${@:2}"
 }
