@@ -151,6 +151,11 @@ pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
     quantity.in_unit(unit)
 }
 
+/// Whether a text is a number without a unit.
+pub fn is_plain(text: &str) -> bool {
+    split(text).is_ok_and(|(_, unit)| unit.is_empty())
+}
+
 /// Whether `unit` is a known unit, or a product of known units.
 /// # Errors
 /// Names the unknown part.

@@ -169,7 +169,7 @@ impl Connection {
             .split(',')
             .map(|address| Address::from(format!("tcp:{address}")))
             .collect();
-        let spans_hosts = !addresses.iter().all(is_loopback);
+        let spans_hosts = !addresses.iter().all(Address::is_loopback);
         Some(Connection {
             addresses,
             secret,
@@ -185,16 +185,6 @@ impl Connection {
 /// A time that is short enough to be added to any point in time; `None` for what is no time.
 fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number.min(LONGEST.as_secs_f64())).ok()
-}
-
-fn is_loopback(address: &Address) -> bool {
-    let Address::Tcp(host, _) = address else {
-        return false;
-    };
-    host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Identities that cross a link. Each prints as users write it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,14 @@ impl Address {
 }
 
 impl Address {
+    /// Whether this is the address of a TCP listener that only its own host reaches.
+    pub fn is_loopback(&self) -> bool {
+        let Address::Tcp(host, _) = self else {
+            return false;
+        };
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
     /// The site of the listener, in an address of the medium `relay`.
     pub fn site(&self) -> Option<&str> {
         match self {

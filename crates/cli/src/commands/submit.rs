@@ -62,7 +62,7 @@ pub(crate) struct JobOptions {
 /// Reads a time with a unit as seconds. A plain number would mean seconds here, and minutes to some batch
 /// systems.
 fn seconds(text: &str) -> Result<f64, String> {
-    if text.trim().parse::<f64>().is_ok() {
+    if quantity::is_plain(text) {
         return Err(format!(
             "a time with a unit is expected: \"{text} min\" or \"{text} s\""
         ));

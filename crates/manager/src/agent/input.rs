@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{self, BufRead as _};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use titin_os::host;
 use titin_wire::connection::Connection;
 use titin_wire::token::{self, Token};
-use titin_wire::{Address, Malformed};
+use titin_wire::{Address, Malformed, Medium};
 
 use super::token_exchange::{self, ExchangeError};
 
@@ -33,14 +32,9 @@ pub(super) fn hint_if_unreachable(addresses: &[Address], relay: Option<&str>) ->
              both sites? Has the run ended?"
         );
     }
-    let hosts = addresses.iter().filter_map(|address| match address {
-        Address::Tcp(host, _) => Some(host.parse::<IpAddr>()),
-        _ => None,
-    });
-    let are_loopback: Vec<bool> = hosts
-        .map(|host| host.is_ok_and(|host| host.is_loopback()))
-        .collect();
-    match !are_loopback.is_empty() && are_loopback.iter().all(|&is_loopback| is_loopback) {
+    let is_tcp = |address: &&Address| address.medium() == Some(Medium::Tcp);
+    let mut listeners = addresses.iter().filter(is_tcp).peekable();
+    match listeners.peek().is_some() && listeners.all(Address::is_loopback) {
         true => "The manager listens on the loopback network of its host alone: does `network` of localhost under `titin: hosts` \
                  say so?"
             .to_owned(),

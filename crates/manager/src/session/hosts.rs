@@ -580,13 +580,13 @@ fn quoted_output(output: &[u8]) -> Option<String> {
         let words = &text[at + ERROR.len()..];
         return Some(words.chars().take(MOST_OUTPUT).collect());
     }
-    let mut from = text.len().saturating_sub(MOST_OUTPUT);
-    if from > 0 {
-        // The quotation begins with a line, or else with a letter.
-        let line = text[..].match_indices('\n').find(|(at, _)| *at >= from);
-        from = line.map_or_else(|| text.ceil_char_boundary(from), |(at, _)| at + 1);
-    }
-    let words = &text[from..];
+    let from = text.ceil_char_boundary(text.len().saturating_sub(MOST_OUTPUT));
+    let end = &text[from..];
+    // The quotation of a longer text begins with a line, if it can.
+    let words = match end.split_once('\n') {
+        Some((_, lines)) if from > 0 => lines,
+        _ => end,
+    };
     (!words.is_empty()).then(|| words.to_owned())
 }
 

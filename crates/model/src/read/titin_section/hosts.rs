@@ -8,7 +8,7 @@ use super::{by_path, duration, folder, read};
 use crate::host_network::{HostNetwork, NetworkError};
 use crate::names::Name;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
-use crate::quantity::{self, Dimension, Quantity};
+use crate::quantity::{self, Quantity};
 use crate::titin_section::{AgentStart, BatchJob, Host, Site};
 use crate::yaml::{MapEntry, Node, NodeKind, ScalarType, shorten};
 
@@ -246,7 +246,7 @@ fn batch_system(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
 fn time_limit(node: &Node, what: &str, problems: &mut Problems) -> Option<Quantity> {
     let limit = duration(node, what, problems)?;
     if let NodeKind::Scalar(scalar) = node.kind()
-        && quantity::parse(&scalar.text).is_ok_and(|plain| plain.dimension == Dimension::NONE)
+        && quantity::is_plain(&scalar.text)
     {
         let number = &scalar.text;
         problems.error_hint(
