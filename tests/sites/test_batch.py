@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psij
@@ -16,9 +19,13 @@ from titin import batch
 
 from ..conftest import TITIN, needs
 from ..mpi.conftest import HERE as MPI
+from ..relays.conftest import wait_until
 from .conftest import chain, printed
 
 CLUSTER = MPI / "cluster.sh"
+
+#: Stand-ins for Python packages that cannot be installed without the system that they are for.
+STUBS = Path(__file__).parent / "stubs"
 
 
 def submit(folder: Path, *arguments: str, around: tuple[Path | str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -129,6 +136,65 @@ def test_a_bad_choice_submits_nothing(tmp_path: Path, arguments: list[str], text
     assert not (tmp_path / "run").exists()
 
 
+def submit_to_flux(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Submits a job of Flux by the module, with the stand-in for the Python package of Flux, and waits."""
+    return subprocess.run(
+        [sys.executable, "-m", "titin.batch", "flux", "--name", "m", "--output", "out", "--wait", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(STUBS), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("pwd; pwd >&2", 0), ("pwd; pwd >&2; exit 3", 3), ("pwd; pwd >&2; kill -9 $$", 137)]
+)
+def test_a_job_of_flux_ends_with_the_exit_code_of_its_command(tmp_path: Path, script: str, code: int) -> None:
+    done = submit_to_flux(tmp_path, "--cores", "3", "--seconds", "90", "--", "sh", "-c", script)
+    first = "submitted to flux as job 4711; its output goes to out"
+    assert done.stdout.splitlines() == [first, str(tmp_path), str(tmp_path)]
+    assert done.returncode == code
+    job = json.loads((tmp_path / "flux-job.json").read_text())
+    assert (job["tasks"], job["cores"], job["duration"]) == ("1", "3", "90.0")
+
+
+def test_a_run_may_be_a_job_of_flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain(tmp_path, ["a", "b"], "")
+    monkeypatch.setenv("PYTHONPATH", str(STUBS))
+    done = submit(tmp_path, "--submit", "flux", "--time", "10 min")
+    assert done.returncode == 0, done.stdout
+    assert len(printed(tmp_path, "a", "b")) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "why"),
+    [
+        (["--nodes", "2"], {}, "on each node of a job of Flux: ask for one node"),
+        (["--queue", "q", "--option", "a=b"], {}, "PSI/J does not hand on to Flux: queue, batch option."),
+        ([], {"FLUX_STUB_REFUSES": "1"}, "the queue is closed"),
+    ],
+)
+def test_a_job_that_flux_does_not_take_is_told(
+    tmp_path: Path, arguments: list[str], env: dict[str, str], why: str
+) -> None:
+    done = submit_to_flux(tmp_path, *arguments, "--", "true", **env)
+    assert done.returncode == 2
+    assert done.stdout.startswith("error: the job was not submitted on ") and why in done.stdout, done.stdout
+
+
+def test_a_signal_cancels_a_job_of_flux(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(STUBS)}
+    command = [sys.executable, "-m", "titin.batch", "flux", "--name", "m", "--output", "out", "--wait", "--"]
+    with subprocess.Popen([*command, "sh", "-c", "echo here; exec sleep 60"], cwd=tmp_path, env=env) as process:
+        wait_until(lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text(), "the job does not begin")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 130
+
+
 @pytest.mark.parametrize("kind", [["--output", "out"], ["--token"]])
 def test_without_psij_the_user_is_told_what_to_install(
     kind: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -137,6 +203,35 @@ def test_without_psij_the_user_is_told_what_to_install(
     assert batch.main(["slurm", "--name", "m", *kind, "--", "titin"]) == 2
     place = f"in the Python of titin on {os.uname().nodename}"
     assert capsys.readouterr().err == f"error: --submit needs PSI/J {place}: pip install 'titin[batch]'\n"
+
+
+#: Commands of Slurm that know one job, which is queued until it is cancelled. Each look at the queue is noted.
+QUEUE = {
+    "sbatch": "echo Submitted batch job 7",
+    "squeue": "[ -e cancelled ] && state=CA || { state=PD; echo >>looks; }; echo JOBID ST REASON; echo 7 $state None",
+    "scancel": "touch cancelled",
+}
+
+#: Follows a job, and looks at the queue each second, but each three seconds from the second second on.
+PATIENT = """
+import sys
+from titin import batch
+batch.QUEUE_INTERVAL, batch.LATER_QUEUE_INTERVAL, batch.LATER = 1, 3, 1
+sys.exit(batch.main(["slurm", "--name", "m", "--output", "out", "--wait", "--", "true"]))
+"""
+
+
+def test_the_queue_is_looked_at_less_often_later(tmp_path: Path) -> None:
+    for name, text in QUEUE.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", PATIENT], cwd=tmp_path, env=env) as process:
+        # PSI/J itself waits for two seconds before the first look.
+        time.sleep(6)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 130
+    assert 1 <= len((tmp_path / "looks").read_text()) <= 2
 
 
 #: For each batch system, what its script must have for 3 nodes of 16 cores, 90 minutes, queue q and account acct.

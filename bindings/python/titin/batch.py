@@ -25,22 +25,30 @@ if TYPE_CHECKING:
 #: Exit codes, as those of ``titin run``.
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
-#: Seconds between two looks at the queue, and at the output of the job.
-QUEUE_INTERVAL, OUTPUT_INTERVAL = 2, 0.5
+#: Seconds between two looks at the queue, and between two looks later than so many seconds after the submission. The
+#: end of a run waits 15 s for the end of the jobs of its agents.
+QUEUE_INTERVAL, LATER_QUEUE_INTERVAL, LATER = 2, 10, 60
+
+#: Seconds between two looks at the output of the job.
+OUTPUT_INTERVAL = 0.5
 
 #: How many seconds the processes of a job of this host may take to end once they are killed.
 LOCAL_KILL_TIME = 10
 
-#: How often in a row the batch system may give no answer, before PSI/J takes the job for failed.
-QUEUE_ERRORS = 150
+#: How many seconds the batch system may give no answer, before PSI/J takes the job for failed.
+QUEUE_SILENCE = 300
 
 #: The options for the name of a job. PSI/J 0.9 writes no name into its scripts.
 NAME_OPTIONS = {"slurm": "job-name", "pbs": "N", "lsf": "J"}
 
-#: A shell that runs the job's command. Both outputs go to one file, in their order; PSI/J would open the file twice.
-RUN = 'exec "$@" 2>&1'
+#: How many seconds Flux may take to tell the number of a job.
+SUBMISSION_TIME = 60
 
-#: The same. The command reads the token, whose file is removed once it is open.
+#: A shell that runs the job's command in a folder, of which PSI/J does not tell Flux. Both outputs go to one file, in
+#: their order; PSI/J would open the file twice.
+RUN = 'cd "$0" && exec "$@" 2>&1'
+
+#: The same for an agent, in any folder. The command reads the token, whose file is removed once it is open.
 RUN_WITH_TOKEN = 'exec 2>&1 <"$0" && rm "$0" && exec "$@"'
 
 
@@ -100,15 +108,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def executor_of(system: str) -> psij.JobExecutor:
-    """The executor of PSI/J for a batch system, which looks at the queue often."""
+    """The executor of PSI/J for a batch system."""
     import psij
-    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 
     executor = psij.JobExecutor.get_instance(system)
-    if isinstance(executor.config, BatchSchedulerExecutorConfig):
-        executor.config.queue_polling_interval = QUEUE_INTERVAL
-        executor.config.queue_polling_error_threshold = QUEUE_ERRORS
+    look_at_queue_every(QUEUE_INTERVAL, executor)
     return executor
+
+
+def look_at_queue_every(seconds: int, executor: psij.JobExecutor) -> None:
+    """Sets how often the executor of a batch system looks at the queue. Each look runs a command such as `squeue`."""
+    from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
+
+    if isinstance(executor.config, BatchSchedulerExecutorConfig):
+        executor.config.queue_polling_interval = seconds
+        executor.config.queue_polling_error_threshold = QUEUE_SILENCE // seconds
 
 
 def folder_with_token(executor: psij.JobExecutor, name: str, token: str) -> Path:
@@ -138,6 +152,10 @@ def submit(executor: psij.JobExecutor, options: argparse.Namespace, signals: lis
         options.output.unlink(missing_ok=True)
         with signals_held(options.system):
             executor.submit(job)
+            if job.native_id is None:
+                job.wait(datetime.timedelta(seconds=SUBMISSION_TIME), [psij.JobState.QUEUED])
+        if job.native_id is None:
+            return not_submitted(job.status.message or f"{options.system} has not answered for {SUBMISSION_TIME} s")
     except (psij.SubmitException, OSError, ValueError, OverflowError) as error:
         return not_submitted(reason(error, options))
     if not options.token:
@@ -145,7 +163,7 @@ def submit(executor: psij.JobExecutor, options: argparse.Namespace, signals: lis
     if signals is None:
         return 0
     try:
-        return follow(job, options, signals)
+        return follow(job, executor, options, signals)
     except OSError as error:
         if options.token:
             cancel(job, options.system)
@@ -164,22 +182,41 @@ def specification(options: argparse.Namespace) -> psij.JobSpec:
     for option in options.option:
         name, _, value = option.partition("=")
         attributes.set_custom_attribute(f"{options.system}.{name}", value)
-    directory, run = Path.cwd(), [RUN, "sh"]
+    directory = Path.cwd()
+    run = [RUN, str(directory)]
     if options.token:
         directory = options.output.parent
         run = [RUN_WITH_TOKEN, str(directory / "token")]
-    # A process for each core, since launchers of MPI take the number of processes of a job as their limit.
-    resources = psij.ResourceSpecV1(node_count=options.nodes, processes_per_node=options.cores or 1)
     return psij.JobSpec(
         name=options.name,
         executable="/bin/sh",
         arguments=["-c", *run, *options.command],
         directory=directory,
         stdout_path=options.output.absolute(),
-        resources=resources,
+        resources=resources(options),
         attributes=attributes,
         launcher="single",
     )
+
+
+def resources(options: argparse.Namespace) -> psij.ResourceSpecV1:
+    """The nodes and cores of a job.
+
+    Raises:
+        ValueError: What PSI/J does not hand on to Flux is asked for.
+    """
+    import psij
+
+    if options.system != "flux":
+        # A process for each core, since launchers of MPI take the number of processes of a job as their limit.
+        return psij.ResourceSpecV1(node_count=options.nodes, processes_per_node=options.cores or 1)
+    if options.nodes > 1:
+        raise ValueError("PSI/J would start the command on each node of a job of Flux: ask for one node")
+    given = {"queue": options.queue, "account": options.account, "batch option": options.option}
+    lost = ", ".join(name for name, value in given.items() if value)
+    if lost:
+        raise ValueError(f"PSI/J does not hand on to Flux: {lost}. Leave it out, or give it a default in Flux")
+    return psij.ResourceSpecV1(process_count=1, cpu_cores_per_process=options.cores or 1)
 
 
 def note_signals(*numbers: int) -> list[int]:
@@ -206,14 +243,19 @@ def signals_held(system: str) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> int:
+def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespace, signals: list[int]) -> int:
     """Prints the output of a job until its end. A signal cancels the job. Returns the exit code of the job.
 
     For an agent the state of the job is printed too. Its job is also cancelled if nobody reads any more while the job
     is queued. Once the job has begun, the agent ends by itself when the run is over.
     """
+    import psij
+
     printed, cancelled, state = 0, False, None
+    begun = time.monotonic()
     while True:
+        if time.monotonic() > begun + LATER:
+            look_at_queue_every(LATER_QUEUE_INTERVAL, executor)
         if options.token and state != job.status.state and not job.status.final:
             state = job.status.state
             say(f"job {job.native_id} of {options.system} is {state.name.lower()}\n".encode())
@@ -226,7 +268,10 @@ def follow(job: psij.Job, options: argparse.Namespace, signals: list[int]) -> in
     if cancelled:
         return INTERRUPTED
     if status.exit_code is not None:
-        return int(status.exit_code)
+        # A signal is a negative code, and for a shell 128 more than its number.
+        return int(status.exit_code) if status.exit_code >= 0 else 128 - int(status.exit_code)
+    if options.system == "flux" and status.state == psij.JobState.COMPLETED:
+        return 0
     return complain(f"the job has ended in state {status.state}: {status.message}", FAILED)
 
 
