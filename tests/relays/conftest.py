@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import json
 import os
+import random
 import shutil
 import socket
 import struct
@@ -142,6 +143,18 @@ class Line:
                 sink.sendall(data)
                 time.sleep(self.pause)
             sink.shutdown(socket.SHUT_WR)
+
+    def disturb(self, chance: random.Random, process: subprocess.Popen[str]) -> None:
+        """Breaks the connections or cuts the line again and again, until a run ends, for 90 s at most."""
+        deadline = time.monotonic() + 90
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(chance.uniform(0.1, 0.6))
+            if chance.random() < 0.5:
+                self.reset()
+            else:
+                self.cut()
+                time.sleep(chance.uniform(0.0, 0.3))
+                self.mend()
 
     def reset(self) -> None:
         """Breaks the connections that there are. New ones may come."""

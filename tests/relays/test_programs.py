@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,12 +61,13 @@ titin:
 #: Ranks at one site send a field, whose owners are spread in blocks or irregularly, to ranks at another site and back.
 FIELD = """\
 import sys
+import time
 
 import numpy as np
 import titin
 from mpi4py import MPI
 
-leads, way = sys.argv[1] == "a", sys.argv[2]
+leads, way, steps, pause = sys.argv[1] == "a", sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 comm = MPI.COMM_WORLD
 ports = ("there", "back") if leads else ("back", "there")
 size = 50_000
@@ -75,7 +78,8 @@ with titin.Instance(o_i=[ports[0]], s=[ports[1]], comm=comm) as instance:
     out, into = (instance.field(name, (size,), float, owned=owned) for name in ports)
     if own is None:
         own = np.asarray(into.owned[0])
-    for step in range(5):
+    for step in range(steps):
+        time.sleep(pause)
         if leads:
             out.send(own * 1.5 + step, timestamp=float(step))
             got = np.zeros(len(own))
@@ -89,8 +93,8 @@ print("the same")
 """
 
 
-@pytest.mark.parametrize("way", ["blocks", "irregular"])
-def test_ranks_exchange_fields_with_ranks_at_another_site(sites: Sites, way: str) -> None:
+def write_fields(sites: Sites, way: str, steps: int, pause: float = 0) -> None:
+    """Writes the model of two ranks and three ranks that exchange a field in each step, with a pause between."""
     pytest.importorskip("mpi4py")
     needs("mpirun.openmpi")
     program = sites.folder / "field.py"
@@ -104,8 +108,8 @@ models:
       b: {{description: there, ports: {{o_i: back, s: there}}, implementation: b}}
     conduits: {{a.there: b.there, b.back: a.back}}
 programs:
-  a: {{executable: {sys.executable}, args: [{program}, a, {way}], execution_model: openmpi}}
-  b: {{executable: {sys.executable}, args: [{program}, b, {way}], execution_model: openmpi}}
+  a: {{executable: {sys.executable}, args: [{program}, a, {way}, {steps}, {pause}], execution_model: openmpi}}
+  b: {{executable: {sys.executable}, args: [{program}, b, {way}, {steps}, {pause}], execution_model: openmpi}}
 resources:
   fields.a: {{mpi_processes: 2}}
   fields.b: {{mpi_processes: 3}}
@@ -116,12 +120,33 @@ titin:
     far: {{site: south, start: [env], components: [b]}}
 """
     )
-    code, out = sites.run()
-    assert code == 0, out
+
+
+def check_fields(sites: Sites) -> None:
+    """Fails unless each rank has received what was sent."""
     for name, ranks in (("a", 2), ("b", 3)):
         # Ranks that print at once share lines.
         printed = (sites.folder / f"run/instances/{name}/stdout.txt").read_text().replace("\n", "")
         assert printed == "the same" * ranks
+
+
+@pytest.mark.parametrize("way", ["blocks", "irregular"])
+def test_ranks_exchange_fields_with_ranks_at_another_site(sites: Sites, way: str) -> None:
+    write_fields(sites, way, steps=5)
+    code, out = sites.run()
+    assert code == 0, out
+    check_fields(sites)
+
+
+def test_no_cut_of_the_line_changes_a_field(sites: Sites) -> None:
+    write_fields(sites, "irregular", steps=200, pause=0.03)
+    process = sites.begin()
+    wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")
+    sites.line.disturb(random.Random(1), process)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    check_fields(sites)
+    assert sites.line.connections > 10
 
 
 def three_sites(folder: Path, south: Relay, east: Relay, more: str = "") -> None:
@@ -164,6 +189,35 @@ def test_three_sites_may_lie_in_a_row_or_in_a_triangle(
     three_sites(tmp_path, south, east)
     Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run")
     assert [line.split()[-1] for line in printed(tmp_path, *"abc")] == ["0", "1", "2"]
+
+
+def test_four_sites_may_lie_in_a_row(tmp_path: Path, relays: Callable[..., Relay]) -> None:
+    names = ("north", "south", "east", "west")
+    row = [relays(name, open_port=True) for name in names]
+    for one, other in itertools.pairwise(row):
+        one.trust(other, "--transit", port=other.listen)
+        other.trust(one, "--transit", port=one.listen)
+    for place, relay in enumerate(row):
+        for far, name in enumerate(names):
+            if abs(far - place) > 1:
+                relay.titin("trust", name, "--via", names[place + (1 if far > place else -1)])
+    for relay in row:
+        relay.start()
+    north, *others = row
+    sites = ", ".join(f'{relay.site}: {{relay: "127.0.0.1:{relay.local}"}}' for relay in others)
+    chain(
+        tmp_path,
+        "abcd",
+        f"""
+        sites: {{{sites}}}
+        hosts:
+          localhost: {{components: [a]}}
+          s: {{site: south, start: [env], components: [c]}}
+          e: {{site: east, start: [env], components: [d]}}
+          w: {{site: west, start: [env], components: [b]}}""",
+    )
+    Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run")
+    assert [line.split()[-1] for line in printed(tmp_path, *"abcd")] == ["0", "1", "2", "3"]
 
 
 def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callable[..., Relay]) -> None:

@@ -35,17 +35,8 @@ def test_programs_at_two_sites_exchange_messages(sites: Sites) -> None:
 def test_no_cut_of_the_line_changes_a_bit(sites: Sites, streams: int) -> None:
     sites.write(steps=100, most=300_000, pause=0.03, more=f"  links: {{default: {{streams: {streams}}}}}")
     process = sites.begin()
-    chance = random.Random(streams)
     wait_until(lambda: sites.north.status["runs"], "the run is not admitted")
-    deadline = time.monotonic() + 90
-    while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(chance.uniform(0.1, 0.6))
-        if chance.random() < 0.5:
-            sites.line.reset()
-        else:
-            sites.line.cut()
-            time.sleep(chance.uniform(0.0, 0.3))
-            sites.line.mend()
+    sites.line.disturb(random.Random(streams), process)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, out
     assert sites.printed() == expected_digests(100, 300_000)

@@ -13,6 +13,7 @@ mod view;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use commands::guard::GuardCommand;
 
 /// Couples simulation codes.
 #[derive(Parser)]
@@ -46,12 +47,18 @@ enum Command {
     #[command(hide = true)]
     Component(commands::component::ComponentCommand),
     #[command(hide = true)]
-    Guard(commands::guard::GuardCommand),
-    #[command(hide = true)]
     Host(commands::host::Host),
 }
 
 fn main() -> ExitCode {
+    // The guard lives as long as its run, and starts each program by one more such process. The options
+    // of all other commands would cost each of them 0.1 MB.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "guard")
+    {
+        return GuardCommand::parse_from(std::env::args_os().skip(1)).run();
+    }
     match Titin::parse().command {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
@@ -66,7 +73,6 @@ fn main() -> ExitCode {
         Command::Agent(agent) => agent.run(),
         Command::Relay(relay) => relay.run(),
         Command::Component(component) => component.run(),
-        Command::Guard(guard) => guard.run(),
         Command::Host(host) => host.run(),
     }
 }

@@ -496,7 +496,7 @@ impl Default for RunOptions {
         RunOptions {
             patience: PATIENCE,
             grace: Duration::from_secs(5),
-            heartbeat: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(8),
             line_patience: SESSION_PATIENCE,
             encrypt: true,
             ceiling: 4 << 30,

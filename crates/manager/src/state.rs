@@ -74,6 +74,8 @@ pub struct Manager {
     placed: Option<PerInstance<HostId>>,
     /// No warning of a silent host is due before this time; `None` without hosts at other sites.
     next_silence_notice: Option<Duration>,
+    /// No host has been silent for too long before this time; `None` if nothing is due before the next heartbeat.
+    next_host_loss: Option<Duration>,
     names: HashMap<String, InstanceId>,
     /// The conduit ends of each instance; `true` where the instance sends.
     conduit_ends: PerInstance<Vec<(ConduitId, bool)>>,
@@ -149,6 +151,7 @@ impl Manager {
             hosts_deadline: None,
             next_host_notice: None,
             next_silence_notice: None,
+            next_host_loss: None,
             placed: None,
             names: plan.instances.ids().map(name).collect(),
             conduit_ends,
@@ -260,6 +263,10 @@ impl Manager {
             self.exchange_heartbeats();
             self.exchange_heartbeats_with_hosts();
         }
+        let is_due = |due: &mut Duration| *due <= self.now;
+        if self.next_host_loss.take_if(is_due).is_some() {
+            self.lose_silent_hosts();
+        }
         self.search_deadlock();
         self.check_for_stalls();
         self.send_due_signals();
@@ -272,6 +279,7 @@ impl Manager {
             self.hosts_deadline,
             self.next_host_notice,
             self.next_silence_notice,
+            self.next_host_loss,
             self.next_deadline_to_join,
             self.next_doubt_due,
             self.run_state.deadline(),

@@ -181,8 +181,8 @@ impl Relay {
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
-    /// Notes the outcome of a request for a circuit. Returns the refusal if it is to be logged:
-    /// sessions ask again and again, and one line is enough as long as the reason stays.
+    /// Notes the outcome of a request. Returns the refusal if it is to be logged: sessions and managers ask
+    /// again and again, and one line is enough as long as the reason stays.
     fn refusal_to_log<'a, T>(
         &self,
         run: u64,
@@ -200,6 +200,27 @@ impl Relay {
         }
         let why = hash(&refusal.why);
         (refusals.insert(key, why) != Some(why)).then_some(refusal)
+    }
+
+    /// Logs why a request for a circuit is refused. `from` is a site, or the address of a process.
+    fn log_refused_circuit<T>(
+        &self,
+        from: &str,
+        run: u64,
+        destination: &Destination,
+        outcome: &Result<T, CircuitRefusal>,
+    ) {
+        let Some(CircuitRefusal { why, may_pass }) =
+            self.refusal_to_log(run, &destination.site, outcome)
+        else {
+            return;
+        };
+        let (to, run) = (destination.to_string(), hex(run));
+        match may_pass {
+            true => warn!(from, to, run, why, "no circuit: refused"),
+            // Most often a process has left the run, as all do at its end.
+            false => info!(from, to, run, why, "no circuit: refused"),
+        }
     }
 
     /// Whether an earlier configuration trusted the site.
@@ -359,10 +380,7 @@ impl Relay {
         let outcome = match (request, run) {
             (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
                 let far = circuits::open(self, run, &destination, None).await;
-                if let Some(refusal) = self.refusal_to_log(run, &destination.site, &far) {
-                    let to = destination.to_string();
-                    warn!(from, to, run = hex(run), why = refusal.why, "no circuit");
-                }
+                self.log_refused_circuit(&from, run, &destination, &far);
                 self.serve_circuit(stream, &buffer, far).await
             }
             (RelayRequest::Admit(permit), RELAY_KEY) => self.serve_manager(stream, &permit).await,
@@ -630,11 +648,7 @@ impl Relay {
             Result::<_, CircuitRefusal>::Ok((far, place))
         };
         let opened = opening.await;
-        if let Some(refusal) = self.refusal_to_log(run, &destination.site, &opened) {
-            let to = destination.to_string();
-            let (site, run, why) = (peer.site(), hex(run), &refusal.why);
-            warn!(site, to, run, why, "no circuit: refused");
-        }
+        self.log_refused_circuit(peer.site(), run, destination, &opened);
         let (far, _place) = match opened {
             Ok(opened) => opened,
             Err(refusal) => return refuse_peer(&mut stream, refusal).await,

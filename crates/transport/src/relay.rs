@@ -12,6 +12,7 @@
 
 mod circuit;
 mod congestion_window;
+mod link_side;
 mod pump;
 mod session_end;
 mod stream;

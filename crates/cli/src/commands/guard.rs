@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::Parser;
 use titin_manager::guard::{self, Leftovers};
 
 use crate::terminal::complain;
 
 /// Starts the programs of a run and leaves none behind
-#[derive(Args)]
+#[derive(Parser)]
+#[command(name = "titin guard")]
 pub(crate) struct GuardCommand {
     /// Become the program given after the options; PID is the guard that started this process
     #[arg(long, value_name = "PID")]

@@ -15,30 +15,36 @@ pub(crate) struct AgentGroup {
     pub(crate) hosts: Vec<HostId>,
     /// The name of the file with the output of the command.
     pub(crate) name: String,
-    /// Whether the command submits a batch job, which starts the agent.
-    pub(crate) is_batch_job: bool,
+    command: LaunchCommand,
+}
+
+/// A command that starts agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LaunchCommand {
     words: Vec<String>,
-    /// The script for the shell that the words start; `None` if they start none.
+    /// The script for the shell that the words start, as the first lines of its input; `None` if the
+    /// input is for the agents alone.
     script: Option<String>,
 }
 
 impl AgentGroup {
     /// The command in words, for people.
     pub(crate) fn command(&self) -> String {
-        let words = self.words.iter().map(|word| quote(word));
+        let words = self.command.words.iter().map(|word| quote(word));
         words.collect::<Vec<_>>().join(" ")
     }
 
     /// The command for the guard of the manager's host. `input` is the input of the agents, a line.
     pub(crate) fn launch(&self, folder: &Path, input: String) -> Launch {
         let output = folder.join(format!("{}.txt", self.name));
-        let input = match &self.script {
+        let LaunchCommand { words, script } = &self.command;
+        let input = match script {
             None => input,
             Some(script) => format!("{script} <<'END'\n{input}\nEND\n"),
         };
         Launch {
-            program: self.words[0].as_str().into(),
-            args: self.words[1..].to_vec(),
+            program: words[0].as_str().into(),
+            args: words[1..].to_vec(),
             clear: false,
             set: Vec::new(),
             unset: Vec::new(),
@@ -64,13 +70,11 @@ pub(crate) fn groups(plan: &Plan, titin: &Path) -> Vec<AgentGroup> {
                 Some(hosts) => hosts.push(id),
                 None => in_slurm.push(vec![id]),
             }
-        } else if let Some((words, script)) = command(host, titin) {
+        } else if let Some(command) = command(host, titin) {
             groups.push(AgentGroup {
                 hosts: vec![id],
                 name: host.name.clone(),
-                is_batch_job: plan.is_batch_job(id),
-                words,
-                script,
+                command,
             });
         }
     }
@@ -115,15 +119,15 @@ fn srun(plan: &Plan, number: usize, hosts: Vec<HostId>, titin: &Path) -> AgentGr
     AgentGroup {
         hosts,
         name,
-        is_batch_job: false,
-        words,
-        script: None,
+        command: LaunchCommand {
+            words,
+            script: None,
+        },
     }
 }
 
-/// The words of the command that starts the agent of one host, and the script for the shell that the words
-/// start. `None` if the user or a group's `srun` starts the agent.
-fn command(host: &PlannedHost, titin: &Path) -> Option<(Vec<String>, Option<String>)> {
+/// The command that starts the agent of one host. `None` if the user or a group's `srun` starts the agent.
+fn command(host: &PlannedHost, titin: &Path) -> Option<LaunchCommand> {
     let address = host.address.as_str();
     let launcher: Vec<&str> = match &host.start {
         AgentStart::Srun | AgentStart::ByHand => return None,
@@ -146,18 +150,27 @@ fn command(host: &PlannedHost, titin: &Path) -> Option<(Vec<String>, Option<Stri
         AgentStart::Ssh => words.push(format!("exec sh -c {}", quote(&script))),
         _ => words.extend(["sh".to_owned(), "-c".to_owned(), script]),
     }
-    Some((words, None))
+    Some(LaunchCommand {
+        words,
+        script: None,
+    })
 }
 
 /// The command that submits the batch job of an agent. `via` may be `ssh`, which hands its words to a
 /// shell, or a command that hands them on as they are, such as `docker exec`. So `via` starts a shell
 /// by one plain word, and the shell reads the script.
-fn submission(host: &PlannedHost, job: &BatchJob, titin: &Path) -> (Vec<String>, Option<String>) {
+fn submission(host: &PlannedHost, job: &BatchJob, titin: &Path) -> LaunchCommand {
     let script = format!("{} --token{}", agent_script(host, titin), job_options(job));
     let shell = "sh".to_owned();
     match job.via.is_empty() {
-        true => (vec![shell, "-c".to_owned(), script], None),
-        false => ([&job.via[..], &[shell]].concat(), Some(script)),
+        true => LaunchCommand {
+            words: vec![shell, "-c".to_owned(), script],
+            script: None,
+        },
+        false => LaunchCommand {
+            words: [&job.via[..], &[shell]].concat(),
+            script: Some(script),
+        },
     }
 }
 
@@ -246,7 +259,7 @@ mod tests {
 
     fn words_of(start: AgentStart) -> Vec<String> {
         let groups = groups(&plan(&[("n1", start)]), Path::new("/opt/my titin"));
-        groups[0].words.clone()
+        groups[0].command.words.clone()
     }
 
     fn batch_job(via: &[&str]) -> AgentStart {
@@ -269,7 +282,6 @@ mod tests {
         assert_eq!(words_of(batch_job(&[])), ["sh", "-c", script]);
         let plan = plan(&[("n1", batch_job(&["ssh", "login"]))]);
         let groups = groups(&plan, Path::new("/opt/my titin"));
-        assert!(groups[0].is_batch_job);
         assert_eq!(groups[0].command(), "ssh login sh");
         let launch = groups[0].launch(Path::new("/run"), "82a6".to_owned());
         let expected = format!("{script} <<'END'\n82a6\nEND\n");

@@ -56,7 +56,7 @@ impl Session {
         for at in 0..self.groups.len() {
             // The hosts of a group are at one site.
             let host = self.groups[at].hosts[0];
-            let input = match self.groups[at].is_batch_job {
+            let input = match self.plan.is_batch_job(host) {
                 true => self.new_token(host).reveal(),
                 false => self.agent_input(host).to_json(),
             };
@@ -402,7 +402,7 @@ impl Session {
         let missing = hosts.find(|host| self.host_cores[host.index()].is_none())?;
         let command = group.command();
         let how = match end {
-            LauncherEnd::Ended(exit) if exit.is_success() && !group.is_batch_job => {
+            LauncherEnd::Ended(exit) if exit.is_success() && !self.plan.is_batch_job(*missing) => {
                 let text = format!("{command} has ended, and no agent has come yet");
                 self.say(Level::Info, text, view);
                 return None;
@@ -432,11 +432,16 @@ impl Session {
             let place = self.plan.site_text(*host);
             let group = self.groups.iter().find(|group| group.hosts.contains(host));
             let printed = group.and_then(|group| last_line(&self.output_of(group)));
-            let printed = printed.map_or(String::new(), |line| format!("; its last words: {line}"));
+            let is_batch_job = self.plan.is_batch_job(*host);
+            let printed = match printed {
+                Some(line) => format!("; its last words: {line}"),
+                None if is_batch_job => "; the submission of its job has not answered".to_owned(),
+                None => String::new(),
+            };
             let text =
                 format!("has waited for the agent of host {name}{place} for {waited} s{printed}");
             // A job may wait for long.
-            let level = match self.plan.is_batch_job(*host) {
+            let level = match is_batch_job {
                 true => Level::Info,
                 false => Level::Warning,
             };
@@ -473,7 +478,8 @@ impl Session {
     /// Has the batch jobs cancelled whose agents have not come.
     fn cancel_unused_jobs(&self) {
         for (at, group) in self.groups.iter().enumerate() {
-            if group.is_batch_job && self.host_cores[group.hosts[0].index()].is_none() {
+            let host = group.hosts[0];
+            if self.plan.is_batch_job(host) && self.host_cores[host.index()].is_none() {
                 self.guard.signal(self.launcher_id(at), Signal::Terminate);
             }
         }
@@ -509,7 +515,7 @@ impl Session {
     /// The commands that go on: those that have submitted batch jobs, or the others.
     fn launchers_left(&self, of_batch_jobs: bool) -> Vec<usize> {
         let left = self.launchers.iter().copied();
-        left.filter(|&at| self.groups[at].is_batch_job == of_batch_jobs)
+        left.filter(|&at| self.plan.is_batch_job(self.groups[at].hosts[0]) == of_batch_jobs)
             .collect()
     }
 

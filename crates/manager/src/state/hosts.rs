@@ -169,17 +169,29 @@ impl Manager {
 
     /// Sends a heartbeat to every agent, and looks for silent agents.
     pub(super) fn exchange_heartbeats_with_hosts(&mut self) {
+        let further = (1..self.hosts.len() as u32).map(HostId);
+        let ready = further.filter(|id| self.hosts[id.index()].system_name().is_some());
+        self.actions.extend(ready.map(RunAction::HostHeartbeat));
+        self.lose_silent_hosts();
+    }
+
+    /// Counts hosts as lost that have been silent for too long, and notes when the next host may be.
+    pub(super) fn lose_silent_hosts(&mut self) {
+        let mut next: Option<Duration> = None;
         for id in (1..self.hosts.len() as u32).map(HostId) {
             let HostState::Ready { last_heard, .. } = self.hosts[id.index()].state else {
                 continue;
             };
-            self.actions.push(RunAction::HostHeartbeat(id));
-            let silence = self.now.saturating_sub(last_heard);
-            if silence >= self.plan.longest_silence(id) {
+            let due = last_heard.saturating_add(self.plan.longest_silence(id));
+            if due <= self.now {
+                let silence = self.now.saturating_sub(last_heard);
                 self.actions.push(RunAction::CloseHost(id));
                 self.lose_host(id, Cause::HostSilent(id, silence));
+            } else {
+                next = Some(next.map_or(due, |next| next.min(due)));
             }
         }
+        self.next_host_loss = next;
     }
 
     /// Fails the run if hosts are late.

@@ -924,6 +924,38 @@ mod tests {
     }
 
     #[test]
+    fn all_streams_carry_the_rest_of_a_message_when_those_with_a_share_stall() {
+        let payload = vec![7; 200_000];
+        let parts = [IoSlice::new(&payload)];
+        let meta = Arc::default();
+        let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
+        let room = |flight| StreamRoom {
+            flight,
+            two_flights: 2 * flight,
+            window: 2 * flight,
+        };
+        let shares = StreamShares::of(200_000, &[room(200_000), room(100), room(100)]);
+        let mut payload = PayloadInProgress::new(&message, 3, shares, PIECES_OF_A_LINE);
+        let first = payload.next_piece(0).unwrap().length;
+        assert!(payload.next_piece(1).is_none() && payload.next_piece(2).is_none());
+        assert!(payload.use_all_streams());
+        // The pieces are those of a message by three streams.
+        let of_one_stream = (200_000 - first) / PIECES_PER_STREAM;
+        let next = payload.next_piece(2).unwrap().length;
+        assert!(next < of_one_stream, "{next} of {of_one_stream}");
+        let mut end = first + next;
+        for number in (0..3).cycle() {
+            let Some(piece) = payload.next_piece(number) else {
+                break;
+            };
+            assert_eq!(piece.offset, end);
+            end += piece.length;
+        }
+        assert_eq!(end, 200_000);
+        assert!(!payload.use_all_streams());
+    }
+
+    #[test]
     fn the_line_knows_whether_few_streams_carry_a_message() {
         let (streams, _others) = three_streams(true);
         let outputs = outputs_of_three();

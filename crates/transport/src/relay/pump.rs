@@ -248,7 +248,7 @@ impl SessionPump {
         for (id, end) in &self.sessions {
             for (place, (socket, events)) in end.wanted().into_iter().enumerate() {
                 descriptors.push(PollFd::new(socket, events));
-                owners.push((*id, place == 0 && !end.link_is_closed));
+                owners.push((*id, place == 0 && !end.is_link_closed()));
             }
         }
         let next = self.next_turn();
@@ -305,7 +305,7 @@ impl SessionPump {
 
     /// The end of the session of the link's socket with an id.
     fn end_of(&mut self, link: u64) -> Option<&mut SessionEnd> {
-        self.sessions.values_mut().find(|end| end.link == link)
+        self.sessions.values_mut().find(|end| end.link_id() == link)
     }
 
     /// Gives a session a turn.
@@ -313,12 +313,12 @@ impl SessionPump {
         let Some(end) = self.sessions.get_mut(&id) else {
             return;
         };
-        let (link, was_unanswered) = (end.link, end.is_unanswered());
+        let (link, was_unanswered) = (end.link_id(), end.is_unanswered());
         match turn(end) {
             EndProgress::Open => {}
             EndProgress::Over => drop(self.sessions.remove(&id)),
             EndProgress::Lost(why) => {
-                self.shared.note_fault(end.link, why);
+                self.shared.note_fault(end.link_id(), why);
                 self.sessions.remove(&id);
             }
         }

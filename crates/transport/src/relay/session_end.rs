@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::io::{Errno, ioctl_fionread};
-use rustix::net::{self, SendFlags, Shutdown};
 use titin_os::{Descriptor, sockets};
 use titin_wire::LinkSettings;
 use titin_wire::circuit::CircuitRefusal;
@@ -14,27 +12,17 @@ use titin_wire::session::{Session, SessionId};
 
 use super::circuit::{CircuitRoute, OpeningCircuit};
 use super::congestion_window::{CongestionWindow, MIN_WINDOW, SHARED_GAIN, SOLE_GAIN};
-use super::stream::{AT_A_CALL, CircuitStream};
+use super::link_side::{AT_ONCE, LEAST_ROOM, LinkSide};
+use super::stream::CircuitStream;
 use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
 use crate::flight::{Flight, SessionProgress};
 use crate::line_meter::FULL_STREAM;
 use crate::stream_meter::StreamMeter;
 
-/// The most bytes moved in one direction before other sessions have their turn.
-const AT_ONCE: usize = 256 << 10;
-
-/// The least room for which bytes are taken from the link. With less, each acknowledgement would be
-/// followed by a record of a few bytes: the silly window syndrome (RFC 9293, section 3.8.6.2.1).
-const LEAST_ROOM: usize = 4 << 10;
-
 // A stream counts as full from `FULL_STREAM` bytes on. The smallest window, when full, must keep at least
 // as many.
 const _: () = assert!(FULL_STREAM as usize <= MIN_WINDOW - LEAST_ROOM);
-
-/// Received bytes that the link has not taken, at most, if the user sets no receive buffer. The circuit
-/// then waits.
-const WAITING: usize = 1 << 20;
 
 /// After this time without a byte of the other end, the other end is asked for one.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
@@ -107,10 +95,7 @@ impl SessionTerms {
 /// One end of a session.
 pub(super) struct SessionEnd {
     session: Session,
-    /// The pump's end of the link's socket.
-    socket: Descriptor,
-    /// The id of the link's end.
-    pub(super) link: u64,
+    link: LinkSide,
     /// The way to the other end; `None` at the end that listens.
     route: Option<Arc<CircuitRoute>>,
     circuit: CircuitState,
@@ -130,8 +115,6 @@ pub(super) struct SessionEnd {
     window: CongestionWindow,
     /// As many bytes instead, if the user has set the send buffer.
     set_window: Option<usize>,
-    /// How many received bytes wait for the link at most.
-    waiting: usize,
     /// How many bytes a second the circuit takes at most, if the user has set the pacing.
     pacing: Option<u64>,
     /// When the window had room again after it was full; `None` if it has not been full since the last
@@ -143,15 +126,6 @@ pub(super) struct SessionEnd {
     newly_taken: usize,
     /// The meter of the link's stream, and how many bytes are noted for the line as acknowledged.
     meter: Option<(Arc<StreamMeter>, u64)>,
-    /// Received bytes for the link, and how many of them were passed to it.
-    to_link: Vec<u8>,
-    passed: usize,
-    /// Whether the link sends no more.
-    link_has_ended: bool,
-    /// Whether the link has closed the socket, and so takes no more.
-    pub(super) link_is_closed: bool,
-    /// Whether the link knows that no more bytes follow.
-    link_is_told: bool,
 }
 
 impl SessionEnd {
@@ -166,8 +140,7 @@ impl SessionEnd {
         let now = Instant::now();
         SessionEnd {
             session: Session::new(id),
-            socket,
-            link,
+            link: LinkSide::new(link, socket),
             route,
             circuit: CircuitState::None(now),
             previous: None,
@@ -178,23 +151,17 @@ impl SessionEnd {
             last_error: String::new(),
             window: CongestionWindow::new(terms.gain),
             set_window: None,
-            waiting: WAITING,
             pacing: None,
             room_since: None,
             flight: None,
             newly_taken: 0,
             meter: None,
-            to_link: Vec::new(),
-            passed: 0,
-            link_has_ended: false,
-            link_is_closed: false,
-            link_is_told: false,
         }
     }
 
     /// The link has closed its socket. The bytes in the socket can still be read.
     pub(super) fn note_closed_link(&mut self) -> EndProgress {
-        self.link_is_closed = true;
+        self.link.note_closed();
         self.advance()
     }
 
@@ -211,6 +178,15 @@ impl SessionEnd {
         self.session.id()
     }
 
+    /// The id of the link's end.
+    pub(super) fn link_id(&self) -> u64 {
+        self.link.id
+    }
+
+    pub(super) fn is_link_closed(&self) -> bool {
+        self.link.is_closed()
+    }
+
     /// Begins to measure the line of the link.
     pub(super) fn measure(&mut self, meter: Arc<StreamMeter>) {
         let (now, kept) = (Instant::now(), self.session.kept() as u64);
@@ -220,7 +196,7 @@ impl SessionEnd {
         }
         meter.note_line(kept, None, now);
         let (_, acknowledged) = self.session.sent_and_acknowledged();
-        meter.set_untaken(ioctl_fionread(&self.socket).unwrap_or_default() as usize);
+        meter.set_untaken(self.link.bytes_in_socket());
         self.newly_taken = 0;
         meter.note_circuit(self.measured_circuit());
         self.meter = Some((meter, acknowledged));
@@ -231,7 +207,8 @@ impl SessionEnd {
     pub(super) fn set_buffers(&mut self, settings: &LinkSettings) {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         self.set_window = settings.send_buffer.map(|size| bytes(size).max(MIN_WINDOW));
-        self.waiting = settings.receive_buffer.map_or(WAITING, bytes);
+        self.link
+            .set_receive_buffer(settings.receive_buffer.map(bytes));
     }
 
     /// Has each circuit take at most `rate` bytes a second, which the system paces.
@@ -255,12 +232,7 @@ impl SessionEnd {
     /// is closed.
     pub(super) fn wanted(&self) -> Vec<(&Descriptor, PollFlags)> {
         let mut wanted = Vec::with_capacity(2);
-        if !self.link_is_closed {
-            let mut events = PollFlags::empty();
-            events.set(PollFlags::IN, !self.link_has_ended && self.has_room());
-            events.set(PollFlags::OUT, self.passed < self.to_link.len());
-            wanted.push((&self.socket, events));
-        }
+        wanted.extend(self.link.wanted(self.has_room()));
         match &self.circuit {
             CircuitState::None(_) => {}
             CircuitState::Opening(opening) => wanted.push((&opening.socket, opening.wanted())),
@@ -298,8 +270,7 @@ impl SessionEnd {
             CircuitState::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
         };
         let given_up = self.cut_since.map(|since| since + self.terms.patience);
-        // A closed socket brings no events, and may have more bytes.
-        let has_more = self.link_is_closed && !self.link_has_ended && self.has_room();
+        let has_more = self.link.may_have_more() && self.has_room();
         let turns = [line, given_up, has_more.then(Instant::now)]
             .into_iter()
             .flatten();
@@ -317,7 +288,7 @@ impl SessionEnd {
             CircuitState::Open(_) => Ok(()),
         };
         let outcome = outcome.and_then(|()| self.exchange());
-        self.pass_to_link();
+        self.link.pass(self.session.has_peer_ended());
         match outcome {
             Ok(()) => self.progress(),
             // The other end is gone, and perhaps has ended in good order.
@@ -345,10 +316,10 @@ impl SessionEnd {
             // The other end has closed the circuit, and asks again if it misses something.
             _ => self.session.is_over(),
         };
-        if is_told && self.link_is_told {
+        if is_told && self.link.is_told() {
             return EndProgress::Over;
         }
-        if self.link_is_closed && !self.was_up {
+        if self.link.is_closed() && !self.was_up {
             // Nobody at the other end knows of the session.
             return EndProgress::Over;
         }
@@ -404,7 +375,7 @@ impl SessionEnd {
 
     /// Whether the other end has sent all, and the link has not taken it all yet.
     fn is_link_behind(&self) -> bool {
-        self.session.has_peer_ended() && !self.link_is_told && !self.link_is_closed
+        self.session.has_peer_ended() && self.link.can_be_told()
     }
 
     /// Since when nothing more can come by the circuit.
@@ -432,67 +403,22 @@ impl SessionEnd {
     /// Whether the link has taken enough of the received bytes for more to come. The records that
     /// resume a session are always read.
     fn takes_bytes(&self) -> bool {
-        self.to_link.len() - self.passed < self.waiting || !self.session.is_up()
+        self.link.takes_bytes() || !self.session.is_up()
     }
 
-    /// Takes bytes out of the link's socket.
+    /// Takes bytes from the link, and notes them for the meter.
     fn take_from_link(&mut self) {
-        let mut memory = Vec::with_capacity(AT_A_CALL);
-        let (mut taken, mut is_empty) = (0, false);
-        while !self.link_has_ended && self.has_room() && taken < AT_ONCE && !is_empty {
-            let most = self.room().min(AT_A_CALL);
-            match rustix::io::read(&self.socket, &mut memory.spare_capacity_mut()[..most]) {
-                Ok((bytes, _)) if !bytes.is_empty() => {
-                    self.session.send(bytes);
-                    taken += bytes.len();
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => is_empty = true,
-                Ok(_) | Err(_) => {
-                    self.link_has_ended = true;
-                    self.session.end();
-                }
-            }
-        }
-        self.newly_taken += taken;
+        let window = self.window_bytes();
+        let taken = self.link.take(&mut self.session, window);
+        self.newly_taken += taken.count;
         let meter = self.meter.as_ref().map(|(meter, _)| meter);
-        if let (Some(meter), true) = (meter, is_empty) {
+        if let (Some(meter), true) = (meter, taken.is_all) {
             meter.set_untaken(self.newly_taken);
         }
-        if taken > 0 {
+        if taken.count > 0 {
             let room_since = self.room_since.take();
-            meter.inspect(|meter| meter.note_line(taken as u64, room_since, Instant::now()));
-        }
-    }
-
-    /// Gives received bytes to the link.
-    fn pass_to_link(&mut self) {
-        while self.passed < self.to_link.len() && !self.link_is_closed {
-            match net::send(
-                &self.socket,
-                &self.to_link[self.passed..],
-                SendFlags::NOSIGNAL,
-            ) {
-                Ok(count) => self.passed += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    // A link that is slower than the line never empties the buffer.
-                    if self.passed >= self.waiting {
-                        self.to_link.drain(..self.passed);
-                        self.passed = 0;
-                    }
-                    return;
-                }
-                Err(_) => self.link_is_closed = true,
-            }
-        }
-        // A closed link takes no bytes, and the other end need not keep them.
-        self.to_link.clear();
-        self.to_link.shrink_to(self.waiting);
-        self.passed = 0;
-        if self.session.has_peer_ended() && !self.link_is_told {
-            let _ = net::shutdown(&self.socket, Shutdown::Write);
-            self.link_is_told = true;
+            let count = taken.count as u64;
+            meter.inspect(|meter| meter.note_line(count, room_since, Instant::now()));
         }
     }
 
@@ -667,11 +593,7 @@ impl SessionEnd {
     }
 
     fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitRefusal> {
-        if self.link_is_closed {
-            self.to_link.clear();
-            self.passed = 0;
-        }
-        let outcome = self.session.read(records, &mut self.to_link);
+        let outcome = self.session.read(records, self.link.memory());
         outcome.map_err(LinkError::from)?;
         if let CircuitState::Open(circuit) = &mut self.circuit {
             circuit.heard = Instant::now();
@@ -723,8 +645,11 @@ impl SessionEnd {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+    use rustix::net::{self, Shutdown};
     use titin_wire::Secret;
 
+    use super::super::link_side::WAITING;
     use super::*;
     use crate::line_meter::LineMeter;
     use crate::pump::socket_pair;
@@ -821,7 +746,7 @@ mod tests {
     fn a_link_that_takes_nothing_costs_no_turns_and_bounded_memory() {
         let mut rig = Rig::new();
         rig.send(&vec![1; 8 * WAITING]);
-        assert!(rig.end.to_link.len() < 2 * WAITING + AT_ONCE);
+        assert!(rig.end.link.received.len() < 2 * WAITING + AT_ONCE);
         let CircuitState::Open(circuit) = &mut rig.end.circuit else {
             panic!("the circuit is open");
         };
@@ -859,7 +784,7 @@ mod tests {
                 }
                 rig.end.advance();
                 rig.receive();
-                most = most.max(rig.end.to_link.len());
+                most = most.max(rig.end.link.received.len());
             }
             got += rustix::io::read(&rig.link, &mut piece).unwrap_or(0);
             rig.end.advance();
@@ -1009,7 +934,7 @@ mod tests {
         let kept = rig.end.session.kept();
         assert!((bytes - LEAST_ROOM..=bytes).contains(&kept), "{kept}");
         rig.send(&message);
-        let waiting = rig.end.to_link.len() - rig.end.passed;
+        let waiting = rig.end.link.received.len() - rig.end.link.passed;
         assert!(
             (bytes..bytes + AT_ONCE).contains(&waiting) && bytes + AT_ONCE < WAITING,
             "{waiting}"

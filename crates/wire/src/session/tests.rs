@@ -1,4 +1,5 @@
-//! Two ends over a simulated network: cuts at any byte, lost answers, ends in any order.
+//! Two ends over a simulated network: cuts at any byte, which each end notices at another time, lost answers, ends
+//! in any order.
 
 use std::collections::VecDeque;
 
@@ -9,13 +10,22 @@ use super::*;
 /// The most bytes that an end of the simulation keeps.
 const KEPT: usize = 1000;
 
-/// An end, the program above it, and the bytes on their way to it.
+/// An end, and the program above it.
 struct End {
     session: Session,
     to_send: VecDeque<u8>,
     sent: Vec<u8>,
     got: Vec<u8>,
-    line: VecDeque<u8>,
+    /// The number of the circuit that the end uses.
+    circuit: Option<usize>,
+}
+
+/// A circuit: the bytes on their way to each of the two ends.
+#[derive(Default)]
+struct Circuit {
+    to: [VecDeque<u8>; 2],
+    /// Whether the circuit takes no more bytes. Those on their way may still arrive.
+    is_broken: bool,
 }
 
 impl End {
@@ -28,7 +38,7 @@ impl End {
             to_send: sent.clone().into(),
             sent,
             got: Vec::new(),
-            line: VecDeque::new(),
+            circuit: None,
         }
     }
 
@@ -45,11 +55,15 @@ impl End {
         }
     }
 
-    /// Takes up to `most` bytes from the line.
-    fn take(&mut self, most: usize) {
-        let length = most.min(self.line.len());
-        let bytes: Vec<u8> = self.line.drain(..length).collect();
-        self.session.read(&bytes, &mut self.got).unwrap();
+    /// Goes on with a circuit, or with none.
+    fn use_circuit(&mut self, circuit: Option<usize>) {
+        if self.circuit.is_some() {
+            self.session.cut();
+        }
+        if circuit.is_some() {
+            self.session.connect();
+        }
+        self.circuit = circuit;
     }
 }
 
@@ -65,12 +79,14 @@ impl Numbers {
     }
 }
 
-/// Runs a random schedule. Whether both streams came whole.
+/// Runs a random schedule, after which both streams must have come whole.
 fn run(seed: u64) {
     let mut numbers = Numbers(seed);
     let id = SessionId(u128::from(seed) << 64 | 7);
     let mut ends = [1, 2].map(|first| End::new(id, first, numbers.below(5000)));
-    let mut connected = false;
+    let mut circuits: Vec<Circuit> = Vec::new();
+    // The last circuit that the end which listens has taken.
+    let mut taken = None;
     for step in 0..200_000 {
         let [first, second] = &ends;
         if first.session.is_over() && second.session.is_over() {
@@ -78,40 +94,51 @@ fn run(seed: u64) {
         }
         assert!(step < 199_999, "seed {seed} does not come to an end");
         let at = numbers.below(2);
+        let newest = circuits.len().checked_sub(1);
         // Few cuts towards the end, so that each schedule ends.
         let may_cut = step < 400;
-        match numbers.below(12) {
-            0 if connected && may_cut && numbers.below(3) == 0 => {
-                for end in &mut ends {
-                    end.session.cut();
-                    end.line.clear();
+        match numbers.below(14) {
+            0 if may_cut && numbers.below(3) == 0 => {
+                if let Some(circuit) = circuits.last_mut() {
+                    circuit.is_broken = true;
+                    // A relay that is killed takes the bytes on their way with it.
+                    if numbers.below(2) == 0 {
+                        circuit.to = Default::default();
+                    }
                 }
-                connected = false;
             }
-            // One end notices the loss late, when the other has dialled again.
-            1 | 2 if !connected => {
-                for end in &mut ends {
-                    end.line.clear();
-                    end.session.connect();
-                }
-                connected = true;
+            // An end notices the loss, perhaps long after the other end has.
+            1 if ends[at].circuit.is_some_and(|own| circuits[own].is_broken) => {
+                ends[at].use_circuit(None);
             }
-            3..=5 => {
-                let most = 1 + numbers.below(400);
-                ends[at].feed(most);
+            2 | 3 if at == 0 && ends[0].circuit.is_none() => {
+                circuits.push(Circuit::default());
+                ends[0].use_circuit(Some(circuits.len() - 1));
             }
-            6..=8 => {
-                let most = 1 + numbers.below(300);
+            // The end that listens goes on with the newest circuit, even if it takes the last one for whole.
+            2 | 3 if at == 1 && taken < newest => {
+                ends[1].use_circuit(newest);
+                taken = newest;
+            }
+            4..=6 => ends[at].feed(1 + numbers.below(400)),
+            7..=9 => {
                 let mut out = Vec::new();
-                ends[at].session.write(&mut out, most);
-                if connected {
-                    ends[1 - at].line.extend(out);
+                ends[at].session.write(&mut out, 1 + numbers.below(300));
+                if let Some(circuit) = ends[at].circuit.map(|own| &mut circuits[own])
+                    && !circuit.is_broken
+                {
+                    circuit.to[1 - at].extend(out);
                 }
             }
-            9 if connected => ends[at].session.probe(),
-            _ if connected => {
-                let most = 1 + numbers.below(500);
-                ends[at].take(most);
+            10 if ends[at].circuit.is_some() => ends[at].session.probe(),
+            11.. => {
+                if let Some(own) = ends[at].circuit {
+                    let line = &mut circuits[own].to[at];
+                    let most = (1 + numbers.below(500)).min(line.len());
+                    let bytes: Vec<u8> = line.drain(..most).collect();
+                    let End { session, got, .. } = &mut ends[at];
+                    session.read(&bytes, got).unwrap();
+                }
             }
             _ => {}
         }

@@ -122,7 +122,7 @@ fn a_silent_host_is_lost_and_a_host_that_answers_is_not() {
     assert!(rig.heartbeats.contains(&FURTHER[0]) && rig.heartbeats.contains(&FURTHER[1]));
     let failure = rig.failure().unwrap();
     assert!(
-        failure.starts_with("the agent of host n2 was silent for 10.0 s"),
+        failure.starts_with("the agent of host n2 was silent for 8.0 s"),
         "{failure}"
     );
     assert_eq!(rig.closed_hosts, [FURTHER[1]]);
@@ -131,6 +131,22 @@ fn a_silent_host_is_lost_and_a_host_that_answers_is_not() {
         InstanceProcess::Unknown
     );
     assert!(rig.was_told_of_failure("macro"));
+}
+
+#[test]
+fn a_silent_host_is_lost_at_the_end_of_its_time_and_not_at_the_next_heartbeat() {
+    let mut rig = Rig::apart();
+    rig.hear_hosts();
+    rig.now += ms(500);
+    rig.hear_hosts();
+    let due = rig.now + rig.manager.plan.options.heartbeat;
+    while rig.now < due {
+        assert_eq!(rig.failure(), None);
+        rig.now = rig.manager.deadline();
+        rig.event(RunEvent::HostHeard(FURTHER[0]));
+    }
+    assert_eq!(rig.now, due);
+    assert_eq!(rig.closed_hosts, [FURTHER[1]]);
 }
 
 #[test]
@@ -277,9 +293,8 @@ fn a_host_behind_a_line_is_lost_with_the_line_and_the_times_named() {
     let failure = rig.failure().unwrap();
     assert!(
         failure.starts_with("host n2 at the site south has sent nothing for ")
-            && failure.contains(
-                "longer than `patience` (8 s) and `heartbeat` (10 s) together: the line,"
-            ),
+            && failure
+                .contains("longer than `patience` (8 s) and `heartbeat` (8 s) together: the line,"),
         "{failure}"
     );
     assert_eq!(rig.closed_hosts, [FURTHER[1]]);

@@ -17,7 +17,7 @@ fn whoever_comes_is_told_of_those_before_and_after() {
         (true, "micro")
     );
     assert_eq!(welcome.ports[1].operator, "s");
-    assert!((welcome.heartbeat - 10.0 / 3.0).abs() < 1e-9);
+    assert!((welcome.heartbeat - 8.0 / 3.0).abs() < 1e-9);
 
     rig.join("micro");
     let told = &rig.reported[&rig.link("micro")];
