@@ -108,8 +108,8 @@ models:
       b: {{description: there, ports: {{o_i: back, s: there}}, implementation: b}}
     conduits: {{a.there: b.there, b.back: a.back}}
 programs:
-  a: {{executable: {sys.executable}, args: [{program}, a, {way}, {steps}, {pause}], execution_model: openmpi}}
-  b: {{executable: {sys.executable}, args: [{program}, b, {way}, {steps}, {pause}], execution_model: openmpi}}
+  a: {{executable: {sys.executable}, args: [{program}, a, {way}, "{steps}", "{pause}"], execution_model: openmpi}}
+  b: {{executable: {sys.executable}, args: [{program}, b, {way}, "{steps}", "{pause}"], execution_model: openmpi}}
 resources:
   fields.a: {{mpi_processes: 2}}
   fields.b: {{mpi_processes: 3}}
@@ -139,7 +139,7 @@ def test_ranks_exchange_fields_with_ranks_at_another_site(sites: Sites, way: str
 
 
 def test_no_cut_of_the_line_changes_a_field(sites: Sites) -> None:
-    write_fields(sites, "irregular", steps=200, pause=0.03)
+    write_fields(sites, "irregular", steps=40, pause=0.03)
     process = sites.begin()
     wait_until(lambda: sites.north.peer("south")["circuits"] >= 2, "there are no circuits")
     sites.line.disturb(random.Random(1), process)
