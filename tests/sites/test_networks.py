@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ..conftest import ROOT, TITIN, config, needs
+from ..relays.test_programs import FIELD
 from .conftest import Hosts, chain, printed
 
 #: The addresses of the two hosts in each network.
@@ -32,6 +34,31 @@ titin:
   hosts:
     localhost: {{network: second, components: [macro, result]}}
     n2: {{network: eth1, components: [micro]}}
+"""
+
+
+#: Lets Open MPI start programs of root, also by ssh.
+ROOT_MAY = '{OMPI_ALLOW_RUN_AS_ROOT: "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: "1"}'
+
+#: Two ranks on one host send a field to two ranks on the other host, and back.
+RANKS = """\
+ymmsl_version: v0.2
+models:
+  fields:
+    components:
+      a: {{description: here, ports: {{o_i: there, s: back}}, implementation: a}}
+      b: {{description: there, ports: {{o_i: back, s: there}}, implementation: b}}
+    conduits: {{a.there: b.there, b.back: a.back}}
+programs:
+  a: {{executable: {python}, args: [{folder}/field.py, a, blocks, "5", "0"], execution_model: openmpi, env: {root}}}
+  b: {{executable: {python}, args: [{folder}/field.py, b, blocks, "5", "0"], execution_model: openmpi, env: {root}}}
+resources:
+  fields.a: {{mpi_processes: 2}}
+  fields.b: {{mpi_processes: 2}}
+titin:
+  hosts:
+    localhost: {{network: second, components: [a]}}
+    n2: {{network: eth1, components: [b]}}
 """
 
 
@@ -91,6 +118,21 @@ def test_the_chosen_network_serves_programs_in_c(hosts: Hosts, tmp_path: Path) -
     # Within a host nothing goes by tcp.
     expected = {"macro.state_out": SECOND, "micro.final_state": SECOND[::-1], "macro.final_state": None}
     assert found == expected
+
+
+def test_the_chosen_network_serves_all_ranks(hosts: Hosts, tmp_path: Path) -> None:
+    """The system's own counters say by which network the parts of a field have come."""
+    pytest.importorskip("mpi4py")
+    needs("mpirun.openmpi")
+    (tmp_path / "field.py").write_text(FIELD)
+    (tmp_path / "model.ymmsl").write_text(RANKS.format(python=sys.executable, folder=tmp_path, root=ROOT_MAY))
+    done = hosts(2, "sh", "-c", f"{TITIN} run model.ymmsl --run-dir run && cat /proc/net/dev >counters", SECOND="1")
+    assert done.returncode == 0, done.stdout
+    lines = [line.split() for line in (tmp_path / "counters").read_text().splitlines()]
+    received = {name.rstrip(":"): int(count) for name, count, *_ in lines if name.endswith(":")}
+    first, second = received["lan"], received["second"]
+    # Five fields of 50,000 doubles come back from the other host.
+    assert second > 5 * 50_000 * 8 and first < second / 4, (first, second)
 
 
 def test_a_network_that_a_host_does_not_have_is_named_with_those_that_it_has(hosts: Hosts, tmp_path: Path) -> None:

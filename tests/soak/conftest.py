@@ -206,9 +206,10 @@ class Memory:
 def print_and_check_memory(largest: Mapping[str, int], **bounds: int) -> None:
     """Prints the memory, and compares that of relays, agents, programs and so on with bounds in MiB.
 
-    A process of titin's own takes some 10 MiB, whatever passes through it.
+    A process of titin's own takes some 10 MiB, whatever passes through it, and a relay 320 KiB more for each of up to
+    128 streams of a link.
     """
-    bounds = {"program": 512} | bounds
+    bounds = {"program": 512, "relay": 64} | bounds
     kinds: dict[str, int] = {}
     for role, size in largest.items():
         kind = role if role.startswith("relay") else role.split()[0]
