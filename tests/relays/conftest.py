@@ -332,10 +332,10 @@ class ByHand:
         """The token in the line."""
         return self.line.split()[1]
 
-    def start_agent(self) -> subprocess.Popen[str]:
+    def start_agent(self, *shell_command: str) -> subprocess.Popen[str]:
         """Gives the line to a shell, which reads it as from a terminal: no command line has the token."""
         shell = subprocess.Popen(
-            ["sh"],
+            shell_command or ["sh"],
             cwd=self.elsewhere,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

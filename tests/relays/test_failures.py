@@ -68,6 +68,50 @@ def test_a_killed_process_ends_the_run_at_both_sites(sites: Sites, victim: str, 
     assert time.monotonic() - began < 20, out
 
 
+def begin_by_hand(sites: Sites, *shell: str) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
+    """Starts a run with an agent by hand, and waits until the programs exchange messages. Returns the processes of the
+    run, and of the shell of the agent, which the run's guard does not know."""
+    sites.write(steps=100_000, most=100, pause=0.01, start="by hand")
+    run = sites.begin_by_hand()
+    agent = run.start_agent(*shell)
+    wait_until(lambda: len(processes(sites.folder, "exchange.py b")) == 1, "b has not been started")
+    wait_until(lambda: sites.north.peer("south")["circuits"] >= 3, "there are no circuits")
+    return run.process, agent
+
+
+def test_an_agent_hears_that_the_manager_of_another_site_was_killed(sites: Sites) -> None:
+    run, agent = begin_by_hand(sites)
+    run.kill()
+    began = time.monotonic()
+    said, _ = agent.communicate(timeout=60)
+    assert agent.returncode == 2, said
+    assert "is over: its manager has ended" in " ".join(said.split()), said
+    assert time.monotonic() - began < 15, said
+    assert run.wait(timeout=60) == -signal.SIGKILL
+    wait_until(lambda: not of_run(sites.folder), "something is left")
+    wait_until(lambda: not sites.south.status["runs"], "the run is still shown")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to hide a folder")
+def test_a_second_signal_ends_an_agent_that_cannot_hand_its_files_over(sites: Sites) -> None:
+    hide = f"mount -t tmpfs none {sites.folder}/run && exec sh"
+    run, agent = begin_by_hand(sites, "env", f"TMPDIR={sites.folder}", "unshare", "--mount", "sh", "-c", hide)
+    sites.line.cut()
+    (pid,) = processes(sites.folder, "titin agent")
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not processes(sites.folder, "exchange.py b"), "b has not ended")
+    # The files wait for the line.
+    time.sleep(2)
+    assert agent.poll() is None
+    os.kill(pid, signal.SIGTERM)
+    said, _ = agent.communicate(timeout=20)
+    assert agent.returncode == 2, said
+    assert "was ended by SIGTERM" in said
+    run.kill()
+    run.wait(timeout=60)
+    wait_until(lambda: not of_run(sites.folder), "something is left")
+
+
 @pytest.fixture
 def far_sites(tmp_path: Path, relays: Callable[..., Relay], far_network: tuple[str, str, str]) -> Iterator[Sites]:
     """Two sites. The relay of south is reached by a network that may go away."""

@@ -17,6 +17,12 @@ pub(crate) enum RunSource {
     Peer(String),
 }
 
+impl RunSource {
+    fn is_manager(&self) -> bool {
+        matches!(self, RunSource::Manager(_))
+    }
+}
+
 #[derive(Debug, Clone)]
 struct AdmittedRun {
     permit: RunPermit,
@@ -26,8 +32,7 @@ struct AdmittedRun {
 
 impl AdmittedRun {
     fn is_of_manager(&self) -> bool {
-        let mut sources = self.sources.iter();
-        sources.any(|source| matches!(source, RunSource::Manager(_)))
+        self.sources.iter().any(RunSource::is_manager)
     }
 }
 
@@ -66,6 +71,11 @@ impl AdmittedRuns {
         self.lock().get(&run).map(|run| run.permit.permit.clone())
     }
 
+    /// Whether the manager of a run has ended.
+    pub(crate) fn is_over(&self, run: u64) -> bool {
+        self.lock().get(&run).is_some_and(|run| run.permit.is_over)
+    }
+
     /// Whether a run has a site.
     pub(crate) fn has_site(&self, run: u64, site: &str) -> bool {
         let runs = self.lock();
@@ -101,6 +111,9 @@ impl AdmittedRuns {
             permit: permit.clone(),
             sources: BTreeSet::new(),
         });
+        if known.permit.is_over {
+            known.sources.retain(|source| !source.is_manager());
+        }
         known.permit = permit;
         known.sources.insert(source.clone());
         drop(runs);
@@ -112,18 +125,21 @@ impl AdmittedRuns {
         })
     }
 
-    /// Admits the runs of a peer, at most `most`, and no others of the peer. Returns how many runs
-    /// were too many.
+    /// Admits the runs of a peer, at most `most` that go on and as many that are over, and no others of the
+    /// peer. Returns how many runs were too many.
     pub(crate) fn set_of_peer(&self, peer: &str, permits: Vec<RunPermit>, most: usize) -> usize {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
         let before = permits_of(&runs, &source);
         remove_source(&mut runs, &source);
+        let (over, permits): (Vec<_>, Vec<_>) =
+            permits.into_iter().partition(|permit| permit.is_over);
         let surplus = permits.len().saturating_sub(most);
-        // Runs that go on come before new ones.
+        // Runs that are known come before new ones.
         let is_new = |permit: &RunPermit| !before.iter().any(|known| known.run == permit.run);
         let (new, known): (Vec<_>, Vec<_>) = permits.into_iter().partition(is_new);
-        for permit in known.into_iter().chain(new).take(most) {
+        let admitted = known.into_iter().chain(new).take(most);
+        for permit in admitted.chain(over.into_iter().take(most)) {
             let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
                 permit: permit.clone(),
                 sources: BTreeSet::new(),
@@ -161,11 +177,12 @@ impl AdmittedRuns {
         permits
     }
 
-    /// The number and name of each run, and the bringers of the run.
+    /// The number and name of each run that is not over, and the bringers of the run.
     pub(crate) fn list(&self) -> Vec<(u64, String, BTreeSet<RunSource>)> {
         let runs = self.lock();
         let mut list: Vec<_> = runs
             .iter()
+            .filter(|(_, run)| !run.permit.is_over)
             .map(|(number, run)| (*number, run.permit.name.clone(), run.sources.clone()))
             .collect();
         list.sort_by_key(|(number, ..)| *number);
@@ -207,6 +224,23 @@ pub(crate) struct ManagerAdmission {
     source: RunSource,
 }
 
+impl ManagerAdmission {
+    /// Notes that the manager's connection has ended. The run is over, but stays known until this value is
+    /// dropped, unless the manager has come again by another connection.
+    pub(crate) fn note_end(&self) {
+        let mut runs = self.runs.lock();
+        if let Some(run) = runs.get_mut(&self.run) {
+            run.sources.remove(&self.source);
+            if !run.is_of_manager() {
+                run.permit.is_over = true;
+                run.sources.insert(self.source.clone());
+            }
+        }
+        drop(runs);
+        self.runs.note_change();
+    }
+}
+
 impl Drop for ManagerAdmission {
     fn drop(&mut self) {
         let mut runs = self.runs.lock();
@@ -231,6 +265,7 @@ mod tests {
             permit: Secret::random(),
             name: format!("model {run}"),
             sites: sites.iter().map(|site| (*site).to_owned()).collect(),
+            is_over: false,
         }
     }
 
@@ -297,6 +332,32 @@ mod tests {
         runs.set_of_peer("east", Vec::new(), 9);
         assert!(runs.permit(1).is_some());
         drop(second);
+        assert!(runs.permit(1).is_none());
+    }
+
+    #[test]
+    fn a_run_that_is_over_stays_known_for_a_while_and_takes_no_place() {
+        let runs = Arc::new(AdmittedRuns::new());
+        let run = permit(1, &["west"]);
+        let first = runs.admit(run.clone(), 1).unwrap();
+        let second = runs.admit(run.clone(), 2).unwrap();
+        first.note_end();
+        assert!(!runs.is_over(1));
+        drop(first);
+        second.note_end();
+        assert!(runs.is_over(1) && runs.list().is_empty());
+        let told = runs.for_peer(&far("west", &[]), &[]);
+        assert!(told[0].is_over);
+        // The other relay knows it for as long.
+        let others = AdmittedRuns::new();
+        others.set_of_peer("north", vec![run.clone(), permit(2, &[])], 1);
+        let all = [told, vec![permit(2, &[])]].concat();
+        assert_eq!(others.set_of_peer("north", all, 1), 0);
+        assert!(others.is_over(1) && others.permit(1).is_some() && others.permit(2).is_some());
+        // The manager was not gone after all.
+        let third = runs.admit(run, 3).unwrap();
+        assert!(!runs.is_over(1));
+        drop((second, third));
         assert!(runs.permit(1).is_none());
     }
 

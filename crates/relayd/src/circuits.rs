@@ -35,7 +35,7 @@ const LISTENER_TIME: Duration = Duration::from_secs(10);
 /// How long the process that has dialled may take to dial again after its connection was reset.
 /// A killed process may leave a reset behind, and so may a network. `SITES_EXPLANATION_TIME` of the
 /// manager is longer.
-const REDIAL_TIME: Duration = Duration::from_secs(4);
+pub(crate) const REDIAL_TIME: Duration = Duration::from_secs(4);
 
 /// How long the two ends of a session may take to greet each other.
 const GREETING_TIME: Duration = Duration::from_secs(20);
@@ -269,6 +269,12 @@ pub(crate) async fn open(
     from: Option<&str>,
 ) -> Result<FarSide, CircuitRefusal> {
     let site = &destination.site;
+    if relay.runs.is_over(run) {
+        let run = hex(run);
+        return Err(CircuitRefusal::lasting(format!(
+            "the run {run} is over: its manager has ended"
+        )));
+    }
     if !relay.runs.has_site(run, site) {
         return Err(CircuitRefusal::passing(format!(
             "the run {} is not for the site {site}",

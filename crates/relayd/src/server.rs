@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
-use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream};
+use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream, REDIAL_TIME};
 use crate::messages;
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -39,6 +39,10 @@ const MOST_REFUSALS: usize = 1024;
 
 /// In place of a site, for the admission of a run.
 const NO_SITE: &str = "";
+
+/// How long a run stays known after the end of its manager. Processes at other sites that dial again
+/// meanwhile hear that the run is over, and end.
+const OVER_TIME: Duration = Duration::from_secs(60);
 
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -410,8 +414,16 @@ impl Relay {
             Ok(admission) => {
                 info!(run, name = permit.name, "admitted");
                 let outcome = self.stay(&mut stream, &permit.sites).await;
-                drop(admission);
+                if outcome.is_err() {
+                    // A network may have reset the connection. The manager then comes again.
+                    sleep(REDIAL_TIME).await;
+                }
+                admission.note_end();
                 info!(run, "over");
+                tokio::spawn(async move {
+                    sleep(OVER_TIME).await;
+                    drop(admission);
+                });
                 outcome
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,

@@ -74,6 +74,9 @@ pub struct RunPermit {
     pub name: String,
     /// The sites of the run, which are to know the permit.
     pub sites: Vec<String>,
+    /// Whether the manager of the run has ended. Processes that dial again are to hear of it.
+    #[serde(default)]
+    pub is_over: bool,
 }
 
 /// The answer of a relay.

@@ -666,7 +666,8 @@ impl Agent {
                 // A manager that the user has stopped takes nothing.
                 Ok(AgentEvent::Order(AgentOrder::Pause)) => longest = None,
                 Ok(AgentEvent::Order(AgentOrder::Resume)) => longest = usual,
-                Ok(AgentEvent::Lost(_)) | Err(_) => return kept,
+                // One more signal: the user, or the batch system, does not want to wait.
+                Ok(AgentEvent::Lost(_) | AgentEvent::Signal(_)) | Err(_) => return kept,
                 Ok(_) => {}
             }
         }

@@ -72,6 +72,7 @@ impl HomeSite {
             permit: Secret::random(),
             name: plan.model.clone(),
             sites: plan.sites_of_hosts().map(str::to_owned).collect(),
+            is_over: false,
         };
         let admitted = admit(&address, &relay.key, &permit);
         let RelayAdmission {

@@ -403,6 +403,7 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
         permit: secret(),
         name: "model".into(),
         sites: vec!["north".into()],
+        is_over: false,
     };
     vec![
         (
@@ -429,6 +430,7 @@ fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
         permit: secret(),
         name: "model".into(),
         sites: vec!["north".into(), "south".into()],
+        is_over: false,
     };
     let greeting = |purpose| {
         circuit::encode(&PeerGreeting {
