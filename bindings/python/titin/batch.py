@@ -266,6 +266,7 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
         if status is not None and status.final:
             break
     if cancelled:
+        say(f"job {job.native_id} of {options.system} is cancelled\n".encode())
         return INTERRUPTED
     if status.exit_code is not None:
         # A signal is a negative code, and for a shell 128 more than its number.

@@ -111,6 +111,7 @@ impl Report {
         let culprit = advice::Culprit {
             name: &planned.name,
             workdir: &folder.join("workdir"),
+            is_elsewhere: !manager.place_text(id).is_empty(),
             printed: &printed.map(String::as_str).collect::<Vec<_>>(),
         };
         self.advice = advice::advice(manager, failure, Some(&culprit), titin);

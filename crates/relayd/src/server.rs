@@ -11,7 +11,8 @@ use titin_os::{descriptors, sockets};
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
 use titin_wire::circuit::{
-    AwaySite, CircuitRefusal, Destination, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
+    AwaySite, CircuitRefusal, CircuitRequest, Destination, RELAY_KEY, RelayAnswer, RelayRequest,
+    RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
 use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting};
@@ -144,7 +145,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let mut accepting = vec![tokio::spawn(accept_processes(relay.clone(), local))];
     accepting.extend(open.map(|open| tokio::spawn(accept_relays(relay.clone(), open))));
     tokio::spawn(peers::watch(relay.clone()));
-    relay.obey(signals, folder).await;
+    relay.obey(signals, folder, &config).await;
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
     relay.drain(config.drain).await;
     Ok(())
@@ -336,7 +337,14 @@ impl Relay {
     }
 
     /// Reads the configuration again at SIGHUP. Returns at SIGTERM or SIGINT.
-    async fn obey(self: &Arc<Self>, mut signals: Signals, folder: &RelayFolder) {
+    /// `begun_with` is the configuration at the start.
+    async fn obey(
+        self: &Arc<Self>,
+        mut signals: Signals,
+        folder: &RelayFolder,
+        begun_with: &Config,
+    ) {
+        let addresses = |config: &Config| (config.local.clone(), config.listen.clone());
         loop {
             tokio::select! {
                 _ = signals.again.recv() => match folder.config() {
@@ -345,6 +353,9 @@ impl Relay {
                     }
                     Ok(config) => {
                         info!("the configuration is read again");
+                        if addresses(&config) != addresses(begun_with) {
+                            warn!("`local` and `listen` stay as they were: start the relay again to change them");
+                        }
                         self.configure(&config);
                     }
                     Err(error) => warn!(why = error.to_string(), "the configuration stays as it was"),
@@ -382,8 +393,17 @@ impl Relay {
         };
         drop(place);
         let outcome = match (request, run) {
-            (RelayRequest::Circuit(destination), run) if run != RELAY_KEY => {
-                let far = circuits::open(self, run, &destination, None).await;
+            (
+                RelayRequest::Circuit(CircuitRequest {
+                    destination,
+                    from: site,
+                }),
+                run,
+            ) if run != RELAY_KEY => {
+                let far = match self.check_site(site.as_deref()) {
+                    Ok(()) => circuits::open(self, run, &destination, None).await,
+                    Err(refusal) => Err(refusal),
+                };
                 self.log_refused_circuit(&from, run, &destination, &far);
                 self.serve_circuit(stream, &buffer, far).await
             }
@@ -630,6 +650,18 @@ impl Relay {
                     warn!(site = peer.site(), call, "refused: no such call");
                 }
             }
+        }
+    }
+
+    /// Fails if a process is at another site than this relay.
+    fn check_site(&self, site: Option<&str>) -> Result<(), CircuitRefusal> {
+        match site {
+            Some(site) if *site != *self.site => Err(CircuitRefusal::lasting(format!(
+                "it is the relay of the site {}, and not of {site}: correct `relay` under `titin: sites`, or the `site` of \
+                 the host",
+                self.site
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -56,11 +56,23 @@ impl std::fmt::Display for Destination {
 #[serde(rename_all = "snake_case")]
 pub enum RelayRequest {
     /// A circuit to a listener.
-    Circuit(Destination),
+    Circuit(CircuitRequest),
     /// Admit a run as long as the connection stands.
     Admit(RunPermit),
     /// The state of the relay.
     Status,
+}
+
+/// A circuit that a process asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CircuitRequest {
+    /// The listener.
+    #[serde(flatten)]
+    pub destination: Destination,
+    /// The site at which the process is by the description; `None` for an agent that has only a token yet.
+    /// The relay of another site refuses the circuit.
+    #[serde(default)]
+    pub from: Option<String>,
 }
 
 /// A run that a relay admits.
@@ -238,15 +250,18 @@ mod tests {
 
     #[test]
     fn messages_come_in_any_pieces_and_leave_what_follows() {
-        let request = RelayRequest::Circuit(Destination {
-            site: "north".into(),
-            host: "fe80::1".into(),
-            port: 4711,
+        let request = RelayRequest::Circuit(CircuitRequest {
+            destination: Destination {
+                site: "north".into(),
+                host: "fe80::1".into(),
+                port: 4711,
+            },
+            from: Some("south".into()),
         });
         let mut bytes = encode(&request);
         assert_eq!(
             bytes[4..],
-            *br#"{"circuit":{"site":"north","host":"fe80::1","port":4711}}"#
+            *br#"{"circuit":{"site":"north","host":"fe80::1","port":4711,"from":"south"}}"#
         );
         bytes.extend(b"rest");
         for length in 0..bytes.len() - 4 {

@@ -4,11 +4,12 @@ use std::fmt::Display;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use titin_draw::units::count;
-use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status};
+use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, end_of_day};
 
 use super::config::prefix;
 use super::refusal;
@@ -153,6 +154,11 @@ impl Init {
 impl Trust {
     fn run(self) -> ExitCode {
         let relay = self.folder.relay();
+        if let Some(day) = &self.until
+            && end_of_day(day).is_some_and(|end| end < SystemTime::now())
+        {
+            return complain(format!("--until {day}: this day is over"));
+        }
         let peer = PeerConfig {
             site: self.site,
             fingerprint: self.fingerprint,

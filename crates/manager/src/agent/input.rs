@@ -38,7 +38,9 @@ pub(super) fn hint_if_unreachable(addresses: &[Address], relay: Option<&str>) ->
         true => "The manager listens on the loopback network of its host alone: does `network` of localhost under `titin: hosts` \
                  say so?"
             .to_owned(),
-        false => "Has the run ended? Can this host reach the manager's by the network?".to_owned(),
+        false => "Has the run ended? Can this host reach the manager's by the network? A host of another site needs `site` in \
+                  its entry under `titin: hosts`."
+            .to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use titin_os::sockets;
-use titin_wire::circuit::{self, Destination, RelayAnswer, RelayRequest};
+use titin_wire::circuit::{self, CircuitRequest, Destination, RelayAnswer, RelayRequest};
 use titin_wire::handshake::Refusal;
 use titin_wire::token::{AskError, Token, TokenAnswer, TokenRelay, TokenRequest, ask};
 use titin_wire::{Address, Medium};
@@ -135,7 +135,10 @@ fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
     };
     let dial = || {
         let mut stream = sockets::connect(relay.address.as_str(), CONNECTION_TIME, ANSWER_TIME)?;
-        let request = RelayRequest::Circuit(destination);
+        let request = RelayRequest::Circuit(CircuitRequest {
+            destination,
+            from: None,
+        });
         let permit = (relay.run, relay.permit.clone());
         io::Result::Ok((circuit::ask(&mut stream, permit, &request)?, stream))
     };

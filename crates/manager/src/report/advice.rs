@@ -30,6 +30,8 @@ const NO_FILE: [&str; 5] = [
 pub(super) struct Culprit<'a> {
     pub(super) name: &'a str,
     pub(super) workdir: &'a Path,
+    /// Whether the program is on another host than the manager.
+    pub(super) is_elsewhere: bool,
     /// The last printed lines.
     pub(super) printed: &'a [&'a str],
 }
@@ -62,7 +64,13 @@ pub(super) fn advice(
 pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<Vec<String>> {
     let printed = culprit.printed;
     if printed.iter().any(|line| line.ends_with(NO_TITIN)) {
-        return Some(advice_for_other_python(titin));
+        return Some(match culprit.is_elsewhere {
+            true => owned(&[
+                "Its Python there is another than the one that has titin: name the environment that has it in the program's",
+                "entry, `virtual_env: /its/folder`, or let a login shell find it, `base_env: login`.",
+            ]),
+            false => advice_for_other_python(titin),
+        });
     }
     if printed.iter().any(|line| line.starts_with(NO_TERMINAL)) {
         return Some(vec![
@@ -171,8 +179,8 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
         }
         Cause::HostLost(id, _) | Cause::HostSilent(id, _) => match manager.plan().other_site(*id) {
             Some(_) => &[
-                "Does `titin relay status` show the link at both sites? Did the host go down, or something end the agent there?",
-                "`titin: {patience: ...}` sets for how long a run waits for a line.",
+                "Did the host go down, or something end the agent there? Does `titin relay status` show the link at both sites?",
+                "If the line was away: `titin: {patience: ...}` sets for how long a run waits for it.",
             ],
             None => &[
                 "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
@@ -181,6 +189,9 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
         Cause::AgentFailed(id, _) if manager.plan().is_batch_job(*id) => &[
             "The job was not submitted, or the job has failed, or its agent: the text says why. All that was printed is",
             "under agents/ in the run directory.",
+        ],
+        Cause::AgentFailed(_, how) if how.contains("titin: not found") => &[
+            "The shell there finds no titin: name its path in the host's entry, `titin: {hosts: {NAME: {titin: /its/path}}}`.",
         ],
         Cause::AgentFailed(..) => &[
             "The command that starts the agent has failed, or the agent itself: the text says why. Try the command by",
@@ -221,10 +232,11 @@ fn advice_for_late_hosts(plan: &Plan, late: &[HostId]) -> Vec<String> {
     if !in_jobs.is_empty() {
         let names = names(in_jobs);
         advice.push(format!(
-            "No agent has come from the job of {names} within {seconds} s, perhaps since the job is still queued:"
+            "No agent has come from the job of {names} within {seconds} s: the job is still queued, or its submission (`via`)"
         ));
         advice.push(
-            "`titin: {register_timeout: ...}` sets the time for which the run waits.".to_owned(),
+            "has not answered. `titin: {register_timeout: ...}` sets the time for which the run waits."
+                .to_owned(),
         );
     }
     if !started.is_empty() {
@@ -251,6 +263,10 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
 /// Advice for the fault of an instance. `place` is the host, behind a blank, if it is not the manager's.
 fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
     match fault.underlying() {
+        Fault::StartFailed(_) if !place.is_empty() => owned(&[
+            "Correct the program's entry in the description. A program that `stage` brings lies in the work directory there:",
+            "`script: ./its_name` starts it.",
+        ]),
         Fault::ProcessGone if matches!(fault, Fault::AfterRank { .. }) => {
             owned(&["Its launcher's last words may tell how: by a signal, for instance."])
         }

@@ -23,6 +23,7 @@ fn culprit<'a>(workdir: &'a Path, printed: &'a [&'a str]) -> Culprit<'a> {
     Culprit {
         name: "m[1]",
         workdir,
+        is_elsewhere: false,
         printed,
     }
 }

@@ -433,6 +433,7 @@ impl Session {
             let group = self.groups.iter().find(|group| group.hosts.contains(host));
             let printed = group.and_then(|group| last_line(&self.output_of(group)));
             let is_batch_job = self.plan.is_batch_job(*host);
+            let is_submitted = printed.is_some();
             let printed = match printed {
                 Some(line) => format!("; its last words: {line}"),
                 None if is_batch_job => "; the submission of its job has not answered".to_owned(),
@@ -441,7 +442,7 @@ impl Session {
             let text =
                 format!("has waited for the agent of host {name}{place} for {waited} s{printed}");
             // A job may wait for long.
-            let level = match is_batch_job {
+            let level = match is_batch_job && is_submitted {
                 true => Level::Info,
                 false => Level::Warning,
             };

@@ -178,7 +178,15 @@ impl Session {
                 self.tokens.note_served(number, host, now);
                 let name = self.host_name(host);
                 let text = format!("the token of host {name} has served an agent on {system_name}");
-                self.say(Level::Info, text, view);
+                let of_another = |id: &HostId| *id != host && self.host_name(*id) == *system_name;
+                let level = match (0..self.plan.hosts.len())
+                    .map(HostId::further)
+                    .any(|id| of_another(&id))
+                {
+                    true => Level::Warning,
+                    false => Level::Info,
+                };
+                self.say(level, text, view);
                 let input = self.agent_input(host);
                 TokenAnswer::Granted {
                     connection: Box::new(input.connection),

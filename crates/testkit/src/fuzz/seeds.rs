@@ -1,7 +1,7 @@
 //! The inputs that fuzzing begins with.
 
 use titin_wire::circuit::{
-    self, CircuitRefusal, Destination, RelayAnswer, RelayRequest, RunPermit,
+    self, CircuitRefusal, CircuitRequest, Destination, RelayAnswer, RelayRequest, RunPermit,
 };
 use titin_wire::connection::Connection;
 use titin_wire::control::{
@@ -408,7 +408,10 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         (
             "good_circuit",
-            circuit::encode(&RelayRequest::Circuit(destination)),
+            circuit::encode(&RelayRequest::Circuit(CircuitRequest {
+                destination,
+                from: Some("south".into()),
+            })),
         ),
         ("good_admit", circuit::encode(&RelayRequest::Admit(permit))),
         (

@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use titin_os::{Descriptor, sockets};
 use titin_wire::Secret;
 use titin_wire::circuit::{
-    self, CircuitRefusal, Destination, RelayAnswer, RelayRequest, UNKNOWN_RUN,
+    self, CircuitRefusal, CircuitRequest, Destination, RelayAnswer, RelayRequest, UNKNOWN_RUN,
 };
 use titin_wire::connection::SiteAccess;
 use titin_wire::handshake::{Handshake, Purpose, Refusal};
@@ -105,7 +105,10 @@ impl OpeningCircuit {
                     if !proved.map_err(|why| refused_by_relay(route, &why))? {
                         return Ok(false);
                     }
-                    let request = RelayRequest::Circuit(route.destination.clone());
+                    let request = RelayRequest::Circuit(CircuitRequest {
+                        destination: route.destination.clone(),
+                        from: Some(route.access.site.clone()),
+                    });
                     send_whole(&self.socket, &circuit::encode(&request))?;
                     self.stage = OpeningStage::Answer;
                 }
