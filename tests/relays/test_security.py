@@ -281,7 +281,7 @@ STRANGERS = [
     pytest.param({"has_key": False}, "peer sent no certificates", id="without_a_key"),
     pytest.param({"trust": None}, "the key {fingerprint} is not trusted", id="with_an_unknown_key"),
     pytest.param({"days": -1}, "the certificate has expired", id="with_an_expired_certificate"),
-    pytest.param({"trust": ["--until", YESTERDAY]}, "until a day that is over", id="with_a_past_key"),
+    pytest.param({"until": YESTERDAY}, "until a day that is over", id="with_a_past_key"),
     pytest.param({"most": ssl.TLSVersion.TLSv1_2}, "SupportedVersionsExtensionRequired", id="with_tls_1_2"),
     pytest.param({"alpn": "h2"}, "doesn't support any known protocol", id="with_another_protocol"),
     pytest.param({"alpn": None}, "protocol", id="without_a_protocol"),
@@ -292,10 +292,14 @@ STRANGERS = [
 def test_a_stranger_at_the_open_port_is_refused(
     north: Relay, dial: Dial, tmp_path: Path, stranger: dict[str, Any], why: str
 ) -> None:
-    of: dict[str, Any] = {"has_key": True, "days": 1, "trust": [], "alpn": ALPN, "most": None} | stranger
+    of: dict[str, Any] = {"has_key": True, "days": 1, "trust": [], "until": None, "alpn": ALPN, "most": None} | stranger
     key = Key.make(tmp_path, of["days"])
     if of["has_key"] and of["trust"] is not None:
         north.titin("trust", "other", key.fingerprint, *of["trust"])
+    if of["until"]:
+        # The last entry in the file.
+        with (north.folder / "relay.toml").open("a") as config:
+            config.write(f'until = "{of["until"]}"\n')
     north.start()
     connection = dial(north.listen)
     with contextlib.suppress(ConnectionError, ssl.SSLError):

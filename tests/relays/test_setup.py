@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ..conftest import TITIN
 from .conftest import Line, Relay, Sites, free_port, row_without_transit, wait_until
 
 
@@ -108,6 +111,24 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said + out
     assert re.search(r"WARNING .*host far is back after \d+ s", out), out
+
+
+def test_a_host_under_another_site_than_its_own_is_told_by_the_relay(sites: Sites) -> None:
+    sites.write(steps=1, most=10)
+    rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{sites.north.local}")
+    fails_with(sites, "it is the relay of the site north, and not of south: correct `relay` under `titin: sites`")
+
+
+def test_what_a_relay_does_not_take_over_is_told(sites: Sites) -> None:
+    config = sites.north.folder / "relay.toml"
+    rewrite(config, f":{sites.north.local}", ":1")
+    assert sites.north.process
+    sites.north.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "start the relay again to change them" in sites.north.log, "the log does not say it")
+    command = [TITIN, "relay", "trust", "west", f"sha256:{64 * '0'}", "--until", "2025-01-31"]
+    done = subprocess.run([*command, "--folder", sites.north.folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: --until 2025-01-31: this day is over\n"
 
 
 def test_a_program_that_is_not_there_is_named_with_its_site(sites: Sites) -> None:

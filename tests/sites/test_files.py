@@ -169,8 +169,43 @@ def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -
     assert len(list((tmp_path / "scratch").glob("titin-run-*/instances/worker/workdir/deep/er/out.dat"))) == 1
     agent = " ".join(said.read_text().split())
     assert re.search(
-        r"the manager could not write the files of this host: .*No space left on device.*; "
+        r"not all files of this host could be copied to the run directory: .*No space left on device.*; "
         r"the programs on this host were ended, and their files stay in \S+/scratch/titin-run-",
         agent,
     ), agent
     assert "is gone" not in agent
+
+
+#: Ends the worker with a folder that is not writable, and if told to, with a file whose path is too long to be read.
+HARD = """\
+        Path("read-only").mkdir()
+        Path("read-only/file").touch()
+        Path("read-only").chmod(0o555)
+        if Path(sys.argv[1] + "-deep").exists():
+            for _ in range(250):
+                os.mkdir(20 * "d")
+                os.chdir(20 * "d")
+            Path("precious").touch()
+"""
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_files_that_cannot_be_copied_stay_on_the_host_and_others_do_not(
+    hosts: Hosts, tmp_path: Path, is_deep: bool
+) -> None:
+    prepare(tmp_path, 1000)
+    with (tmp_path / "worker.py").open("a") as worker:
+        worker.write(HARD)
+    if is_deep:
+        (tmp_path / "wait-deep").touch()
+    done = hosts(2, HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == is_deep, done.stdout
+    assert (tmp_path / "run/instances/worker/workdir/read-only/file").exists()
+    folders = list((tmp_path / "scratch").iterdir())
+    assert len(folders) == is_deep
+    if is_deep:
+        said = " ".join(done.stdout.split())
+        assert f"the files of host n2 have not all come; they may be there in {folders[0]}" in said, said
+        found = subprocess.run(["find", folders[0], "-name", "precious"], capture_output=True, text=True, check=False)
+        assert found.stdout.count("precious") == 1
+        subprocess.run(["rm", "-rf", folders[0]], check=True)

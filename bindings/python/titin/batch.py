@@ -32,6 +32,9 @@ QUEUE_INTERVAL, LATER_QUEUE_INTERVAL, LATER = 2, 10, 60
 #: Seconds between two looks at the output of the job.
 OUTPUT_INTERVAL = 0.5
 
+#: How many bytes of the output are read at once.
+PIECE = 1 << 20
+
 #: How many seconds the processes of a job of this host may take to end once they are killed.
 LOCAL_KILL_TIME = 10
 
@@ -313,14 +316,13 @@ def cancel(job: psij.Job, system: str) -> bool:
 
 def copy_from(file: Path, offset: int) -> int:
     """Prints what a file has behind an offset. Returns the number of bytes."""
-    try:
-        with file.open("rb") as stream:
-            stream.seek(offset)
-            fresh = stream.read()
-    except FileNotFoundError:
-        return 0
-    say(fresh)
-    return len(fresh)
+    count = 0
+    with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+        stream.seek(offset)
+        while fresh := stream.read(PIECE):
+            say(fresh)
+            count += len(fresh)
+    return count
 
 
 def say(text: bytes) -> None:

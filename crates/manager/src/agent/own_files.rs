@@ -4,9 +4,9 @@
 //! manager while they run, and at the end all other files of the work directories go, too.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,8 @@ pub(super) struct OwnFiles {
     in_flight: u64,
     /// When the outputs were last looked at.
     looked: Instant,
-    /// Why the manager could not write the first piece that it could not write.
-    write_fault: Option<String>,
+    /// Why the first file was not copied of those that were not.
+    copy_fault: Option<String>,
     /// Why the files of a program are not complete, by the folder of the program.
     faults: HashMap<PathBuf, String>,
 }
@@ -57,7 +57,7 @@ impl OwnFiles {
             outputs: Vec::new(),
             in_flight: 0,
             looked: Instant::now(),
-            write_fault: None,
+            copy_fault: None,
             faults: HashMap::new(),
         })
     }
@@ -106,14 +106,14 @@ impl OwnFiles {
     /// The manager has taken bytes, and could not write them if there is a fault.
     pub(super) fn acknowledged(&mut self, size: u64, fault: Option<String>) {
         self.in_flight = self.in_flight.saturating_sub(size);
-        if self.write_fault.is_none() {
-            self.write_fault = fault;
+        if self.copy_fault.is_none() {
+            self.copy_fault = fault;
         }
     }
 
-    /// Why the manager could not write something, if so.
-    pub(super) fn write_fault(&self) -> Option<&str> {
-        self.write_fault.as_deref()
+    /// Why a file was not copied, if one was not: this host cannot read it, or the manager not write it.
+    pub(super) fn copy_fault(&self) -> Option<&str> {
+        self.copy_fault.as_deref()
     }
 
     /// Whether the manager has acknowledged everything.
@@ -164,16 +164,34 @@ impl OwnFiles {
                     self.in_flight += piece.size();
                     report(AgentReport::File(piece));
                 }
-                Some(Err(error)) => report(AgentReport::FileLost {
-                    text: error.to_string(),
-                }),
+                Some(Err(error)) => {
+                    let text = error.to_string();
+                    self.copy_fault.get_or_insert_with(|| text.clone());
+                    report(AgentReport::FileLost { text });
+                }
             }
         }
         false
     }
 
-    /// Removes the files of this host.
-    pub(super) fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.folder);
+    /// Removes the files of this host, also from folders that a program has made read-only.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.folder).or_else(|_| {
+            make_folders_writable(&self.folder);
+            fs::remove_dir_all(&self.folder)
+        })
+    }
+}
+
+/// Lets the user change a folder and all folders below, as far as the user may.
+fn make_folders_writable(folder: &Path) {
+    let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_folders_writable(&entry.path());
+        }
     }
 }

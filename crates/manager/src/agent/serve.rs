@@ -87,9 +87,9 @@ pub enum AgentError {
         /// The folder of the run on this host, if the files did not go to the manager.
         kept: Option<PathBuf>,
     },
-    /// The manager could not write files of this host to the run directory.
-    #[error("the manager could not write the files of this host: {why}; the programs on this host were ended{}", kept_text(.kept.as_deref()))]
-    FilesNotWritten {
+    /// Files of this host could not be copied to the run directory.
+    #[error("not all files of this host could be copied to the run directory: {why}; the programs on this host were ended{}", kept_text(.kept.as_deref()))]
+    FilesNotCopied {
         /// What failed.
         why: String,
         /// The folder of the run on this host.
@@ -405,8 +405,8 @@ impl Agent {
     /// Why the manager does not have all files at the end of the run.
     fn files_not_taken(&self, kept: Option<PathBuf>) -> AgentError {
         let files = self.own_files.as_ref();
-        match files.and_then(OwnFiles::write_fault) {
-            Some(why) => AgentError::FilesNotWritten {
+        match files.and_then(OwnFiles::copy_fault) {
+            Some(why) => AgentError::FilesNotCopied {
                 why: why.to_owned(),
                 kept,
             },
@@ -671,10 +671,15 @@ impl Agent {
                 Ok(_) => {}
             }
         }
-        if files.write_fault().is_some() {
+        if files.copy_fault().is_some() {
             return kept;
         }
-        files.remove();
+        if let Err(error) = files.remove() {
+            let folder = files.folder().display().to_string();
+            self.tell(Some(format!(
+                "cannot remove {folder}, whose files the manager has: {error}"
+            )));
+        }
         self.report(&AgentReport::Complete);
         None
     }

@@ -163,7 +163,7 @@ impl LinkSide {
             }
         }
         self.received.clear();
-        self.received.shrink_to(self.waiting);
+        self.received.shrink_to(AT_ONCE);
         self.passed = 0;
         if is_all && !self.is_told {
             let _ = net::shutdown(&self.socket, Shutdown::Write);

@@ -30,6 +30,10 @@ const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// After this time without a byte of the other end, the circuit is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(15);
 
+/// After this time without a turn a process was stopped. An end that has turns knows before that its circuit
+/// is dead.
+const STOPPED_AFTER: Duration = Duration::from_millis(15_500);
+
 /// How long a circuit may stay half-closed before the other process counts as gone. If this site's
 /// relay has died, the system resets the connection within this time.
 const GONE_AFTER: Duration = Duration::from_secs(1);
@@ -495,6 +499,9 @@ impl SessionEnd {
         if !matches!(self.circuit, CircuitState::Open(_)) {
             return Ok(());
         }
+        if self.was_stopped() {
+            return Err(CircuitRefusal::passing("this process was stopped"));
+        }
         let was_full = !self.has_room();
         self.receive()?;
         self.check_life()?;
@@ -513,6 +520,16 @@ impl SessionEnd {
             }
         }
         Ok(())
+    }
+
+    /// Whether this end, which dials, has had no turn for so long that the other end has given the circuit up.
+    fn was_stopped(&self) -> bool {
+        match &self.circuit {
+            CircuitState::Open(circuit) => {
+                self.route.is_some() && circuit.heard.elapsed() >= STOPPED_AFTER
+            }
+            _ => false,
+        }
     }
 
     /// The flight and the window of the circuit, if the session is up.
@@ -648,12 +665,26 @@ mod tests {
     use rustix::io::Errno;
     use rustix::net::{self, Shutdown};
     use titin_wire::Secret;
+    use titin_wire::circuit::Destination;
 
     use super::super::link_side::WAITING;
     use super::*;
     use crate::line_meter::LineMeter;
     use crate::pump::socket_pair;
     use crate::stream_meter::StreamRoom;
+
+    /// The way to the site of a process, whose relay has a congestion control.
+    fn access(congestion: Option<&str>) -> SiteAccess {
+        SiteAccess {
+            site: "north".to_owned(),
+            relay: "login:4710".to_owned(),
+            run: 1,
+            permit: Secret::random(),
+            patience: 60.0,
+            encrypt: true,
+            congestion: congestion.map(str::to_owned),
+        }
+    }
 
     /// The terms of sessions that wait for a circuit for so many milliseconds.
     fn terms(patience: u64) -> SessionTerms {
@@ -1012,6 +1043,34 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_dials_and_was_stopped_dials_again_at_once() {
+        for (pause, is_given_up) in [(PROBE_AFTER, false), (STOPPED_AFTER, true)] {
+            let mut rig = Rig::new();
+            rig.end.route = Some(Arc::new(CircuitRoute {
+                destination: Destination {
+                    site: "south".into(),
+                    host: "node1".into(),
+                    port: 1,
+                },
+                access: access(None),
+                relay: Vec::new(),
+                secret: Secret::random(),
+            }));
+            let CircuitState::Open(circuit) = &mut rig.end.circuit else {
+                panic!("the circuit is open");
+            };
+            circuit.heard -= pause;
+            // The bytes in the socket are of a circuit that the other end has given up.
+            rig.send(&[7; 100]);
+            rig.end.advance();
+            assert_eq!(
+                matches!(rig.end.circuit, CircuitState::None(_)),
+                is_given_up
+            );
+        }
+    }
+
+    #[test]
     fn a_session_that_never_was_goes_with_its_link() {
         let [link, socket] = socket_pair().unwrap();
         let mut end = SessionEnd::new(SessionId(1), socket, link.id(), None, terms(60_000));
@@ -1035,18 +1094,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_fills_the_line_by_itself_has_the_larger_window() {
-        let gain = |congestion: Option<&str>| {
-            let access = SiteAccess {
-                site: "north".to_owned(),
-                relay: "login:4710".to_owned(),
-                run: 1,
-                permit: Secret::random(),
-                patience: 60.0,
-                encrypt: true,
-                congestion: congestion.map(str::to_owned),
-            };
-            SessionTerms::of(&access).gain
-        };
+        let gain = |congestion| SessionTerms::of(&access(congestion)).gain;
         assert_eq!(gain(Some("bbr")), SOLE_GAIN);
         assert_eq!([gain(Some("cubic")), gain(None)], [SHARED_GAIN; 2]);
     }
