@@ -82,7 +82,8 @@ fn check_way(config: &Config, peer: &PeerConfig) -> Result<(), String> {
             "the site {site} has a fingerprint and `via`: a relay behind another one is trusted there"
         )),
         (None, None) => Err(format!(
-            "the site {site} has no fingerprint: `titin relay fingerprint` prints it there"
+            "the site {site} has no fingerprint: `titin relay fingerprint` prints it there; a site behind another relay has \
+             `via` (`--via SITE`) in its place"
         )),
         (None, Some(via)) if !is_known(via) => Err(format!(
             "the site {site} is behind {via}, which has no fingerprint here"

@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use titin_wire::ids::from_hex;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The SHA-256 of a public key, written `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,8 +134,10 @@ impl Identity {
 
 /// The end of a day written `YYYY-MM-DD`, in UTC.
 pub fn end_of_day(text: &str) -> Option<SystemTime> {
-    let next: Date = text.parse::<Date>().ok()?.tomorrow().ok()?;
-    Some(next.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
+    let day: Date = text.parse().ok()?;
+    let days = day.since(Date::constant(1970, 1, 1)).ok()?.get_days();
+    let days = u32::try_from(days).ok()?;
+    Some(SystemTime::UNIX_EPOCH + DAY * (days + 1))
 }
 
 #[cfg(test)]
@@ -173,6 +176,7 @@ mod tests {
         assert_eq!(seconds("1970-01-01"), Some(86_400));
         assert_eq!(seconds("2000-02-29"), Some(951_868_800));
         assert_eq!(seconds("2026-11-26"), Some(1_795_737_600));
+        assert_eq!(seconds("9999-12-31"), Some(253_402_300_800));
         for wrong in ["", "2026-11", "2026-00-01", "2026-1-32", "x-1-1"] {
             assert_eq!(seconds(wrong), None, "{wrong}");
         }

@@ -382,14 +382,14 @@ impl Relay {
         let proving = timeout(HANDSHAKE_TIME, self.prove(&mut stream));
         let (run, mut buffer) = match proving.await {
             Ok(Ok(proved)) => proved,
-            Ok(Err(why)) => return warn!(from, why, "refused"),
-            Err(_) => return warn!(from, why = "no proof in time", "refused"),
+            Ok(Err(why)) => return place.log_refusal(&why),
+            Err(_) => return place.log_refusal("no proof in time"),
         };
         let request = messages::read(&mut stream, &mut buffer);
         let request = match timeout(HANDSHAKE_TIME, request).await {
             Ok(Ok(request)) => request,
-            Ok(Err(error)) => return warn!(from, why = error.to_string(), "refused"),
-            Err(_) => return warn!(from, why = "no request in time", "refused"),
+            Ok(Err(error)) => return place.log_refusal(&error.to_string()),
+            Err(_) => return place.log_refusal("no request in time"),
         };
         drop(place);
         let outcome = match (request, run) {
@@ -574,17 +574,15 @@ impl Relay {
 
     /// Takes a connection of another relay, after the proofs of both.
     async fn take_peer(self: &Arc<Self>, stream: TcpStream, place: StrangerPlace) {
-        let from = stream.peer_addr().map(|from| from.to_string());
-        let from = from.unwrap_or_default();
         prepare_line(&stream, self.congestion().as_deref());
         let accepting = TlsAcceptor::from(self.tls.server.clone()).accept(stream);
         let stream = match timeout(HANDSHAKE_TIME, accepting).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return warn!(from, why = self.tls.why(&error), "refused"),
-            Err(_) => return warn!(from, why = "no proof in time", "refused"),
+            Ok(Err(error)) => return place.log_refusal(&self.tls.why(&error)),
+            Err(_) => return place.log_refusal("no proof in time"),
         };
         if let Err(why) = check_protocol(stream.get_ref().1.alpn_protocol()) {
-            return warn!(from, why, "refused");
+            return place.log_refusal(&why);
         }
         let certificates = stream.get_ref().1.peer_certificates();
         let certificate = certificates.and_then(|chain| chain.first());
@@ -594,8 +592,8 @@ impl Relay {
         let peer = site.map(|site| self.lock().get(&site).cloned());
         match peer {
             Ok(Some(peer)) => self.serve_peer(&peer, stream.into(), Some(place)).await,
-            Ok(None) => warn!(from, why = "the site is trusted no more", "refused"),
-            Err(why) => warn!(from, why, "refused"),
+            Ok(None) => place.log_refusal("the site is trusted no more"),
+            Err(why) => place.log_refusal(&why),
         }
     }
 
@@ -780,7 +778,7 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                let place = strangers.enter(from.ip());
+                let place = strangers.enter(from);
                 let number = place.number();
                 let task = serve(stream, place);
                 strangers.note_task(number, task.abort_handle());
@@ -790,7 +788,7 @@ async fn accept(
     }
 }
 
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

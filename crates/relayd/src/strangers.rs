@@ -1,18 +1,27 @@
 //! Connections that have not proved themselves: few at a time, from any address.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 use tracing::warn;
 
+use crate::server::hash;
+
 /// The most connections without a proof.
 const MOST: usize = 512;
 
 /// The time between two lines of the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time between two lines that say the same of an address.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The most refusals that are kept so that the log does not repeat them.
+const MOST_REFUSALS: usize = 1024;
 
 /// The connections of a listener that have not proved themselves.
 #[derive(Default)]
@@ -26,6 +35,9 @@ struct StrangerTable {
     logged: Option<Instant>,
     /// The oldest first.
     waiting: VecDeque<Stranger>,
+    /// When the log last told a refusal of an address, and how often the refusal came since. Only the hash
+    /// of the reason is kept: strangers may choose long ones.
+    refusals: HashMap<(IpAddr, u64), (Instant, usize)>,
 }
 
 struct Stranger {
@@ -40,13 +52,14 @@ struct Stranger {
 pub(crate) struct StrangerPlace {
     strangers: Arc<Strangers>,
     number: u64,
+    from: SocketAddr,
 }
 
 impl Strangers {
     /// Takes a place for a connection. If there are too many, the oldest connection from the address
     /// with the most of them is closed: so an address cannot take the places of others.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> StrangerPlace {
-        let address = network_of(address);
+    pub(crate) fn enter(self: &Arc<Self>, from: SocketAddr) -> StrangerPlace {
+        let address = network_of(from.ip());
         let mut table = self.lock();
         let number = table.next;
         table.next += 1;
@@ -62,6 +75,7 @@ impl Strangers {
         StrangerPlace {
             strangers: self.clone(),
             number,
+            from,
         }
     }
 
@@ -92,6 +106,28 @@ fn network_of(address: IpAddr) -> IpAddr {
 }
 
 impl StrangerTable {
+    /// Notes a refusal. If it is to be logged, returns how often it came since the log told it last.
+    fn note_refusal(&mut self, from: IpAddr, why: &str, now: Instant) -> Option<usize> {
+        if self.refusals.len() >= MOST_REFUSALS {
+            self.refusals.clear();
+        }
+        match self.refusals.entry((from, hash(why))) {
+            Entry::Vacant(entry) => {
+                entry.insert((now, 0));
+                Some(0)
+            }
+            Entry::Occupied(mut entry) => {
+                let (logged, repeated) = entry.get_mut();
+                if now - *logged < REPEAT_INTERVAL {
+                    *repeated += 1;
+                    return None;
+                }
+                *logged = now;
+                Some(std::mem::take(repeated))
+            }
+        }
+    }
+
     /// Logs how many connections were closed, once a second at most.
     fn log(&mut self) {
         if self
@@ -129,6 +165,16 @@ impl StrangerPlace {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
+
+    /// Logs that the connection is refused, unless the log has said the same of the address a short time
+    /// ago: a relay that is trusted no more dials again and again.
+    pub(crate) fn log_refusal(&self, why: &str) {
+        let mut table = self.strangers.lock();
+        if let Some(repeated) = table.note_refusal(self.from.ip(), why, Instant::now()) {
+            let (from, repeated) = (self.from.to_string(), (repeated > 0).then_some(repeated));
+            warn!(from, why, repeated, "refused");
+        }
+    }
 }
 
 impl Drop for StrangerPlace {
@@ -144,15 +190,33 @@ impl Drop for StrangerPlace {
 mod tests {
     use super::*;
 
+    fn from(address: [u8; 4]) -> SocketAddr {
+        (address, 4711).into()
+    }
+
+    #[test]
+    fn a_refusal_is_logged_once_a_minute() {
+        let mut table = StrangerTable::default();
+        let (first, second) = (from([10, 0, 0, 1]).ip(), from([10, 0, 0, 2]).ip());
+        let now = Instant::now();
+        assert_eq!(table.note_refusal(first, "no", now), Some(0));
+        assert_eq!(table.note_refusal(first, "no", now), None);
+        assert_eq!(table.note_refusal(first, "never", now), Some(0));
+        assert_eq!(table.note_refusal(second, "no", now), Some(0));
+        let later = now + REPEAT_INTERVAL;
+        assert_eq!(table.note_refusal(first, "no", later), Some(1));
+        assert_eq!(table.note_refusal(second, "no", later), Some(0));
+    }
+
     #[test]
     fn an_address_with_many_connections_loses_its_own() {
         let strangers = Arc::new(Strangers::default());
-        let (crowd, single) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let (crowd, single) = (from([10, 0, 0, 1]), from([10, 0, 0, 2]));
         let _first = strangers.enter(single);
         let places: Vec<_> = (0..2 * MOST).map(|_| strangers.enter(crowd)).collect();
         let table = strangers.lock();
         assert_eq!(table.waiting.len(), MOST);
-        assert_eq!(table.waiting[0].address, single);
+        assert_eq!(table.waiting[0].address, single.ip());
         assert!(table.waiting[1].number > places[MOST - 1].number);
         drop(table);
         drop(places);

@@ -217,7 +217,7 @@ pub fn ask(
     let (mut bytes, mut is_proved) = (Vec::new(), false);
     loop {
         let mut piece = [0; 4096];
-        let count = stream.read(&mut piece)?;
+        let count = stream.read(&mut piece).map_err(describe_silence)?;
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -241,6 +241,16 @@ pub fn ask(
         if let Some(answer) = decode(&mut bytes).map_err(io::Error::other)? {
             return Ok(answer);
         }
+    }
+}
+
+/// Puts into words that the time for an answer is over. The system only says that there is nothing to read yet.
+fn describe_silence(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, "no answer came in time")
+        }
+        _ => error,
     }
 }
 

@@ -14,7 +14,8 @@ use std::os::unix::fs::{
 };
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, SeekFrom, Timespec, Timestamps, UTIME_OMIT};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a piece.
@@ -39,18 +40,51 @@ pub(crate) struct FilePiece {
 enum PieceContent {
     /// A folder.
     Folder,
-    /// Bytes of a file from an offset on. The piece with the offset 0 comes first.
+    /// Bytes of a file from an offset on. The piece with the offset 0 comes first. What is between two
+    /// pieces is a hole.
     Bytes {
         mode: u32,
         offset: u64,
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
+        /// In the last piece of a file.
+        end: Option<FileEnd>,
     },
     /// A symbolic link.
     Link {
         #[serde(with = "serde_bytes")]
         target: Vec<u8>,
     },
+}
+
+/// What is set once all bytes of a file are there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct FileEnd {
+    length: u64,
+    /// When the file was changed last: seconds since 1970, and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl FileEnd {
+    fn of(found: &Metadata) -> Self {
+        FileEnd {
+            length: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+
+    fn apply(&self, file: &File) -> io::Result<()> {
+        file.set_len(self.length)?;
+        let (tv_sec, tv_nsec) = self.modified;
+        let times = Timestamps {
+            last_access: Timespec {
+                tv_sec: 0,
+                tv_nsec: UTIME_OMIT,
+            },
+            last_modification: Timespec { tv_sec, tv_nsec },
+        };
+        Ok(rustix::fs::futimens(file, &times)?)
+    }
 }
 
 impl FilePiece {
@@ -67,9 +101,17 @@ impl FilePiece {
         }
     }
 
-    /// Whether nothing follows in the file.
-    fn is_end(&self) -> bool {
-        self.length() == 0
+    /// The offset of the next piece; `None` if nothing follows in the file.
+    fn next_offset(&self) -> Option<u64> {
+        match &self.content {
+            PieceContent::Bytes {
+                offset,
+                bytes,
+                end: None,
+                ..
+            } => Some(offset + bytes.len() as u64),
+            _ => None,
+        }
     }
 
     /// The path in the folder `instances`.
@@ -95,14 +137,17 @@ impl FilePiece {
                 mode,
                 offset,
                 bytes,
+                end,
             } => {
-                // The owner may write, because the next piece opens the file again.
-                let mode = mode & 0o777 | 0o200;
+                // The owner may write until the last piece, because the next piece opens the file again.
+                let own = if end.is_none() { 0o200 } else { 0 };
+                let mode = mode & 0o777 | own;
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(*offset == 0);
                 options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
                 let file = options.mode(mode).open(file)?;
                 file.write_all_at(bytes, *offset)?;
+                end.as_ref().map_or(Ok(()), |end| end.apply(&file))?;
                 file.set_permissions(Permissions::from_mode(mode))
             }
             PieceContent::Link { target } => {
@@ -198,12 +243,17 @@ impl KnownFiles {
             *sent = 0;
         }
         let file = File::open(root.join(path)).ok()?;
-        let piece = read_piece(&file, path, *sent).ok()?;
-        if piece.is_end() {
+        let mut piece = read_piece(&file, path, *sent).ok()?;
+        let PieceContent::Bytes {
+            offset, bytes, end, ..
+        } = &mut piece.content
+        else {
             return None;
-        }
-        *sent += piece.length();
-        Some(piece)
+        };
+        // More may follow.
+        *end = None;
+        *sent = *offset + bytes.len() as u64;
+        (!bytes.is_empty()).then_some(piece)
     }
 
     /// Whether the other end has a file as it is.
@@ -212,17 +262,26 @@ impl KnownFiles {
     }
 }
 
-/// Reads a piece of a file.
+/// Reads the piece of a file at an offset, or behind the hole that is there.
 fn read_piece(file: &File, path: &Path, offset: u64) -> io::Result<FilePiece> {
+    let found = file.metadata()?;
+    let offset = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+        // The first piece has the offset 0, also if the file begins with a hole.
+        Ok(next) if offset > 0 => next,
+        Err(Errno::NXIO) if offset > 0 => found.len(),
+        _ => offset,
+    };
     let mut bytes = vec![0; PIECE];
     let count = file.read_at(&mut bytes, offset)?;
     bytes.truncate(count);
+    let is_end = offset + count as u64 >= found.len();
     Ok(FilePiece {
         path: path.as_os_str().as_bytes().to_vec(),
         content: PieceContent::Bytes {
-            mode: file.metadata()?.mode(),
+            mode: found.mode(),
             offset,
             bytes,
+            end: is_end.then(|| FileEnd::of(&found)),
         },
     })
 }
@@ -258,9 +317,9 @@ impl TreePieces {
             if let Some((file, path, offset)) = self.reading.take() {
                 match read_piece(&file, &path, offset) {
                     Err(error) => return Some(Err(at(&path, &error))),
-                    Ok(piece) if piece.is_end() => {}
                     Ok(piece) => {
-                        self.reading = Some((file, path, offset + piece.length()));
+                        let next = piece.next_offset();
+                        self.reading = next.map(|offset| (file, path, offset));
                         return Some(Ok(piece));
                     }
                 }
@@ -305,13 +364,11 @@ impl TreePieces {
         let offset = if found.len() < sent { 0 } else { sent };
         let first = read_piece(&file, &path, offset)?;
         // A file without bytes is a piece too.
-        if first.is_end() && offset > 0 {
+        if first.length() == 0 && offset > 0 {
             return Ok(None);
         }
-        let next = offset + first.length();
-        if !first.is_end() {
-            self.reading = Some((file, path, next));
-        }
+        let next = first.next_offset();
+        self.reading = next.map(|offset| (file, path, offset));
         Ok(Some(first))
     }
 }
@@ -324,6 +381,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use std::time::{Duration, SystemTime};
 
     /// Copies a folder by pieces, and returns their number.
     fn copy(from: &Path, to: &Path, known: &KnownFiles) -> usize {
@@ -353,7 +411,9 @@ mod tests {
         }
         let script = from.join("a/script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&script, Permissions::from_mode(0o750)).unwrap();
+        fs::set_permissions(&script, Permissions::from_mode(0o550)).unwrap();
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+        File::open(&script).unwrap().set_modified(changed).unwrap();
         symlink("../script", from.join("a/workdir/link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, from.join("a/pipe"), 0o600.into()).unwrap();
         copy(from, to, &KnownFiles::default());
@@ -365,11 +425,41 @@ mod tests {
             assert_eq!(fs::read(to.join("a/workdir").join(name)).unwrap(), bytes);
         }
         assert!(to.join("a/workdir/deep/empty").is_dir());
-        let mode = fs::metadata(to.join("a/script")).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o750);
+        let found = fs::metadata(to.join("a/script")).unwrap();
+        assert_eq!(found.mode() & 0o777, 0o550);
+        assert_eq!(found.modified().unwrap(), changed);
         let target = fs::read_link(to.join("a/workdir/link")).unwrap();
         assert_eq!(target, Path::new("../script"));
         assert!(!to.join("a/pipe").exists());
+    }
+
+    #[test]
+    fn holes_of_a_file_are_holes_in_its_copy() {
+        let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (from, to) = (from.path(), to.path());
+        fs::create_dir(from.join("a")).unwrap();
+        let length = 1 << 30;
+        for (name, at) in [("middle", length / 2), ("end", length - 4), ("none", 0)] {
+            let file = File::create(from.join("a").join(name)).unwrap();
+            file.write_all_at(b"data", at).unwrap();
+            file.set_len(length).unwrap();
+        }
+        // A folder, and of each file the beginning, what is written, and the end.
+        assert!(copy(from, to, &KnownFiles::default()) <= 10);
+        for (name, at) in [("middle", length / 2), ("end", length - 4), ("none", 0)] {
+            let file = File::open(to.join("a").join(name)).unwrap();
+            let mut bytes = [0; 4];
+            file.read_at(&mut bytes, at).unwrap();
+            assert_eq!(&bytes, b"data", "{name}");
+            let found = file.metadata().unwrap();
+            assert_eq!(found.len(), length, "{name}");
+            // Blocks of 512 bytes.
+            assert!(
+                found.blocks() * 512 <= 8 * PIECE as u64,
+                "{name}: {}",
+                found.blocks()
+            );
+        }
     }
 
     #[test]
@@ -412,6 +502,7 @@ mod tests {
                 mode: 0o600,
                 offset: 0,
                 bytes: bytes.to_vec(),
+                end: None,
             },
         }
     }

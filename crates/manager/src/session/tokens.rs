@@ -178,11 +178,9 @@ impl Session {
                 self.tokens.note_served(number, host, now);
                 let name = self.host_name(host);
                 let text = format!("the token of host {name} has served an agent on {system_name}");
-                let of_another = |id: &HostId| *id != host && self.host_name(*id) == *system_name;
-                let level = match (0..self.plan.hosts.len())
-                    .map(HostId::further)
-                    .any(|id| of_another(&id))
-                {
+                let mut hosts = (0..self.plan.hosts.len()).map(HostId::further);
+                let is_of_another = |id| id != host && self.host_name(id) == *system_name;
+                let level = match hosts.any(is_of_another) {
                     true => Level::Warning,
                     false => Level::Info,
                 };

@@ -31,7 +31,7 @@ const EXPLANATION_TIME: Duration = Duration::from_secs(1);
 
 /// The same for a run with other sites. When a host goes down, relays notice its connections one by
 /// one, over 4 s. Where a connection was reset, they wait 4 s (`REDIAL_TIME` of the relay), and the
-/// session 1 s more (`GONE_AFTER` of the transport).
+/// session half a second more (`GONE_AFTER` of the transport).
 const SITES_EXPLANATION_TIME: Duration = Duration::from_secs(6);
 
 /// The time for a failure of a parallel peer to explain an error that follows from the peer's end.

@@ -35,8 +35,9 @@ const DEAD_AFTER: Duration = Duration::from_secs(15);
 const STOPPED_AFTER: Duration = Duration::from_millis(15_500);
 
 /// How long a circuit may stay half-closed before the other process counts as gone. If this site's
-/// relay has died, the system resets the connection within this time.
-const GONE_AFTER: Duration = Duration::from_secs(1);
+/// relay has died, the system resets the connection within this time, also when it has to send the probe
+/// again (after 200 to 400 ms within a site).
+const GONE_AFTER: Duration = Duration::from_millis(500);
 
 /// How soon a half-closed circuit is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
