@@ -43,7 +43,53 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
         end(network, path, *at, problems);
     }
     hosts(network, problems);
+    media(network, problems);
     steps(network, problems);
+}
+
+/// Checks that a medium to which a conduit is pinned joins the hosts of the two ends, where the description
+/// says which hosts these are.
+fn media(network: &Network, problems: &mut Problems) {
+    if network.extras.medium.is_empty() {
+        return;
+    }
+    let host_of = |component: &NetworkComponent| {
+        let mut hosts = network.extras.hosts.iter();
+        hosts.find(|(_, host)| host.components.contains(&component.path))
+    };
+    let entry = |component: &NetworkComponent, port: &Name| {
+        let path = format!("{}.{port}", component.path);
+        let pinned = network.extras.medium.get(path.as_str())?;
+        Some((path, pinned))
+    };
+    for bundle in &network.bundles {
+        let (sender, receiver) = network.ends(bundle);
+        let pinned = entry(sender, &bundle.sender_port);
+        let Some((path, pinned)) = pinned.or_else(|| entry(receiver, &bundle.receiver_port)) else {
+            continue;
+        };
+        let (Some((from, from_host)), Some((to, to_host))) = (host_of(sender), host_of(receiver))
+        else {
+            continue;
+        };
+        let are_at_one_site = from_host.site == to_host.site;
+        let reason = match pinned.medium {
+            Medium::Inproc | Medium::Shm if from != to => "it joins processes of one host",
+            Medium::Tcp if !are_at_one_site => {
+                "only relays join sites; the relays use TCP between them"
+            }
+            Medium::Relay if are_at_one_site => "relays join processes of different sites",
+            _ => continue,
+        };
+        let medium = pinned.medium.key();
+        let what = format!("\"{path}\" is pinned to {medium}, which does not join its two ends");
+        let why = format!(
+            "{} is on {from}, and {} is on {to}: {reason}",
+            sender.path, receiver.path
+        );
+        let hint = "leave the entry out, and titin takes the best medium that joins them";
+        problems.error_hint(pinned.at, Code::BadValue, what, why, hint.to_owned());
+    }
 }
 
 /// Checks that the components of each host exist, and that each is on one host alone.
@@ -293,19 +339,56 @@ fn joins_steps(network: &Network, bundle: &Bundle) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::load_texts;
+    use crate::{Description, ProblemReport, load_texts};
 
-    /// The hint for this `titin:` section of a model with macro (out, back) and micro (in, final).
-    fn hint(section: &str) -> String {
+    /// A model with macro (out, back) and micro (in, final), and this `titin:` section.
+    fn load_section(section: &str) -> Result<Description, ProblemReport> {
         let text = format!(
             "ymmsl_version: v0.2\nmodels:\n  m:\n    components:\n      macro: {{description: x, ports: {{o_i: out, s: back}}, \
              implementation: p}}\n      micro: {{description: x, ports: {{f_init: in, o_f: final}}, implementation: p}}\n    \
              conduits: {{macro.out: micro.in, micro.final: macro.back}}\nprograms: {{p: {{executable: p}}}}\ntitin:\n  \
              {section}\n"
         );
-        let report = load_texts(&[("m", &text)], &Default::default()).unwrap_err();
+        load_texts(&[("m", &text)], &Default::default())
+    }
+
+    /// The hint for a section with one mistake.
+    fn hint(section: &str) -> String {
+        let report = load_section(section).unwrap_err();
         assert_eq!(report.problems.len(), 1, "{report}");
         report.problems[0].hint.clone().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_pinned_medium_must_join_the_hosts_of_its_ends() {
+        let sites = "  sites: {south: {relay: \"far:4710\"}}\n";
+        let hosts = |macro_at: &str, micro_at: &str| {
+            format!(
+                "{sites}  hosts:\n    localhost: {{components: [{macro_at}]}}\n    near: {{components: [{}]}}\n    far: {{site: \
+                 south, components: [{micro_at}]}}\n",
+                if micro_at.is_empty() { "micro" } else { "" },
+            )
+        };
+        let (far, near) = (hosts("macro", "micro"), hosts("macro", ""));
+        for (places, port, medium, is_wrong) in [
+            (&far, "macro.out", "tcp", true),
+            (&far, "micro.in", "shm", true),
+            (&far, "macro.out", "inproc", true),
+            (&far, "macro.out", "relay", false),
+            (&far, "macro.out", "file", false),
+            (&near, "micro.in", "shm", true),
+            (&near, "macro.out", "tcp", false),
+            (&near, "macro.out", "relay", true),
+        ] {
+            let report = load_section(&format!("medium: {{{port}: {medium}}}\n{places}"));
+            let found = report.err().map(|report| report.to_string());
+            assert_eq!(found.is_some(), is_wrong, "{medium}: {found:?}");
+            if let Some(text) = found {
+                let expected =
+                    format!("\"{port}\" is pinned to {medium}, which does not join its two ends");
+                assert!(text.contains(&expected), "{text}");
+            }
+        }
     }
 
     #[test]
