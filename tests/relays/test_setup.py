@@ -103,7 +103,7 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
     sites.line.cut()
     assert process.stdout
     said = ""
-    while "for 5 s: the line may be away; the run waits up to 600 s (`patience`)" not in said:
+    while "the host counts as lost after 608 s (`patience` and `heartbeat`)" not in said:
         said += (line := process.stdout.readline())
         assert line, said
     assert "nothing has come from host far (site south)" in said

@@ -8,7 +8,7 @@ use titin_manager::compile::Choices;
 use titin_manager::host::HostId;
 use titin_manager::placement::{Placement, can_share, place_before_start};
 use titin_manager::plan::{InstanceId, Plan};
-use titin_model::{OWN_HOST, StartPolicy};
+use titin_model::{OWN_HOST, StartPolicy, listing};
 
 use super::planned::{complete, plan, tell};
 use crate::sources::Sources;
@@ -33,6 +33,9 @@ struct PlacedInstance {
     takes_turns_with: Vec<String>,
     /// The instances on the same cores that compute at the same time.
     competes_with: Vec<String>,
+    /// Whether the instance wants more cores than it has, or shares one with an instance that computes at the
+    /// same time.
+    has_too_few_cores: bool,
 }
 
 /// Prints the placement of a run, and starts nothing.
@@ -75,6 +78,7 @@ fn placed_instance(plan: &Plan, placement: &Placement, id: InstanceId) -> Placed
         cores: placement.cores_at_start(id),
         takes_turns_with: names(turns),
         competes_with: names(rivals),
+        has_too_few_cores: placement.crowded[id],
     }
 }
 
@@ -111,7 +115,16 @@ fn text(placed: &[PlacedInstance]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = placed.iter().map(row).collect();
-    table(&columns, &rows, terminal::width())
+    let slow = placed.iter().filter(|placed| placed.has_too_few_cores);
+    let slow: Vec<&str> = slow.map(|placed| placed.instance.as_str()).collect();
+    let table = table(&columns, &rows, terminal::width());
+    match slow.is_empty() {
+        true => table,
+        false => format!(
+            "{table}\ntoo few cores for all that computes at the same time; slower for it: {}\n",
+            listing(slow)
+        ),
+    }
 }
 
 /// Sorted numbers as ranges: `0-3,8`.

@@ -89,6 +89,17 @@ fn a_run_says_where_its_instances_would_go() {
 }
 
 #[test]
+fn instances_with_too_few_cores_are_named() {
+    let hosts = "titin: {hosts: {localhost: {cores: 1}}}\n";
+    let folder = folder(&format!("{MODEL}{hosts}"));
+    let done = titin(folder.path(), &["run", "--plan", "model.ymmsl"]);
+    done.assert_out("slower for it: \"macro\", \"micro[0]\", \"micro[1]\" and \"micro[2]\"");
+    let done = titin(folder.path(), &["run", "--plan", "--json", "model.ymmsl"]);
+    let placed: Vec<serde_json::Value> = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(placed[0]["has_too_few_cores"], true);
+}
+
+#[test]
 fn a_process_that_no_node_holds_is_named() {
     let folder = folder(MODEL);
     let done = titin(

@@ -581,9 +581,9 @@ fn quoted_output(output: &[u8]) -> Option<String> {
     const ERROR: &str = "error: ";
     let text = String::from_utf8_lossy(output);
     let text = text.trim();
-    if let Some(at) = text.rfind(ERROR)
-        && (at == 0 || text[..at].ends_with('\n'))
-    {
+    let begins_line = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
+    let mut errors = text.rmatch_indices(ERROR).map(|(at, _)| at);
+    if let Some(at) = errors.find(begins_line) {
         let words = &text[at + ERROR.len()..];
         return Some(words.chars().take(MOST_OUTPUT).collect());
     }
@@ -608,6 +608,9 @@ mod tests {
         assert_eq!(quoted("ssh: no route\n").unwrap(), "ssh: no route");
         let output = "waits for relay a\nerror: cannot reach relay a\n";
         assert_eq!(quoted(output).unwrap(), "cannot reach relay a");
+        let output = "error: cannot read the key: error: no such file\n";
+        let expected = "cannot read the key: error: no such file";
+        assert_eq!(quoted(output).unwrap(), expected);
         // The word in the middle of a line begins no error of titin's.
         let shell = "sh: some error: what?";
         assert_eq!(quoted(shell).unwrap(), shell);

@@ -273,11 +273,12 @@ impl Manager {
             *is_warned = true;
         }
         let text = format!(
-            "nothing has come from host {}{} for {:.0} s: the line may be away; the run waits up to {} s (`patience`)",
+            "nothing has come from host {}{} for {:.0} s: the line may be away, or a relay refuses the run, as its log says; the \
+             host counts as lost after {} s (`patience` and `heartbeat`)",
             self.host_name(id),
             self.plan.site_text(id),
             silence.as_secs_f64(),
-            self.plan.options.line_patience.as_secs_f64()
+            self.plan.longest_silence(id).as_secs_f64()
         );
         self.log(Level::Warning, None, text);
     }
