@@ -52,7 +52,7 @@ pub enum RelayError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The relay cannot listen there.
-    #[error("the relay cannot listen at {address}: {error}")]
+    #[error("the relay cannot listen at {address}: {error}{}", listen_advice(error))]
     Listen {
         /// The address in the configuration.
         address: String,
@@ -62,6 +62,19 @@ pub enum RelayError {
     /// The system, or TLS, refuses something.
     #[error("the relay cannot begin: {0}")]
     Begin(String),
+}
+
+fn listen_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; perhaps a relay runs there already, which `titin relay status` tells. If it is something else, choose \
+             another port in relay.toml"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "; this host does not have the address: correct `local` or `listen` in relay.toml"
+        }
+        _ => "",
+    }
 }
 
 /// The state of the daemon.

@@ -68,6 +68,9 @@ struct Init {
 
 /// Trusts the relay of another site, by the fingerprint of its key
 #[derive(Args)]
+#[command(
+    override_usage = "titin relay trust [OPTIONS] <SITE> <FINGERPRINT>\n       titin relay trust [OPTIONS] --via <SITE> <SITE>"
+)]
 struct Trust {
     /// The name of the other site
     site: String,
