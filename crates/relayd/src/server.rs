@@ -52,7 +52,10 @@ pub enum RelayError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The relay cannot listen there.
-    #[error("the relay cannot listen at {address}: {error}{}", listen_advice(error))]
+    #[error(
+        "the relay cannot listen at {address}: {error}{}",
+        listen_advice(error)
+    )]
     Listen {
         /// The address in the configuration.
         address: String,

@@ -1,6 +1,5 @@
 //! Connections that have not proved themselves: few at a time, from any address.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,7 +16,8 @@ const MOST: usize = 512;
 /// The time between two lines of the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time between two lines that say the same of an address.
+/// How many lines in the log say the same of an address one after the other, and the time between two further ones.
+const REPEATS: u32 = 10;
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The most refusals that are kept so that the log does not repeat them.
@@ -35,9 +35,18 @@ struct StrangerTable {
     logged: Option<Instant>,
     /// The oldest first.
     waiting: VecDeque<Stranger>,
-    /// When the log last told a refusal of an address, and how often the refusal came since. Only the hash
-    /// of the reason is kept: strangers may choose long ones.
-    refusals: HashMap<(IpAddr, u64), (Instant, usize)>,
+    /// What the log has told of each address, by the reason. Only the hash of the reason is kept: strangers may
+    /// choose long ones.
+    refusals: HashMap<(IpAddr, u64), LoggedRefusal>,
+}
+
+/// What the log has told of a refusal.
+struct LoggedRefusal {
+    /// How often, and when last.
+    told: u32,
+    last: Instant,
+    /// How often the refusal came since.
+    untold: usize,
 }
 
 struct Stranger {
@@ -111,21 +120,19 @@ impl StrangerTable {
         if self.refusals.len() >= MOST_REFUSALS {
             self.refusals.clear();
         }
-        match self.refusals.entry((from, hash(why))) {
-            Entry::Vacant(entry) => {
-                entry.insert((now, 0));
-                Some(0)
-            }
-            Entry::Occupied(mut entry) => {
-                let (logged, repeated) = entry.get_mut();
-                if now - *logged < REPEAT_INTERVAL {
-                    *repeated += 1;
-                    return None;
-                }
-                *logged = now;
-                Some(std::mem::take(repeated))
-            }
+        let refusal = self.refusals.entry((from, hash(why)));
+        let refusal = refusal.or_insert(LoggedRefusal {
+            told: 0,
+            last: now,
+            untold: 0,
+        });
+        if refusal.told >= REPEATS && now - refusal.last < REPEAT_INTERVAL {
+            refusal.untold += 1;
+            return None;
         }
+        refusal.told += 1;
+        refusal.last = now;
+        Some(std::mem::take(&mut refusal.untold))
     }
 
     /// Logs how many connections were closed, once a second at most.
@@ -166,8 +173,8 @@ impl StrangerPlace {
         self.number
     }
 
-    /// Logs that the connection is refused, unless the log has said the same of the address a short time
-    /// ago: a relay that is trusted no more dials again and again.
+    /// Logs that the connection is refused, unless the log has said the same of the address many times and a
+    /// short time ago: a relay that is trusted no more dials again and again.
     pub(crate) fn log_refusal(&self, why: &str) {
         let mut table = self.strangers.lock();
         if let Some(repeated) = table.note_refusal(self.from.ip(), why, Instant::now()) {
@@ -195,16 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_logged_once_a_minute() {
+    fn a_refusal_that_comes_again_and_again_is_logged_once_a_minute() {
         let mut table = StrangerTable::default();
         let (first, second) = (from([10, 0, 0, 1]).ip(), from([10, 0, 0, 2]).ip());
         let now = Instant::now();
-        assert_eq!(table.note_refusal(first, "no", now), Some(0));
+        for _ in 0..REPEATS {
+            assert_eq!(table.note_refusal(first, "no", now), Some(0));
+        }
         assert_eq!(table.note_refusal(first, "no", now), None);
         assert_eq!(table.note_refusal(first, "never", now), Some(0));
         assert_eq!(table.note_refusal(second, "no", now), Some(0));
         let later = now + REPEAT_INTERVAL;
         assert_eq!(table.note_refusal(first, "no", later), Some(1));
+        assert_eq!(table.note_refusal(first, "no", later), None);
         assert_eq!(table.note_refusal(second, "no", later), Some(0));
     }
 
