@@ -17,8 +17,8 @@ export PATH := $(VENV)/bin:$(PATH)
 # package.
 export CRATES := --workspace --exclude titin-python
 
-# Test runners at once: as many as there are cores.
-JOBS ?= $(shell nproc)
+# Test runners at once: one more than there are cores, since tests also wait.
+JOBS ?= $(shell expr $$(nproc) + 1)
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -42,13 +42,15 @@ test-rust: setup test-packages
 test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
-# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, Slurm, ssh, tools.
+# What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, a
+# compiler that has std::mdspan, Slurm, ssh, tools.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
 test-packages: $(VENV)/intelmpi/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
+		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
 		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready

@@ -12,11 +12,12 @@ from ..conftest import config
 from . import test_exchange
 from .conftest import HERE, run
 
-#: The last compiler, Zig, is installed with the tools that build the wheel; Zig is a clang with its own standard
-#: library.
+#: The last compiler, Zig, is installed with the tools that build the wheel. Zig is a clang with its own standard
+#: library, which it compiles when it links for the first time: for one to two minutes.
 CANDIDATES = [
     ["c++", "-std=c++23"],
     ["clang++", "-std=c++23", "-stdlib=libc++"],
+    ["clang++-19", "-std=c++23", "-stdlib=libc++"],
     [sys.executable, "-m", "ziglang", "c++", "-std=c++23"],
 ]
 
