@@ -67,6 +67,7 @@ pub enum RelayError {
     Begin(String),
 }
 
+/// What to do where the relay cannot listen, behind the error.
 fn listen_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {

@@ -250,10 +250,13 @@ impl KnownFiles {
         else {
             return None;
         };
+        if bytes.is_empty() {
+            return None;
+        }
         // More may follow.
         *end = None;
         *sent = *offset + bytes.len() as u64;
-        (!bytes.is_empty()).then_some(piece)
+        Some(piece)
     }
 
     /// Whether the other end has a file as it is.
@@ -362,11 +365,11 @@ impl TreePieces {
         let file = File::open(&whole)?;
         let sent = known.sent.get(&path).copied().unwrap_or(0);
         let offset = if found.len() < sent { 0 } else { sent };
-        let first = read_piece(&file, &path, offset)?;
         // A file without bytes is a piece too.
-        if first.length() == 0 && offset > 0 {
+        if offset > 0 && offset == found.len() {
             return Ok(None);
         }
+        let first = read_piece(&file, &path, offset)?;
         let next = first.next_offset();
         self.reading = next.map(|offset| (file, path, offset));
         Ok(Some(first))
@@ -492,6 +495,15 @@ mod tests {
         fs::write(to.join(path), "one\ntwo\n").unwrap();
         copy(to, from, &known);
         assert_eq!(fs::read(from.join(path)).unwrap(), b"one\ntwo\n");
+        // A hole at its end is a part of it.
+        let length = 1 << 20;
+        let grown = OpenOptions::new().write(true).open(to.join(path)).unwrap();
+        grown.set_len(length).unwrap();
+        while let Some(piece) = known.next_output(to, path) {
+            piece.write(from).unwrap();
+        }
+        copy(to, from, &known);
+        assert_eq!(fs::metadata(from.join(path)).unwrap().len(), length);
     }
 
     /// The first piece of a file.
