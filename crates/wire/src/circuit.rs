@@ -256,6 +256,9 @@ fn describe_silence(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -317,6 +320,16 @@ mod tests {
         assert!(long.unwrap_err().to_string().contains("too many"));
         let other = decode::<RelayRequest>(&mut encode(&"other"));
         assert!(other.unwrap_err().to_string().contains("unknown variant"));
+    }
+
+    #[test]
+    fn a_relay_that_does_not_answer_in_time_is_told_in_words() {
+        let (mut asking, _silent) = UnixStream::pair().unwrap();
+        let time = Some(Duration::from_millis(1));
+        asking.set_read_timeout(time).unwrap();
+        let key = (RELAY_KEY, Secret::random());
+        let error = ask(&mut asking, key, &RelayRequest::Status).unwrap_err();
+        assert_eq!(error.to_string(), "no answer came in time");
     }
 
     #[test]
