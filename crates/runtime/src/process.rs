@@ -78,8 +78,10 @@ pub(crate) struct Process {
     pub(crate) patience: Duration,
     /// How long the line to the manager's site may be away; zero within the manager's site.
     line_patience: Duration,
-    /// How long the manager is given to explain why a link to a peer broke.
+    /// How long the manager is given to explain why a link to a peer within the site broke.
     explanation: Duration,
+    /// Whether the run has other sites.
+    has_sites: bool,
     /// The clock of the manager, since the manager has let the first instance in.
     clock: OnceLock<ManagerClock>,
     /// Whether the log already has a record that shared memory has run out.
@@ -199,10 +201,8 @@ impl Process {
             loss_count: AtomicU64::new(0),
             patience: connection.patience(),
             line_patience: line_patience(connection),
-            explanation: match connection.site {
-                Some(_) => explanation().max(LONG_EXPLANATION),
-                None => explanation(),
-            },
+            explanation: explanation(),
+            has_sites: connection.site.is_some(),
             clock: OnceLock::new(),
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),
@@ -379,9 +379,10 @@ fn line_patience(connection: &Connection) -> Duration {
     access.map_or(Duration::ZERO, SiteAccess::patience)
 }
 
-/// How long the manager is given in a run with several sites: its link and that to the peer may come
-/// back at different times.
-const LONG_EXPLANATION: Duration = Duration::from_secs(30);
+/// How much longer than `heartbeat` the manager is given in a run with several sites. A link to a peer is
+/// lost after `patience`, and the manager gives a host up after `patience` and `heartbeat`. Either end may notice up
+/// to some seconds later than the other that nothing comes any more.
+const SITES_EXPLANATION: Duration = Duration::from_secs(10);
 
 fn explanation() -> Duration {
     let shorter = std::env::var(SHORTER)

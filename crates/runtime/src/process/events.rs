@@ -387,7 +387,7 @@ impl Process {
 
 impl ProcessState {
     /// The time between two heartbeats; zero without heartbeats.
-    fn heartbeat(&self) -> Duration {
+    pub(super) fn heartbeat(&self) -> Duration {
         Duration::try_from_secs_f64(self.heartbeat).unwrap_or_default()
     }
 

@@ -12,7 +12,7 @@ use titin_wire::{EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, RouteMedium};
-use super::{Process, ProcessMember, ProcessState};
+use super::{Process, ProcessMember, ProcessState, SITES_EXPLANATION};
 use crate::peer_names::rank_name;
 
 /// Two instances that a link connects by a conduit: one of this process, and the name of the peer's.
@@ -168,7 +168,14 @@ impl Process {
 
     /// Gives up broken links if the manager has not explained the loss in time.
     pub(super) fn give_up(&self) {
-        if self.lock().routes.give_up(Instant::now(), self.explanation) {
+        let mut state = self.lock();
+        let explanation = match self.has_sites {
+            true => self.explanation.max(state.heartbeat() + SITES_EXPLANATION),
+            false => self.explanation,
+        };
+        let is_loss = state.routes.give_up(Instant::now(), explanation);
+        drop(state);
+        if is_loss {
             self.loss_count.fetch_add(1, Ordering::Release);
             self.ring_all();
         }
