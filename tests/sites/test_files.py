@@ -160,7 +160,7 @@ def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -
     model = tmp_path / "model.ymmsl"
     model.write_text(model.read_text().replace("{n2: {", f"{{n2: {{start: {starter}, "))
     (tmp_path / "full.sh").write_text(
-        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n"
+        "sed -i s/PID/$(pgrep -of '^dropbear.*n2[.]pid')/ model.ymmsl\n"
         f"mount -t tmpfs -o size=12m none run; {TITIN} run model.ymmsl --run-dir run/here; code=$?; exit $code\n"
     )
     done = hosts(2, "sh", "full.sh", HIDDEN=str(tmp_path / "run"))

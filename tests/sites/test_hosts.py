@@ -110,7 +110,7 @@ def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
         "hosts: {localhost: {components: [a]}, n2: {start: [nsenter, --all, --target, PID], components: [b]}}",
     )
     (tmp_path / "own.sh").write_text(
-        "sed -i s/PID/$(pgrep -f '^dropbear.*n2[.]pid')/ model.ymmsl\n"
+        "sed -i s/PID/$(pgrep -of '^dropbear.*n2[.]pid')/ model.ymmsl\n"
         + f"exec {TITIN} run model.ymmsl --run-dir run\n"
     )
     done = hosts(2, "sh", "own.sh")

@@ -128,7 +128,7 @@ def test_a_host_without_a_network_finds_the_run_by_its_directory(hosts: Hosts, t
         hosts,
         tmp_path,
         "ip link set to-n2 down; said 'on box:'\n"
-        "inside=\"nsenter --all --target $(pgrep -f '^dropbear.*n2[.]pid')\"\n"
+        "inside=\"nsenter --all --target $(pgrep -of '^dropbear.*n2[.]pid')\"\n"
         f"$inside {TITIN} agent --host box {tmp_path}/run/connection.json\n",
     )
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
