@@ -59,6 +59,18 @@ impl Placement {
     }
 }
 
+/// The text about instances for which cores are short, if there are any. `cores` says how many there are, and
+/// where, after a comma.
+pub fn too_few_cores(slower: &[&str], cores: &str) -> Option<String> {
+    let names = titin_model::listing(slower.iter().copied());
+    let text = || {
+        format!(
+            "too few cores for all that computes at the same time{cores}; slower for it: {names}"
+        )
+    };
+    (!slower.is_empty()).then(text)
+}
+
 /// How far the launcher of an MPI program reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LauncherReach {

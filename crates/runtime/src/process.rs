@@ -78,7 +78,7 @@ pub(crate) struct Process {
     pub(crate) patience: Duration,
     /// How long the line to the manager's site may be away; zero within the manager's site.
     line_patience: Duration,
-    /// How long the manager is given to explain why a link to a peer within the site broke.
+    /// How long the manager is given to explain, in a run with one site.
     explanation: Duration,
     /// Whether the run has other sites.
     has_sites: bool,
@@ -378,11 +378,6 @@ fn line_patience(connection: &Connection) -> Duration {
     let access = connection.site.as_ref().filter(|_| is_elsewhere);
     access.map_or(Duration::ZERO, SiteAccess::patience)
 }
-
-/// How much longer than `heartbeat` the manager is given in a run with several sites. A link to a peer is
-/// lost after `patience`, and the manager gives a host up after `patience` and `heartbeat`. Either end may notice up
-/// to some seconds later than the other that nothing comes any more.
-const SITES_EXPLANATION: Duration = Duration::from_secs(10);
 
 fn explanation() -> Duration {
     let shorter = std::env::var(SHORTER)

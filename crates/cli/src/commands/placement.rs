@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use titin_manager::compile::Choices;
 use titin_manager::host::HostId;
-use titin_manager::placement::{Placement, can_share, place_before_start};
+use titin_manager::placement::{Placement, can_share, place_before_start, too_few_cores};
 use titin_manager::plan::{InstanceId, Plan};
-use titin_model::{OWN_HOST, StartPolicy, listing};
+use titin_model::{OWN_HOST, StartPolicy};
 
 use super::planned::{complete, plan, tell};
 use crate::sources::Sources;
@@ -118,12 +118,9 @@ fn text(placed: &[PlacedInstance]) -> String {
     let slow = placed.iter().filter(|placed| placed.has_too_few_cores);
     let slow: Vec<&str> = slow.map(|placed| placed.instance.as_str()).collect();
     let table = table(&columns, &rows, terminal::width());
-    match slow.is_empty() {
-        true => table,
-        false => format!(
-            "{table}\ntoo few cores for all that computes at the same time; slower for it: {}\n",
-            listing(slow)
-        ),
+    match too_few_cores(&slow, "") {
+        Some(text) => format!("{table}\n{text}\n"),
+        None => table,
     }
 }
 

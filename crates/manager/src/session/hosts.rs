@@ -15,7 +15,7 @@ use crate::cores::{at_most, cores};
 use crate::event::{Level, RunEvent, Signal};
 use crate::guard::SWEEP_TIME;
 use crate::host::{HostId, ProcessId};
-use crate::placement::{LauncherReach, place};
+use crate::placement::{LauncherReach, place, too_few_cores};
 use crate::plan::{AgentStart, InstanceId, PerInstance};
 use crate::report::last_line;
 use crate::state::REPEATED_INTERRUPT;
@@ -113,18 +113,12 @@ impl Session {
         let (placement, instances) = (self.placement.get()?, &self.plan.instances);
         let crowded = instances.ids().filter(|&id| placement.crowded[id]);
         let names: Vec<&str> = crowded.map(|id| instances[id].name.as_str()).collect();
-        if names.is_empty() {
-            return None;
-        }
         let cores: usize = self.host_cores.iter().flatten().map(Vec::len).sum();
         let place = match self.host_cores.len() {
             1 => "here".to_owned(),
             hosts => format!("on {hosts} hosts"),
         };
-        let names = titin_model::listing(names);
-        Some(format!(
-            "too few cores for all that computes at the same time, with {cores} {place}; slower for it: {names}"
-        ))
+        too_few_cores(&names, &format!(", with {cores} {place}"))
     }
 
     fn is_placed_on(&self, id: InstanceId, host: HostId) -> bool {

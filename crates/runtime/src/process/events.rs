@@ -308,6 +308,7 @@ impl Process {
         if joins || state.has_fields || state.branch.is_some() {
             return;
         }
+        let explanation = self.explanation_time(&state);
         // Receiving threads add to the list, so this thread holds the lock only for a moment.
         let strays = std::mem::take(&mut *self.strays.lock().expect("never poisoned"));
         let (mut found, mut early) = (None, Vec::new());
@@ -318,7 +319,7 @@ impl Process {
             }
             let sender = state.routes.at(|up| Some(up.id()) == stray.link);
             // The manager may still have to name the instances of the process at the link.
-            let is_early = stray.link.is_some() && stray.came.elapsed() < self.explanation;
+            let is_early = stray.link.is_some() && stray.came.elapsed() < explanation;
             match sender {
                 None if is_early => early.push(stray),
                 sender => found = found.or(Some((stray.conduit, sender))),

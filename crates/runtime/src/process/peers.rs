@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use titin_transport::{Carrier, Link, LinkError, Medium};
 use titin_wire::control::Peer;
@@ -12,8 +12,13 @@ use titin_wire::{EndpointId, LinkSettings};
 
 use super::addresses::meets;
 use super::routes::{Dial, RouteMedium};
-use super::{Process, ProcessMember, ProcessState, SITES_EXPLANATION};
+use super::{Process, ProcessMember, ProcessState};
 use crate::peer_names::rank_name;
+
+/// How much longer than `heartbeat` the manager is given to explain in a run with several sites. A link to a
+/// peer is lost after `patience`, and the manager gives a host up after `patience` and `heartbeat`. Either end may
+/// notice up to some seconds later than the other that nothing comes any more.
+const SITES_EXPLANATION: Duration = Duration::from_secs(10);
 
 /// Two instances that a link connects by a conduit: one of this process, and the name of the peer's.
 fn ends_of_link(
@@ -166,13 +171,19 @@ impl Process {
             .collect()
     }
 
+    /// How long the manager is given to explain why a link to a peer broke, and to name the instances of a
+    /// process.
+    pub(super) fn explanation_time(&self, state: &ProcessState) -> Duration {
+        match self.has_sites {
+            true => self.explanation.max(state.heartbeat() + SITES_EXPLANATION),
+            false => self.explanation,
+        }
+    }
+
     /// Gives up broken links if the manager has not explained the loss in time.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
-        let explanation = match self.has_sites {
-            true => self.explanation.max(state.heartbeat() + SITES_EXPLANATION),
-            false => self.explanation,
-        };
+        let explanation = self.explanation_time(&state);
         let is_loss = state.routes.give_up(Instant::now(), explanation);
         drop(state);
         if is_loss {
