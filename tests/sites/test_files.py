@@ -83,6 +83,56 @@ def test_all_files_come_back(hosts: Hosts, tmp_path: Path, size: int) -> None:
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+#: Changes staged files in ways that neither length nor time of change tells.
+CHANGER = """\
+import os
+from pathlib import Path
+import titin
+
+with titin.Instance(f_init=["in"]) as instance:
+    while instance.reuse():
+        instance.receive("in")
+        before = os.stat("case/same")
+        with open("case/same", "r+") as file:
+            file.write("SAME")
+        os.utime("case/same", ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.chmod("case/mode", 0o600)
+        os.remove("case/old")
+        os.rename("case/name", "case/renamed")
+        os.mkdir("case/private")
+        os.chmod("case/private", 0o700)
+        os.truncate("/proc/self/fd/1", 0)
+        print("the only line", flush=True)
+"""
+
+
+@pytest.mark.parametrize("shares_files", [True, False])
+def test_what_a_program_does_to_staged_files_is_in_the_run_directory(
+    hosts: Hosts, tmp_path: Path, shares_files: bool
+) -> None:
+    prepare(tmp_path, 1)
+    (tmp_path / "worker.py").write_text(CHANGER)
+    model = (tmp_path / "model.ymmsl").read_text()
+    (tmp_path / "model.ymmsl").write_text(
+        model.replace('in: [mesh.dat], out: ["deep", "link"]', "in: [case], out: [case]")
+    )
+    case = tmp_path / "case"
+    case.mkdir()
+    for name in ["same", "mode", "old", "name", "kept"]:
+        (case / name).write_text(name)
+        os.utime(case / name, ns=(10**18, 10**18))
+    done = hosts(2) if shares_files else hosts(2, HIDDEN=str(tmp_path / "run"))
+    assert done.returncode == 0, done.stdout
+    for found in [tmp_path / "run/instances/worker/workdir/case", tmp_path / "run/results/worker/case"]:
+        assert sorted(path.name for path in found.iterdir()) == ["kept", "mode", "private", "renamed", "same"]
+        assert (found / "same").read_text() == "SAME"
+        assert (found / "renamed").read_text() == "name"
+        assert [(found / name).stat().st_mtime_ns for name in ["same", "mode", "renamed", "kept"]] == [10**18] * 4
+        assert (found / "mode").stat().st_mode & 0o777 == 0o600
+        assert (found / "private").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "run/instances/worker/stdout.txt").read_text().strip("\0") == "the only line\n"
+
+
 @pytest.mark.usefixtures("namespaces")
 def test_output_comes_while_the_program_runs(tmp_path: Path) -> None:
     prepare(tmp_path, 5)

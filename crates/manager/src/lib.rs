@@ -56,6 +56,7 @@ pub mod report;
 pub mod session;
 pub mod shell;
 pub mod slurm;
+mod sparse;
 pub mod stage;
 mod starter;
 pub mod state;

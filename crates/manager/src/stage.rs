@@ -8,8 +8,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::sparse::next_data;
 
 /// Bytes of a file between two calls of [`MayContinue`].
 const STRETCH: u64 = 4 << 20;
@@ -294,6 +297,9 @@ impl Copier<'_> {
             let copied = self.copy(&entry.path(), &to.join(entry.file_name()));
             result = result.and(copied);
         }
+        // The owner may always write: the program in a work directory, and later copies of results.
+        let mode = fs::metadata(from)?.permissions().mode() | 0o700;
+        fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
         result
     }
 
@@ -303,18 +309,32 @@ impl Copier<'_> {
         target.starts_with(self.root) && !folder.unwrap_or_default().starts_with(target)
     }
 
-    /// Copies a file with its permissions. If the copying is ended, the incomplete copy is removed,
-    /// or a reader could take the part for the whole.
+    /// Copies a file with its holes, its permissions, and its time of change. If the copying is ended,
+    /// the incomplete copy is removed, or a reader could take the part for the whole.
     fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let source = File::open(from)?;
+        let mut source = File::open(from)?;
         let mut target = File::create(to)?;
-        while io::copy(&mut (&source).take(STRETCH), &mut target)? > 0 {
+        let mut offset = 0;
+        loop {
+            let data = next_data(&source, offset)?;
+            let length = (data.end - data.start).min(STRETCH);
+            source.seek(SeekFrom::Start(data.start))?;
+            target.seek(SeekFrom::Start(data.start))?;
+            let copied = io::copy(&mut (&source).take(length), &mut target)?;
+            offset = data.start + copied;
+            if copied == 0 {
+                break;
+            }
             if !(self.may_continue)() {
                 fs::remove_file(to)?;
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
-        target.set_permissions(source.metadata()?.permissions())
+        // A hole at the end.
+        target.set_len(offset)?;
+        let found = source.metadata()?;
+        target.set_modified(found.modified()?)?;
+        target.set_permissions(found.permissions())
     }
 }
 
@@ -325,6 +345,8 @@ fn error_about(path: &Path, text: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+    use std::time::{Duration, SystemTime};
 
     /// Two folders of a description and a run directory, in a folder that is removed at the end.
     struct Stage {
@@ -415,12 +437,43 @@ mod tests {
     }
 
     #[test]
+    fn copies_keep_holes_modes_and_times() {
+        let stage = Stage::new(&["one/data/private/file"]);
+        let folder = stage.path("one/data/private");
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(folder.join("file"))
+            .unwrap();
+        file.set_len(1 << 30).unwrap();
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+        file.set_modified(changed).unwrap();
+        for (path, mode) in [(folder.join("file"), 0o640), (folder.clone(), 0o500)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        stage.stage_in(&["data"]).unwrap();
+        let results = stage.path("results");
+        let problems = stage_out(&["data".into()], &stage.workdir(), &results, &|| true);
+        assert_eq!(problems, []);
+        for copy in [stage.workdir(), results] {
+            let copy = copy.join("data/private");
+            assert_eq!(fs::metadata(&copy).unwrap().mode() & 0o777, 0o700);
+            let found = fs::metadata(copy.join("file")).unwrap();
+            assert_eq!(found.mode() & 0o777, 0o640);
+            assert_eq!(found.modified().unwrap(), changed);
+            assert_eq!(found.len(), 1 << 30);
+            assert!(found.blocks() < 1000, "{}", found.blocks());
+            let mut begin = [0; 21];
+            let file = File::open(copy.join("file")).unwrap();
+            file.read_exact_at(&mut begin, 0).unwrap();
+            assert_eq!(&begin, b"one/data/private/file");
+        }
+    }
+
+    #[test]
     fn copying_can_be_ended_within_a_file() {
         let stage = Stage::new(&["one/small", "one/later"]);
-        File::create(stage.path("one/huge"))
-            .unwrap()
-            .set_len(4 * STRETCH)
-            .unwrap();
+        let stretches = vec![1; 4 * usize::try_from(STRETCH).unwrap()];
+        fs::write(stage.path("one/huge"), stretches).unwrap();
         let names = ["small", "huge", "later"].map(str::to_owned);
         let asked = std::cell::Cell::new(0);
         // The copier asks before each file and after each stretch of a file. The answer is no after

@@ -1,14 +1,12 @@
 //! Connections that have not proved themselves: few at a time, from any address.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 use tracing::warn;
-
-use crate::server::hash;
 
 /// The most connections without a proof.
 const MOST: usize = 512;
@@ -16,12 +14,13 @@ const MOST: usize = 512;
 /// The time between two lines of the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many lines in the log say the same of an address one after the other, and the time between two further ones.
-const REPEATS: u32 = 10;
-const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
+/// How many lines in the log an address may cause one after the other, and the time between two further ones.
+const MOST_LINES: u32 = 10;
+const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The most refusals that are kept so that the log does not repeat them.
-const MOST_REFUSALS: usize = 1024;
+/// The most addresses whose lines are counted by themselves. All further ones count as one.
+const MOST_ADDRESSES: usize = 1024;
+const FURTHER_ADDRESSES: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The connections of a listener that have not proved themselves.
 #[derive(Default)]
@@ -35,17 +34,16 @@ struct StrangerTable {
     logged: Option<Instant>,
     /// The oldest first.
     waiting: VecDeque<Stranger>,
-    /// What the log has told of each address, by the reason. Only the hash of the reason is kept: strangers may
-    /// choose long ones.
-    refusals: HashMap<(IpAddr, u64), LoggedRefusal>,
+    /// The refusals of each address.
+    refusals: HashMap<IpAddr, LoggedRefusals>,
 }
 
-/// What the log has told of a refusal.
-struct LoggedRefusal {
-    /// How often, and when last.
-    told: u32,
+/// What the log has told of an address.
+struct LoggedRefusals {
+    /// How many lines, and when the last.
+    lines: u32,
     last: Instant,
-    /// How often the refusal came since.
+    /// The number of refusals since.
     untold: usize,
 }
 
@@ -115,24 +113,29 @@ fn network_of(address: IpAddr) -> IpAddr {
 }
 
 impl StrangerTable {
-    /// Notes a refusal. If it is to be logged, returns how often it came since the log told it last.
-    fn note_refusal(&mut self, from: IpAddr, why: &str, now: Instant) -> Option<usize> {
-        if self.refusals.len() >= MOST_REFUSALS {
-            self.refusals.clear();
+    /// Notes a refusal. If it is to be logged, returns the number of refusals of the address that were not.
+    /// The reason does not count: a stranger could choose another one each time.
+    fn note_refusal(&mut self, from: IpAddr, now: Instant) -> Option<usize> {
+        let mut address = network_of(from);
+        if self.refusals.len() >= MOST_ADDRESSES && !self.refusals.contains_key(&address) {
+            self.refusals
+                .retain(|_, refusals| now - refusals.last < LINE_INTERVAL);
+            if self.refusals.len() >= MOST_ADDRESSES {
+                address = FURTHER_ADDRESSES;
+            }
         }
-        let refusal = self.refusals.entry((from, hash(why)));
-        let refusal = refusal.or_insert(LoggedRefusal {
-            told: 0,
+        let refusals = self.refusals.entry(address).or_insert(LoggedRefusals {
+            lines: 0,
             last: now,
             untold: 0,
         });
-        if refusal.told >= REPEATS && now - refusal.last < REPEAT_INTERVAL {
-            refusal.untold += 1;
+        if refusals.lines >= MOST_LINES && now - refusals.last < LINE_INTERVAL {
+            refusals.untold += 1;
             return None;
         }
-        refusal.told += 1;
-        refusal.last = now;
-        Some(std::mem::take(&mut refusal.untold))
+        refusals.lines += 1;
+        refusals.last = now;
+        Some(std::mem::take(&mut refusals.untold))
     }
 
     /// Logs how many connections were closed, once a second at most.
@@ -173,13 +176,13 @@ impl StrangerPlace {
         self.number
     }
 
-    /// Logs that the connection is refused, unless the log has said the same of the address many times and a
-    /// short time ago: a relay that is trusted no more dials again and again.
+    /// Logs that the connection is refused, unless the log has said much of the address a short time ago: a
+    /// relay that is trusted no more dials again and again.
     pub(crate) fn log_refusal(&self, why: &str) {
         let mut table = self.strangers.lock();
-        if let Some(repeated) = table.note_refusal(self.from.ip(), why, Instant::now()) {
-            let (from, repeated) = (self.from.to_string(), (repeated > 0).then_some(repeated));
-            warn!(from, why, repeated, "refused");
+        if let Some(untold) = table.note_refusal(self.from.ip(), Instant::now()) {
+            let (from, before) = (self.from.to_string(), (untold > 0).then_some(untold));
+            warn!(from, why, before, "refused");
         }
     }
 }
@@ -202,20 +205,39 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_comes_again_and_again_is_logged_once_a_minute() {
+    fn of_an_address_that_comes_again_and_again_the_log_tells_once_a_minute() {
         let mut table = StrangerTable::default();
         let (first, second) = (from([10, 0, 0, 1]).ip(), from([10, 0, 0, 2]).ip());
         let now = Instant::now();
-        for _ in 0..REPEATS {
-            assert_eq!(table.note_refusal(first, "no", now), Some(0));
+        for _ in 0..MOST_LINES {
+            assert_eq!(table.note_refusal(first, now), Some(0));
         }
-        assert_eq!(table.note_refusal(first, "no", now), None);
-        assert_eq!(table.note_refusal(first, "never", now), Some(0));
-        assert_eq!(table.note_refusal(second, "no", now), Some(0));
-        let later = now + REPEAT_INTERVAL;
-        assert_eq!(table.note_refusal(first, "no", later), Some(1));
-        assert_eq!(table.note_refusal(first, "no", later), None);
-        assert_eq!(table.note_refusal(second, "no", later), Some(0));
+        assert_eq!(table.note_refusal(first, now), None);
+        assert_eq!(table.note_refusal(second, now), Some(0));
+        let later = now + LINE_INTERVAL;
+        assert_eq!(table.note_refusal(first, later), Some(1));
+        assert_eq!(table.note_refusal(first, later), None);
+        assert_eq!(table.note_refusal(second, later), Some(0));
+    }
+
+    #[test]
+    fn many_addresses_cause_few_lines() {
+        let mut table = StrangerTable::default();
+        let now = Instant::now();
+        let mut lines = |now| {
+            let addresses = (1..100_000_u32).map(|at| IpAddr::from(at.to_be_bytes()));
+            addresses
+                .filter(|&address| table.note_refusal(address, now).is_some())
+                .count()
+        };
+        assert_eq!(lines(now), MOST_ADDRESSES + MOST_LINES as usize);
+        assert!(lines(now + LINE_INTERVAL) <= MOST_ADDRESSES + MOST_LINES as usize);
+        assert_eq!(table.refusals.len(), MOST_ADDRESSES + 1);
+        // A host has all addresses of an IPv6 network.
+        let mut table = StrangerTable::default();
+        let addresses = (0..100_u128).map(|at| Ipv6Addr::from_bits(1 << 125 | at).into());
+        let lines = addresses.filter(|&address| table.note_refusal(address, now).is_some());
+        assert_eq!(lines.count(), MOST_LINES as usize);
     }
 
     #[test]

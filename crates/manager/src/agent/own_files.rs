@@ -97,6 +97,7 @@ impl OwnFiles {
         if let Some(fault) = self.faults.get(folder) {
             return Err(fault.clone());
         }
+        self.known.wait_for_clock();
         let outputs = ["stdout.txt", "stderr.txt"];
         self.outputs
             .extend(outputs.map(|output| folder.join(output)));
@@ -138,13 +139,14 @@ impl OwnFiles {
         }
     }
 
-    /// The folders of the programs, for [`OwnFiles::report_rest`].
-    pub(super) fn programs(&self) -> Vec<TreePieces> {
+    /// All that differs from what the manager has, for [`OwnFiles::report_rest`].
+    pub(super) fn rest(&self) -> Vec<TreePieces> {
         let root = self.root();
         let folders = fs::read_dir(&root).into_iter().flatten().flatten();
-        folders
-            .map(|folder| TreePieces::of(&root, Path::new(&folder.file_name())))
-            .collect()
+        let programs = folders.map(|folder| TreePieces::of(&root, Path::new(&folder.file_name())));
+        // The last comes first. What is gone may be in the way of what has come.
+        let removed = TreePieces::of_removed(&root, &self.known);
+        programs.chain([removed]).collect()
     }
 
     /// Reports the files of programs that the manager does not have yet, as much as there is room for.

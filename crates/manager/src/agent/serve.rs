@@ -651,7 +651,7 @@ impl Agent {
         if !is_manager_there {
             return kept;
         }
-        let mut rest = files.programs();
+        let mut rest = files.rest();
         let send = |report| link.tell(&control::encode(&report));
         let mut longest = usual;
         while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
