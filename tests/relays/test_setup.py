@@ -113,6 +113,37 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
     assert re.search(r"WARNING .*host far is back after \d+ s", out), out
 
 
+def limit_streams(relay: Relay, limit: int) -> None:
+    """Has a relay allow so many circuits of its only peer."""
+    rewrite(relay.folder / "relay.toml", "fingerprint = ", f"streams = {limit}\nfingerprint = ")
+    relay.kill()
+    relay.start()
+
+
+@pytest.mark.parametrize("limited", ["north", "south"])
+def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str) -> None:
+    sites.write(steps=5, most=10)
+    limit_streams(getattr(sites, limited), 2)
+    process = sites.begin()
+    assert process.stdout
+    said = ""
+    while "is not reached yet" not in said:
+        said += (line := process.stdout.readline())
+        assert line, said
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert re.search(r"WARNING +[ab] .*has 2 circuits, the most that `streams` and `memory` allow", said), said
+
+
+def test_a_circuit_counts_once(sites: Sites) -> None:
+    # Those of the agent and of b to the manager, and two streams of the link between a and b.
+    sites.write(steps=5, most=10)
+    for relay in (sites.north, sites.south):
+        limit_streams(relay, 4)
+    code, said = sites.run()
+    assert code == 0, said
+
+
 def test_a_host_under_another_site_than_its_own_is_told_by_the_relay(sites: Sites) -> None:
     sites.write(steps=1, most=10)
     rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{sites.north.local}")

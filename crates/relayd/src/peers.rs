@@ -17,7 +17,7 @@ use titin_wire::circuit::CircuitRefusal;
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
@@ -78,6 +78,8 @@ pub(crate) struct Peer {
     pub(crate) behind: Vec<String>,
     pub(crate) counts: PeerCounts,
     circuits: AtomicUsize,
+    /// Bounds the connections that the peer has called for and not used yet.
+    answers: Semaphore,
     control: Mutex<ControlState>,
     /// Connections that the peer was called for.
     calls: Mutex<HashMap<u64, CallAnswer>>,
@@ -146,10 +148,11 @@ impl Drop for CircuitPlace {
 impl Peer {
     pub(crate) fn new(config: PeerConfig, behind: Vec<String>) -> Self {
         Peer {
-            config,
             behind,
             counts: PeerCounts::default(),
             circuits: AtomicUsize::new(0),
+            answers: Semaphore::new(config.most_circuits().min(Semaphore::MAX_PERMITS)),
+            config,
             control: Mutex::default(),
             calls: Mutex::default(),
             revoked: watch::channel(None).0,
@@ -499,10 +502,8 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
     let Some(address) = &peer.config.address else {
         return;
     };
-    // The place bounds how many calls are answered at a time.
-    let _place = match peer.enter() {
-        Ok(place) => place,
-        Err(refusal) => return warn!(site = peer.site(), why = refusal.why, "refused: a call"),
+    let Ok(place) = peer.answers.try_acquire() else {
+        return warn!(site = peer.site(), "refused: too many calls at a time");
     };
     let calling = async {
         let mut stream = dial(relay, peer, address).await?;
@@ -511,7 +512,7 @@ async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
         io::Result::Ok(stream)
     };
     match timeout(HANDSHAKE_TIME, calling).await {
-        Ok(Ok(stream)) => relay.serve_peer(peer, stream, None).await,
+        Ok(Ok(stream)) => relay.serve_peer(peer, stream, place).await,
         Ok(Err(error)) => {
             let why = relay.tls.why(&error);
             warn!(site = peer.site(), why, "no connection");

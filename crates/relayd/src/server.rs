@@ -608,19 +608,19 @@ impl Relay {
             .and_then(|certificate| self.tls.keys.site_of(certificate));
         let peer = site.map(|site| self.lock().get(&site).cloned());
         match peer {
-            Ok(Some(peer)) => self.serve_peer(&peer, stream.into(), Some(place)).await,
+            Ok(Some(peer)) => self.serve_peer(&peer, stream.into(), place).await,
             Ok(None) => place.log_refusal("the site is trusted no more"),
             Err(why) => place.log_refusal(&why),
         }
     }
 
     /// Serves a connection of another relay: its greeting says what it is for.
-    /// `place` is the place among strangers, if the other relay has dialled.
+    /// `place` bounds the connections without a greeting.
     pub(crate) async fn serve_peer(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
         mut stream: PeerStream,
-        place: Option<StrangerPlace>,
+        place: impl Send,
     ) {
         let mut buffer = Vec::new();
         let greeting = messages::read_short::<PeerGreeting>(&mut stream, &mut buffer);

@@ -80,8 +80,8 @@ pub(crate) struct Process {
     line_patience: Duration,
     /// How long the manager is given to explain, in a run with one site.
     explanation: Duration,
-    /// Whether the run has other sites.
-    has_sites: bool,
+    /// How long a line to another site may be away; `None` in a run with one site.
+    site_patience: Option<Duration>,
     /// The clock of the manager, since the manager has let the first instance in.
     clock: OnceLock<ManagerClock>,
     /// Whether the log already has a record that shared memory has run out.
@@ -202,7 +202,7 @@ impl Process {
             patience: connection.patience(),
             line_patience: line_patience(connection),
             explanation: explanation(),
-            has_sites: connection.site.is_some(),
+            site_patience: connection.site.as_ref().map(SiteAccess::patience),
             clock: OnceLock::new(),
             said_short: AtomicBool::new(false),
             strays: Mutex::default(),

@@ -250,7 +250,8 @@ mod tests {
             relay: format!("127.0.0.1:{port}"),
             run: 7,
             permit: Secret::random(),
-            patience: 60.0,
+            // For circuits that are lost, and not for the first one.
+            patience: 0.05,
             encrypt: true,
             congestion: None,
         });

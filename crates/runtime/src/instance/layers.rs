@@ -15,7 +15,7 @@ use crate::field::InstanceFields;
 use crate::port::{CarrierRoute, Port};
 use crate::process::{Probed, ProcessMember, RouteMedium, forked};
 use crate::ranks::RankGroup;
-use crate::serial::{DEBUG, Serial, UpperLayers, shortened};
+use crate::serial::{DEBUG, Serial, UpperLayers, WARNING, shortened};
 use crate::{Error, Result};
 
 /// A serial instance, and the layers above.
@@ -142,6 +142,10 @@ impl ProcessMember for Layers {
     fn linked(&self, peer: &str, [own, other]: [IpAddr; 2]) {
         let text = format!("is connected to {peer} by tcp: {own} - {other}");
         self.serial.log(DEBUG, &text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.serial.log(WARNING, text);
     }
 
     fn peer_finished(&self, peer: &str) {

@@ -126,6 +126,10 @@ impl Handler for Events {
         });
     }
 
+    fn hindered(&self, tag: u128, why: String) {
+        self.with(|process| process.warn_of_obstacle(tag, &why));
+    }
+
     fn tick(&self) -> Option<Duration> {
         self.with(Process::beat)
     }

@@ -44,6 +44,9 @@ pub(crate) trait ProcessMember: Send + Sync {
     /// A link that this process has dialled leads to the process of a peer, between the given addresses.
     fn linked(&self, peer: &str, addresses: [IpAddr; 2]);
 
+    /// Adds a warning to the log of the run.
+    fn warn(&self, text: &str);
+
     /// The peer takes no more messages.
     fn peer_finished(&self, peer: &str);
 

@@ -97,19 +97,30 @@ impl Process {
             settings,
         } in dials
         {
-            let dialled = self.reactor().dial(
-                &addresses,
-                Purpose::Data,
-                tag,
-                Some(to),
-                settings,
-                self.patience,
-            );
+            let is_elsewhere = addresses.iter().all(|address| address.site().is_some());
+            let site_patience = self.site_patience.filter(|_| is_elsewhere);
+            let patience = site_patience.map_or(self.patience, |time| time.min(self.patience));
+            let dialled =
+                self.reactor()
+                    .dial(&addresses, Purpose::Data, tag, Some(to), settings, patience);
             if let Err(why) = dialled {
                 self.lock().routes.refuse(tag, why);
                 self.loss_count.fetch_add(1, Ordering::Release);
                 self.ring_all();
             }
+        }
+    }
+
+    /// Tells in the log why a process is not reached, once it has not answered for some time.
+    pub(super) fn warn_of_obstacle(&self, tag: u128, why: &str) {
+        let mut state = self.lock();
+        let Some(peers) = state.routes.hindered(tag, Instant::now()) else {
+            return;
+        };
+        let ends = ends_of_link(&state, &peers);
+        drop(state);
+        if let Some((member, peer)) = ends {
+            member.warn(&format!("{peer} is not reached yet: {why}"));
         }
     }
 
@@ -174,7 +185,7 @@ impl Process {
     /// How long the manager is given to explain why a link to a peer broke, and to name the instances of a
     /// process.
     pub(super) fn explanation_time(&self, state: &ProcessState) -> Duration {
-        match self.has_sites {
+        match self.site_patience.is_some() {
             true => self.explanation.max(state.heartbeat() + SITES_EXPLANATION),
             false => self.explanation,
         }

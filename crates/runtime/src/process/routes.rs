@@ -16,6 +16,9 @@ use super::addresses::meets;
 /// How long the manager is given to explain why a link to a peer broke.
 pub(super) const EXPLANATION: Duration = Duration::from_secs(2);
 
+/// How long a process tries to reach another one before it tells that it does not.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
 /// An environment variable for tests: a shorter time, in milliseconds.
 pub(super) const SHORTER: &str = "TITIN_EXPLANATION";
 
@@ -84,7 +87,11 @@ struct Home {
 }
 
 enum LinkRoute<L> {
-    Dialling,
+    /// Since when it is known that there is an obstacle, and whether that was told.
+    Dialling {
+        hindered: Option<Instant>,
+        is_told: bool,
+    },
     Up(L),
     /// The manager watches the process at the other end, and knows best why the link broke.
     Broken(Instant, LinkError),
@@ -213,7 +220,11 @@ impl<L> Routes<L> {
             // The manager's link has tag 0.
             let tag = self.dialled.len() as u128 + 1;
             self.dialled.insert(tag, to);
-            self.routes.insert(to, LinkRoute::Dialling);
+            let route = LinkRoute::Dialling {
+                hindered: None,
+                is_told: false,
+            };
+            self.routes.insert(to, route);
             dials.push(Dial {
                 tag,
                 to: endpoint,
@@ -270,6 +281,22 @@ impl<L> Routes<L> {
             .collect();
         names.sort_unstable();
         Some(titin_model::listing(names))
+    }
+
+    /// The process dialled with the tag has not answered yet. Returns the known instances there, once, if
+    /// that is to be told.
+    pub(super) fn hindered(&mut self, tag: u128, now: Instant) -> Option<Vec<String>> {
+        let to = self.dialled(tag)?;
+        let LinkRoute::Dialling { hindered, is_told } = self.routes.get_mut(&to)? else {
+            return None;
+        };
+        let since = *hindered.get_or_insert(now);
+        if *is_told || now - since < FIRST_WORD {
+            return None;
+        }
+        *is_told = true;
+        let instances = &self.homes.get(&to.0)?.instances;
+        Some(instances.iter().cloned().collect())
     }
 
     /// The process dialled with the tag has not answered.
@@ -395,6 +422,24 @@ mod tests {
             "once"
         );
         assert_eq!(links(&routes, "micro"), []);
+    }
+
+    #[test]
+    fn a_peer_that_is_not_reached_for_long_is_told_once() {
+        let mut routes = routes(&[RouteMedium::Best]);
+        let [dial] = &routes.dials("micro", SMALL, true)[..] else {
+            panic!("one link")
+        };
+        let start = Instant::now();
+        assert_eq!(routes.hindered(dial.tag, start), None);
+        let almost = start + FIRST_WORD - Duration::from_millis(1);
+        assert_eq!(routes.hindered(dial.tag, almost), None);
+        assert_eq!(
+            routes.hindered(dial.tag, start + FIRST_WORD),
+            Some(vec!["micro".to_owned()])
+        );
+        assert_eq!(routes.hindered(dial.tag, start + 2 * FIRST_WORD), None);
+        assert_eq!(routes.hindered(dial.tag + 1, start), None);
     }
 
     #[test]

@@ -274,9 +274,8 @@ impl SessionEnd {
             }
             CircuitState::Open(circuit) => Some(circuit.heard + PROBE_AFTER),
         };
-        let given_up = self.cut_since.map(|since| since + self.terms.patience);
         let has_more = self.link.may_have_more() && self.has_room();
-        let turns = [line, given_up, has_more.then(Instant::now)]
+        let turns = [line, self.given_up(), has_more.then(Instant::now)]
             .into_iter()
             .flatten();
         turns
@@ -328,12 +327,19 @@ impl SessionEnd {
             // Nobody at the other end knows of the session.
             return EndProgress::Over;
         }
-        match self.cut_since {
-            Some(since) if since.elapsed() >= self.terms.patience => {
+        match self.given_up() {
+            Some(time) if time <= Instant::now() => {
                 EndProgress::Lost(LinkError::System(self.patience_text()))
             }
             _ => EndProgress::Open,
         }
+    }
+
+    /// When the end gives up to wait for a circuit. Whoever asks for a link says how long to try: an end
+    /// that has never been answered goes on until the link is closed.
+    fn given_up(&self) -> Option<Instant> {
+        let cut_since = self.cut_since.filter(|_| !self.is_unanswered());
+        cut_since.map(|since| since + self.terms.patience)
     }
 
     /// Whether this end dials, and the other end has never answered.
