@@ -26,7 +26,7 @@ def test_a_site_that_no_relay_knows_is_refused_at_once(sites: Sites) -> None:
     rewrite(sites.folder / "model.ymmsl", "south", "sotuh")
     code, out = sites.run()
     assert code != 0, out
-    why = "the relay of the site north knows no way to the site sotuh: `titin relay trust sotuh` adds it"
+    why = "the relay of the site north knows no way to the site sotuh: is this the name of the site there?"
     assert why in " ".join(out.split()), out
     assert not (sites.folder / "run").exists()
     assert "not admitted" in sites.north.log
@@ -86,12 +86,15 @@ def test_a_wrong_relay_is_named_with_the_reason(sites: Sites, relays: Callable[.
 
 
 def test_a_relay_that_does_not_pass_on_is_named_on_the_page(tmp_path: Path, relays: Callable[..., Relay]) -> None:
-    north, _, east = row_without_transit(relays)
+    north, south, east = row_without_transit(relays)
     sites = Sites(tmp_path, north, east, Line(east.local))
     try:
         sites.write(steps=1, most=10, more="  register_timeout: 5 s")
         rewrite(tmp_path / "model.ymmsl", "south", "east")
         fails_with(sites, "does not know the run")
+        why = "the site north is trusted without `transit`"
+        passing = [line for line in south.log.splitlines() if "a run is not passed on" in line]
+        assert len(passing) == 1 and why in passing[0] and "east" in passing[0], south.log
     finally:
         sites.line.close()
 

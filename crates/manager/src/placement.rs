@@ -59,11 +59,16 @@ impl Placement {
     }
 }
 
-/// The text about instances for which cores are short, if there are any. `cores` says how many there are, and
-/// where, after a comma.
-pub fn too_few_cores(slower: &[&str], cores: &str) -> Option<String> {
-    let names = titin_model::listing(slower.iter().copied());
+/// The text about instances for which cores are short, if there are any. Each has a name and the number of cores
+/// that it wants. `cores` says how many there are, and where, after a comma.
+pub fn too_few_cores(slower: &[(&str, u32)], cores: &str) -> Option<String> {
+    let wants = |(name, cores): &(&str, u32)| match cores {
+        1 => format!("{name} (wants 1 core)"),
+        _ => format!("{name} (wants {cores} cores)"),
+    };
+    let slower: Vec<String> = slower.iter().map(wants).collect();
     let text = || {
+        let names = slower.join(", ");
         format!(
             "too few cores for all that computes at the same time{cores}; slower for it: {names}"
         )

@@ -472,6 +472,24 @@ fn a_site_whose_relay_is_wrong_is_told_once() {
 }
 
 #[test]
+fn sites_without_a_host_are_a_warning() {
+    let warnings = |host: &str| {
+        let extras = format!(
+            "titin: {{sites: {{north: {{relay: \"n:1\"}}, south: {{relay: \"s:1\"}}}}, hosts: {{n1: {{{host}}}}}}}\n"
+        );
+        let text = format!("{BASE}{extras}");
+        let description = load_texts(&[("t", &text)], &LoadOptions::default()).unwrap();
+        description.warnings.to_string()
+    };
+    let told = warnings("cores: 1");
+    assert!(
+        told.contains("no host is at \"north\" and \"south\""),
+        "{told}"
+    );
+    assert!(!warnings("site: north").contains("no host is at"));
+}
+
+#[test]
 fn a_batch_system_of_another_executor_is_a_warning() {
     let warnings = |system: &str| {
         let start = format!("{{batch: {system}, time: 2 h}}");

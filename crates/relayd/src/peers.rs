@@ -477,6 +477,7 @@ fn take_control(
         // The entry of the peer has changed meanwhile.
         ControlMessage::Runs(_) if !relay.has_peer(peer) => {}
         ControlMessage::Runs(runs) => {
+            relay.log_not_passed_on(peer, &runs);
             let most = peer.config.most_runs();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
             if surplus > 0 {

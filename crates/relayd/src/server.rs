@@ -269,11 +269,43 @@ impl Relay {
         })
     }
 
+    /// Logs runs of a peer that this relay does not pass on, because the peer has no `transit`: runs that are
+    /// not for this site, but for sites to which this relay knows the way.
+    pub(crate) fn log_not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) {
+        let is_for_others = |run: &&RunPermit| !run.is_over && !run.sites.contains(&self.site);
+        if peer.config.transit {
+            return;
+        }
+        for run in runs.iter().filter(is_for_others) {
+            let leads_on = |site: &&String| {
+                self.peer_towards(site)
+                    .is_some_and(|next| next.site() != peer.site())
+            };
+            for site in run.sites.iter().filter(leads_on) {
+                let from = peer.site();
+                let why = format!("the site {from} is trusted without `transit`");
+                let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
+                if let Some(CircuitRefusal { why, .. }) =
+                    self.refusal_to_log(run.run, site, &outcome)
+                {
+                    warn!(
+                        from,
+                        to = site,
+                        run = hex(run.run),
+                        why,
+                        "a run is not passed on"
+                    );
+                }
+            }
+        }
+    }
+
     /// The relay on the way to a site, or the refusal of what would go there.
     pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
         self.peer_towards(site).ok_or_else(|| CircuitRefusal {
             why: format!(
-                "the relay of the site {} knows no way to the site {site}: `titin relay trust {site}` adds it",
+                "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
+                 `titin relay trust {site}` adds the way",
                 self.site
             ),
             may_pass: self.was_trusted(site),

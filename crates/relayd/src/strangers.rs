@@ -15,7 +15,7 @@ const MOST: usize = 512;
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How many lines in the log an address may cause one after the other, and the time between two further ones.
-const MOST_LINES: u32 = 10;
+const MOST_LINES: u32 = 30;
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The most addresses whose lines are counted by themselves. All further ones count as one.

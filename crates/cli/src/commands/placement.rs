@@ -116,7 +116,8 @@ fn text(placed: &[PlacedInstance]) -> String {
     };
     let rows: Vec<Vec<String>> = placed.iter().map(row).collect();
     let slow = placed.iter().filter(|placed| placed.has_too_few_cores);
-    let slow: Vec<&str> = slow.map(|placed| placed.instance.as_str()).collect();
+    let slow = slow.map(|placed| (placed.instance.as_str(), placed.processes * placed.threads));
+    let slow: Vec<(&str, u32)> = slow.collect();
     let table = table(&columns, &rows, terminal::width());
     match too_few_cores(&slow, "") {
         Some(text) => format!("{table}\n{text}\n"),

@@ -93,7 +93,7 @@ fn instances_with_too_few_cores_are_named() {
     let hosts = "titin: {hosts: {localhost: {cores: 1}}}\n";
     let folder = folder(&format!("{MODEL}{hosts}"));
     let done = titin(folder.path(), &["run", "--plan", "model.ymmsl"]);
-    done.assert_out("slower for it: \"macro\", \"micro[0]\", \"micro[1]\" and \"micro[2]\"");
+    done.assert_out("slower for it: macro (wants 4 cores), micro[0] (wants 5 cores), micro[1]");
     let done = titin(folder.path(), &["run", "--plan", "--json", "model.ymmsl"]);
     let placed: Vec<serde_json::Value> = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(placed[0]["has_too_few_cores"], true);

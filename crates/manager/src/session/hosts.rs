@@ -112,13 +112,14 @@ impl Session {
     fn crowded_text(&self) -> Option<String> {
         let (placement, instances) = (self.placement.get()?, &self.plan.instances);
         let crowded = instances.ids().filter(|&id| placement.crowded[id]);
-        let names: Vec<&str> = crowded.map(|id| instances[id].name.as_str()).collect();
+        let wanted = crowded.map(|id| (instances[id].name.as_str(), instances[id].cores));
+        let wanted: Vec<(&str, u32)> = wanted.collect();
         let cores: usize = self.host_cores.iter().flatten().map(Vec::len).sum();
         let place = match self.host_cores.len() {
             1 => "here".to_owned(),
             hosts => format!("on {hosts} hosts"),
         };
-        too_few_cores(&names, &format!(", with {cores} {place}"))
+        too_few_cores(&wanted, &format!(", with {cores} {place}"))
     }
 
     fn is_placed_on(&self, id: InstanceId, host: HostId) -> bool {
@@ -424,14 +425,21 @@ impl Session {
         for host in hosts.iter().take(MOST_MISSING) {
             let name = self.host_name(*host);
             let place = self.plan.site_text(*host);
-            let group = self.groups.iter().find(|group| group.hosts.contains(host));
-            let printed = group.and_then(|group| last_line(&self.output_of(group)));
+            let mut groups = self.groups.iter().enumerate();
+            let group = groups.find(|(_, group)| group.hosts.contains(host));
+            let printed = group.and_then(|(_, group)| last_line(&self.output_of(group)));
+            let running = group.filter(|(at, _)| self.launchers.contains(at));
             let is_batch_job = self.plan.is_batch_job(*host);
             let is_submitted = printed.is_some();
-            let printed = match printed {
-                Some(line) => format!("; its last words: {line}"),
-                None if is_batch_job => "; the submission of its job has not answered".to_owned(),
-                None => String::new(),
+            let printed = match (printed, running) {
+                (Some(line), _) => format!("; its last words: {line}"),
+                (None, _) if is_batch_job => {
+                    "; the submission of its job has not answered".to_owned()
+                }
+                (None, Some((_, group))) => {
+                    format!("; {} goes on, and has printed nothing", group.command())
+                }
+                (None, None) => String::new(),
             };
             let text =
                 format!("has waited for the agent of host {name}{place} for {waited} s{printed}");

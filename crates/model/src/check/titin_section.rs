@@ -8,7 +8,7 @@ use crate::network::{Bundle, Network, NetworkComponent};
 use crate::operator::Operator;
 use crate::pattern::Pattern;
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
-use crate::titin_section::{AgentStart, EndTime, Medium, OWN_HOST};
+use crate::titin_section::{AgentStart, EndTime, Extras, Medium, OWN_HOST};
 
 pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
     let extras = &description.extras;
@@ -43,6 +43,7 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
         end(network, path, *at, problems);
     }
     hosts(network, problems);
+    sites(network, problems);
     media(network, problems);
     steps(network, problems);
 }
@@ -132,6 +133,21 @@ fn hosts(network: &Network, problems: &mut Problems) {
             problems.error(host.at, Code::BadValue, what, why);
         }
     }
+}
+
+/// Warns of sites where no host is. One of several may be the site of the manager.
+fn sites(network: &Network, problems: &mut Problems) {
+    let Extras { sites, hosts, .. } = &network.extras;
+    let Some((name, first)) = sites.first() else {
+        return;
+    };
+    if hosts.values().any(|host| host.site.is_some()) {
+        return;
+    }
+    let what = format!("no host is at {}", listing(sites.keys().map(Name::as_str)));
+    let why = "without \"site\" in an entry of \"titin: hosts\", all hosts are at the site of the manager, and relays take no part";
+    let hint = format!("write site: {name} in the entry of each host there");
+    problems.warn(first.at, Code::Incomplete, what, why, hint);
 }
 
 fn component(
