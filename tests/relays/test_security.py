@@ -393,6 +393,17 @@ def test_a_relay_that_is_not_trusted_says_so_with_its_key(relays: Callable[..., 
     assert south.peer("north")["down"]
 
 
+def test_a_relay_that_is_awaited_and_comes_with_another_key_is_told(relays: Callable[..., Relay]) -> None:
+    north, south = relays("north"), relays("south", open_port=False)
+    north.titin("trust", "south", "sha256:" + "0" * 64)
+    south.trust(north, port=north.listen)
+    north.start()
+    assert "was refused" not in north.peer("south")["down"]
+    south.start()
+    has_logged(north, "WARN", "refused", f"the key {south.fingerprint} is not trusted")
+    assert f"ago a relay with the key {south.fingerprint} was refused" in north.peer("south")["down"]
+
+
 def test_a_changed_entry_is_not_called_untrusted(sites: Sites) -> None:
     north, south = sites.north, sites.south
     north.titin("trust", "south", south.fingerprint, "--until", "2999-12-31", "--replace")

@@ -26,7 +26,7 @@ use crate::admission::FarSites;
 use crate::circuits::PeerStream;
 use crate::messages;
 use crate::server::Relay;
-use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
+use crate::tls::{HANDSHAKE_TIME, PinnedKeys, Tls, check_protocol};
 
 /// How often the round trip is measured.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
@@ -196,8 +196,8 @@ impl Peer {
         !self.control().open.is_empty()
     }
 
-    /// Why the peer is not connected; `None` if it is.
-    pub(crate) fn why_down(&self) -> Option<String> {
+    /// Why the peer is not connected; `None` if it is. `keys` know whether another relay has dialled in its place.
+    pub(crate) fn why_down(&self, keys: &PinnedKeys) -> Option<String> {
         let state = self.control();
         if !state.open.is_empty() {
             return None;
@@ -207,7 +207,10 @@ impl Peer {
         }
         let unknown = || match &self.config.address {
             Some(address) => format!("it is being dialled at {address}"),
-            None => NEVER_DIALLED.to_owned(),
+            None => match keys.last_refusal() {
+                Some(refusal) => format!("{NEVER_DIALLED}; {refusal}"),
+                None => NEVER_DIALLED.to_owned(),
+            },
         };
         Some(state.down.clone().unwrap_or_else(unknown))
     }

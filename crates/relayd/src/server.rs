@@ -532,7 +532,7 @@ impl Relay {
             };
             match self.way_to(site) {
                 Ok(peer) if peer.is_connected() => None,
-                Ok(peer) => Some(away(peer.site(), peer.why_down())),
+                Ok(peer) => Some(away(peer.site(), peer.why_down(&self.tls.keys))),
                 Err(refusal) => Some(away(site, Some(refusal.why))),
             }
         };

@@ -21,18 +21,18 @@ pub(crate) fn of(relay: &Relay) -> Value {
         "site": relay.site,
         "fingerprint": relay.tls.fingerprint().to_string(),
         "seconds": relay.begun.elapsed().as_secs(),
-        "peers": relay.peers().iter().map(|peer| of_peer(peer)).collect::<Vec<_>>(),
+        "peers": relay.peers().iter().map(|peer| of_peer(relay, peer)).collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
     })
 }
 
-fn of_peer(peer: &Peer) -> Value {
+fn of_peer(relay: &Relay, peer: &Peer) -> Value {
     let counts = &peer.counts;
     let round_trip = counts.round_trip.load(Ordering::Relaxed);
     json!({
         "site": peer.site(),
         "connected": peer.is_connected(),
-        "down": peer.why_down(),
+        "down": peer.why_down(&relay.tls.keys),
         "behind": peer.behind,
         "round_trip_ms": (round_trip > 0).then_some(round_trip as f64 / 1000.0),
         "circuits": peer.circuits(),

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -24,7 +24,11 @@ const PROTOCOL: &[u8] = b"titin-relay/1";
 
 /// The keys that a relay trusts, with their sites, and until when.
 #[derive(Debug, Default)]
-pub(crate) struct PinnedKeys(RwLock<HashMap<Fingerprint, PinnedKey>>);
+pub(crate) struct PinnedKeys {
+    keys: RwLock<HashMap<Fingerprint, PinnedKey>>,
+    /// The last key of a relay that has dialled this one and is not trusted, and when that was.
+    untrusted: Mutex<Option<(Fingerprint, Instant)>>,
+}
 
 #[derive(Debug, Clone)]
 struct PinnedKey {
@@ -42,12 +46,21 @@ impl PinnedKeys {
             };
             Some((peer.fingerprint?, key))
         });
-        *self.0.write().expect("never poisoned") = pinned.collect();
+        *self.keys.write().expect("never poisoned") = pinned.collect();
     }
 
     /// The site of a certificate's key.
     pub(crate) fn site_of(&self, certificate: &CertificateDer<'_>) -> Result<String, String> {
         self.site_at(certificate, None)
+    }
+
+    /// What to say of the last relay that was refused for its key, if there was one.
+    pub(crate) fn last_refusal(&self) -> Option<String> {
+        let (fingerprint, when) = (*self.untrusted.lock().expect("never poisoned"))?;
+        let ago = when.elapsed().as_secs();
+        Some(format!(
+            "{ago} s ago a relay with the key {fingerprint} was refused, which is not trusted"
+        ))
     }
 
     /// The site of a certificate's key, which the relay at the address of the site `dialled` has shown.
@@ -57,7 +70,7 @@ impl PinnedKeys {
         dialled: Option<&str>,
     ) -> Result<String, String> {
         let fingerprint = Fingerprint::of_certificate(certificate)?;
-        let keys = self.0.read().expect("never poisoned");
+        let keys = self.keys.read().expect("never poisoned");
         let own = keys
             .iter()
             .find(|(_, key)| Some(key.site.as_str()) == dialled);
@@ -66,7 +79,11 @@ impl PinnedKeys {
                 "the relay that answers has the key {fingerprint}, and this one trusts {expected} for {site}: if the key there \
                  is new, `titin relay trust {site} FINGERPRINT --replace` puts it in the place of the old one"
             ),
-            None => format!("the key {fingerprint} is not trusted: `titin relay trust` adds it"),
+            None => {
+                let now = Some((fingerprint, Instant::now()));
+                *self.untrusted.lock().expect("never poisoned") = now;
+                format!("the key {fingerprint} is not trusted: `titin relay trust` adds it")
+            }
         })?;
         match key.until {
             Some(until) if until <= SystemTime::now() => Err(format!(

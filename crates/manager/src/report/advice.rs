@@ -179,7 +179,8 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
         }
         Cause::HostLost(id, _) | Cause::HostSilent(id, _) => match manager.plan().other_site(*id) {
             Some(_) => &[
-                "Did the host go down, or something end the agent there? Does `titin relay status` show the link at both sites?",
+                "Did the host go down, or something end the agent there? Does `titin relay status` show the link at both sites? Do the",
+                "logs of the relays say that they refuse something, such as a key that is trusted no more?",
                 "If the line was away: `titin: {patience: ...}` sets for how long a run waits for it.",
             ],
             None => &[
