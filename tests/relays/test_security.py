@@ -624,6 +624,23 @@ def test_a_beginning_without_an_end_has_no_effect(sites: Sites, dial: Dial, tmp_
     goes_on(north)
 
 
+def test_refused_requests_fill_no_log(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
+    north.start()
+    admit(north, dial, "guest")
+    for at in range(100):
+        holder, other = dial(north.local), dial(north.local)
+        assert holder.prove(RUN, PERMIT)
+        assert other.prove(RUN, PERMIT)
+        # The reason has what the holder of the permit chooses.
+        destination = {"site": "north", "host": f"{at}" + 20_000 * "x", "port": 1 + at}
+        assert "refused" in holder.ask({"circuit": destination})
+        assert "refused" in other.ask({"admit": permit_of(RUN, 100_000 * "y")})
+    has_logged(north, "WARN", "no circuit: refused")
+    has_logged(north, "WARN", "the request is for another key than the one that was shown")
+    assert len(north.log) < 100_000
+    goes_on(north)
+
+
 def test_bytes_without_sense_cost_no_memory(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
     north.start()
     goes_on(north)

@@ -113,12 +113,12 @@ exit $code
 
 
 @pytest.fixture
-def calls(namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
+def calls(namespaces: None, tmp_path: Path) -> Iterator[Callable[..., Calls]]:
     runs = []
 
-    def start() -> Calls:
+    def start(before: str = "true") -> Calls:
         (tmp_path / "calls.py").write_text(CALLS)
-        (tmp_path / "look.sh").write_text(LOOK)
+        (tmp_path / "look.sh").write_text(f"{before}\n{LOOK}")
         (tmp_path / "model.ymmsl").write_text(MODEL.format(python=sys.executable, folder=tmp_path))
         command = ["sh", tmp_path / "look.sh", TITIN, "run", "model.ymmsl", "--run-dir", tmp_path / "run"]
         process = subprocess.Popen(
@@ -138,7 +138,7 @@ def calls(namespaces: None, tmp_path: Path) -> Iterator[Callable[[], Calls]]:
             run.process.wait()
 
 
-Start = Callable[[], Calls]
+Start = Callable[..., Calls]
 
 
 @pytest.mark.parametrize(("name", "host"), [("a", "n2"), ("b", "n3")])
@@ -203,3 +203,14 @@ def test_an_interrupt_ends_all_hosts(calls: Start) -> None:
     output = run.process.communicate(timeout=60)[0]
     assert run.process.returncode == 130, output
     assert "left behind: nothing" in output, output
+
+
+def test_agents_that_do_not_reach_the_manager_go_with_the_run(calls: Start) -> None:
+    # The manager's host answers ssh, and does not answer the agents.
+    run = calls("ip rule add ipproto tcp sport 1024-65534 dport 1024-65534 blackhole")
+    agent = run.folder / "run/agents/n2.txt"
+    while not (agent.exists() and "the manager is not reached yet" in agent.read_text()):
+        assert run.process.poll() is None, run.process.communicate()[0]
+        time.sleep(0.05)
+    run.signal(signal.SIGINT, "titin run")
+    run.wait(130)

@@ -199,6 +199,9 @@ def test_files_that_do_not_come_are_said_to_be_there(hosts: Hosts, tmp_path: Pat
     # The report of the run has it too, as the cause or among the files.
     assert said.count(found[0], said.rindex("The run of files")) == 1, done.stdout
     assert Path(found[1]).parent == tmp_path / "scratch"
+    # Nobody takes a part for the whole.
+    assert "of worker/workdir/deep/er/out.dat a part had come from host n2, which was removed" in said
+    assert not (tmp_path / "run/instances/worker/workdir/deep/er/out.dat").exists()
     assert found[1] in done.stdout.splitlines()[-1] or Path(found[1]).is_dir(), done.stdout
 
 
@@ -216,6 +219,7 @@ def test_a_full_disk_keeps_the_files_of_the_host(hosts: Hosts, tmp_path: Path) -
     done = hosts(2, "sh", "full.sh", HIDDEN=str(tmp_path / "run"))
     assert done.returncode == 1, done.stdout
     assert "No space left on device" in done.stdout
+    assert not (tmp_path / "run/here/instances/worker/workdir/deep/er/out.dat").exists()
     assert len(list((tmp_path / "scratch").glob("titin-run-*/instances/worker/workdir/deep/er/out.dat"))) == 1
     agent = " ".join(said.read_text().split())
     assert re.search(

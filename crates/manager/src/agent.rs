@@ -28,7 +28,7 @@ use crate::guard::GuardReport;
 use crate::plan::PlannedProgram;
 
 pub(crate) use client::{Agents, tell};
-use files::FilePiece;
+pub(crate) use files::FilePiece;
 pub use input::{AgentInput, InputError};
 pub(crate) use launcher::{AgentGroup, by_hand, groups, hosts_by_hand};
 pub use serve::{AgentError, AgentSetup, serve};

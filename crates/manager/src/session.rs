@@ -24,7 +24,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToProgram};
 use titin_wire::token::TokenRequest;
 
-use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
+use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents, FilePiece};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Exit, Level, LogRecord, RunAction, RunEvent};
 use crate::guard::{Guard, GuardReport};
@@ -175,6 +175,8 @@ pub struct Session {
     lost_files: Vec<String>,
     /// The hosts without the run directory whose files have not all come, with the folders there.
     incomplete: BTreeMap<HostId, PathBuf>,
+    /// The last piece of a file that each host has sent, without the bytes.
+    last_pieces: BTreeMap<HostId, FilePiece>,
     /// Whether the run ends, so that no agent comes any more.
     is_ending: bool,
     /// Whether an interrupt has ended the run. A second interrupt at once counts as the same.

@@ -5,8 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::Secret;
-use titin_wire::circuit::RunPermit;
+use titin_wire::circuit::{CircuitRefusal, RunPermit};
 use tokio::sync::watch;
+
+/// The most circuits of a run that processes of this site have dialled.
+const MOST_CIRCUITS: usize = 4096;
 
 /// The bringer of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +31,12 @@ struct AdmittedRun {
     permit: RunPermit,
     /// Never empty.
     sources: BTreeSet<RunSource>,
+    /// Shared with the circuits that processes of this site have dialled.
+    circuits: RunPlace,
 }
+
+/// A place of a circuit among those of the processes of a run at this site.
+pub(crate) type RunPlace = Arc<()>;
 
 impl AdmittedRun {
     fn is_of_manager(&self) -> bool {
@@ -71,6 +79,23 @@ impl AdmittedRuns {
         self.lock().get(&run).map(|run| run.permit.permit.clone())
     }
 
+    /// Takes a place for a circuit that a process of this site has dialled.
+    ///
+    /// # Errors
+    /// If the run is not known any more, or has too many circuits.
+    pub(crate) fn enter(&self, run: u64) -> Result<RunPlace, CircuitRefusal> {
+        let runs = self.lock();
+        let Some(run) = runs.get(&run) else {
+            return Err(CircuitRefusal::passing("the run is not known any more"));
+        };
+        match Arc::strong_count(&run.circuits) <= MOST_CIRCUITS {
+            true => Ok(run.circuits.clone()),
+            false => Err(CircuitRefusal::passing(format!(
+                "processes of this site have {MOST_CIRCUITS} circuits, the most of a run"
+            ))),
+        }
+    }
+
     /// Whether the manager of a run has ended.
     pub(crate) fn is_over(&self, run: u64) -> bool {
         self.lock().get(&run).is_some_and(|run| run.permit.is_over)
@@ -110,6 +135,7 @@ impl AdmittedRuns {
         let known = runs.entry(run).or_insert_with(|| AdmittedRun {
             permit: permit.clone(),
             sources: BTreeSet::new(),
+            circuits: RunPlace::default(),
         });
         if known.permit.is_over {
             known.sources.retain(|source| !source.is_manager());
@@ -143,6 +169,7 @@ impl AdmittedRuns {
             let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
                 permit: permit.clone(),
                 sources: BTreeSet::new(),
+                circuits: RunPlace::default(),
             });
             // A relay changes nothing of a run that it does not know.
             if run.permit.permit == permit.permit {
@@ -298,6 +325,18 @@ mod tests {
         assert!(runs.is_for(3, &far("west", &[])) && runs.is_for(2, &far("south", &behind)));
         assert!(!runs.is_for(2, &far("south", &[])) && !runs.is_for(4, &far("south", &[])));
         assert!(runs.has_site(3, "west") && !runs.has_site(1, "west"));
+    }
+
+    #[test]
+    fn a_run_has_no_more_circuits_than_it_may() {
+        let runs = Arc::new(AdmittedRuns::new());
+        assert!(runs.enter(1).is_err());
+        let _run = runs.admit(permit(1, &[]), 1).unwrap();
+        let mut places: Vec<_> = (0..MOST_CIRCUITS).map(|_| runs.enter(1).unwrap()).collect();
+        let refusal = runs.enter(1).unwrap_err();
+        assert!(refusal.may_pass && refusal.why.contains("4096 circuits"));
+        places.pop();
+        assert!(runs.enter(1).is_ok());
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod admission;
 mod circuits;
+mod log_limit;
 mod messages;
 mod peers;
 mod server;

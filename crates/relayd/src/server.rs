@@ -26,6 +26,7 @@ use tracing::{info, warn};
 
 use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream, REDIAL_TIME};
+use crate::log_limit::{LogLimit, bounded};
 use crate::messages;
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
@@ -44,6 +45,10 @@ const NO_SITE: &str = "";
 /// How long a run stays known after the end of its manager. Processes at other sites that dial again
 /// meanwhile hear that the run is over, and end.
 const OVER_TIME: Duration = Duration::from_secs(60);
+
+/// After this time without an answer of its host a manager is gone. A manager that has lost the line to the relay
+/// of its site dials again before.
+const MANAGER_GONE_AFTER: Duration = Duration::from_secs(600);
 
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +97,8 @@ pub(crate) struct Relay {
     /// The last refusal that the log tells, by run and site. Only hashes are kept: peers choose the
     /// texts, and may choose long ones.
     logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
+    /// The lines of the log about refusals, by run.
+    refusal_lines: Mutex<LogLimit<u64>>,
     /// Sites that an earlier configuration trusted. Circuits to them are refused for now and not for
     /// good, so runs survive a correction of relay.toml.
     formerly_trusted: Mutex<HashSet<String>>,
@@ -134,6 +141,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         access: folder.access()?,
         congestion: Mutex::default(),
         logged_refusals: Mutex::default(),
+        refusal_lines: Mutex::default(),
         formerly_trusted: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
@@ -221,7 +229,10 @@ impl Relay {
             refusals.clear();
         }
         let why = hash(&refusal.why);
-        (refusals.insert(key, why) != Some(why)).then_some(refusal)
+        let is_new = refusals.insert(key, why) != Some(why);
+        // A process of the run could choose another site, host or port each time.
+        let mut lines = self.refusal_lines.lock().expect("never poisoned");
+        (is_new && lines.note(run, Instant::now()).is_some()).then_some(refusal)
     }
 
     /// Logs why a request for a circuit is refused. `from` is a site, or the address of a process.
@@ -237,7 +248,8 @@ impl Relay {
         else {
             return;
         };
-        let (to, run) = (destination.to_string(), hex(run));
+        let (to, why) = (bounded(&destination.to_string()), bounded(why));
+        let run = hex(run);
         match may_pass {
             true => warn!(from, to, run, why, "no circuit: refused"),
             // Most often a process has left the run, as all do at its end.
@@ -440,15 +452,20 @@ impl Relay {
             Ok(Err(error)) => return place.log_refusal(&error.to_string()),
             Err(_) => return place.log_refusal("no request in time"),
         };
+        let is_of_run = matches!(request, RelayRequest::Circuit(_));
+        if is_of_run == (run == RELAY_KEY) {
+            let why = "the request is for another key than the one that was shown";
+            place.log_refusal(why);
+            // The process may be gone.
+            let _ = refuse_process(&mut stream, CircuitRefusal::lasting(why)).await;
+            return;
+        }
         drop(place);
-        let outcome = match (request, run) {
-            (
-                RelayRequest::Circuit(CircuitRequest {
-                    destination,
-                    from: site,
-                }),
-                run,
-            ) if run != RELAY_KEY => {
+        let outcome = match request {
+            RelayRequest::Circuit(CircuitRequest {
+                destination,
+                from: site,
+            }) => {
                 let far = match self.check_site(site.as_deref()) {
                     Ok(()) => circuits::open(self, run, &destination, None).await,
                     Err(refusal) => Err(refusal),
@@ -456,15 +473,10 @@ impl Relay {
                 self.log_refused_circuit(&from, run, &destination, &far);
                 self.serve_circuit(stream, &buffer, far).await
             }
-            (RelayRequest::Admit(permit), RELAY_KEY) => self.serve_manager(stream, &permit).await,
-            (RelayRequest::Status, RELAY_KEY) => {
+            RelayRequest::Admit(permit) => self.serve_manager(stream, &permit).await,
+            RelayRequest::Status => {
                 let answer = RelayAnswer::Status(status::of(self));
                 messages::write(&mut stream, &answer).await
-            }
-            (request, _) => {
-                warn!(from, "refused: {request:?} by another key");
-                let why = "this is not for the key that was shown";
-                refuse_process(&mut stream, CircuitRefusal::lasting(why)).await
             }
         };
         // A connection that fails tells no more than its end.
@@ -481,6 +493,7 @@ impl Relay {
         }
         match admitted {
             Ok(admission) => {
+                sockets::set_keepalive(&stream, MANAGER_GONE_AFTER);
                 info!(run, name = permit.name, "admitted");
                 let outcome = self.stay(&mut stream, &permit.sites).await;
                 if outcome.is_err() {

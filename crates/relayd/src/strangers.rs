@@ -1,26 +1,20 @@
 //! Connections that have not proved themselves: few at a time, from any address.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 use tracing::warn;
 
+use crate::log_limit::LogLimit;
+
 /// The most connections without a proof.
 const MOST: usize = 512;
 
 /// The time between two lines of the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How many lines in the log an address may cause one after the other, and the time between two further ones.
-const MOST_LINES: u32 = 30;
-const LINE_INTERVAL: Duration = Duration::from_secs(60);
-
-/// The most addresses whose lines are counted by themselves. All further ones count as one.
-const MOST_ADDRESSES: usize = 1024;
-const FURTHER_ADDRESSES: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The connections of a listener that have not proved themselves.
 #[derive(Default)]
@@ -34,17 +28,8 @@ struct StrangerTable {
     logged: Option<Instant>,
     /// The oldest first.
     waiting: VecDeque<Stranger>,
-    /// The refusals of each address.
-    refusals: HashMap<IpAddr, LoggedRefusals>,
-}
-
-/// What the log has told of an address.
-struct LoggedRefusals {
-    /// How many lines, and when the last.
-    lines: u32,
-    last: Instant,
-    /// The number of refusals since.
-    untold: usize,
+    /// The lines of the log about refusals, by the address or network.
+    refusals: LogLimit<IpAddr>,
 }
 
 struct Stranger {
@@ -113,31 +98,6 @@ fn network_of(address: IpAddr) -> IpAddr {
 }
 
 impl StrangerTable {
-    /// Notes a refusal. If it is to be logged, returns the number of refusals of the address that were not.
-    /// The reason does not count: a stranger could choose another one each time.
-    fn note_refusal(&mut self, from: IpAddr, now: Instant) -> Option<usize> {
-        let mut address = network_of(from);
-        if self.refusals.len() >= MOST_ADDRESSES && !self.refusals.contains_key(&address) {
-            self.refusals
-                .retain(|_, refusals| now - refusals.last < LINE_INTERVAL);
-            if self.refusals.len() >= MOST_ADDRESSES {
-                address = FURTHER_ADDRESSES;
-            }
-        }
-        let refusals = self.refusals.entry(address).or_insert(LoggedRefusals {
-            lines: 0,
-            last: now,
-            untold: 0,
-        });
-        if refusals.lines >= MOST_LINES && now - refusals.last < LINE_INTERVAL {
-            refusals.untold += 1;
-            return None;
-        }
-        refusals.lines += 1;
-        refusals.last = now;
-        Some(std::mem::take(&mut refusals.untold))
-    }
-
     /// Logs how many connections were closed, once a second at most.
     fn log(&mut self) {
         if self
@@ -180,8 +140,9 @@ impl StrangerPlace {
     /// relay that is trusted no more dials again and again.
     pub(crate) fn log_refusal(&self, why: &str) {
         let mut table = self.strangers.lock();
-        if let Some(untold) = table.note_refusal(self.from.ip(), Instant::now()) {
-            let (from, before) = (self.from.to_string(), (untold > 0).then_some(untold));
+        let address = network_of(self.from.ip());
+        if let Some(left_out) = table.refusals.note(address, Instant::now()) {
+            let (from, before) = (self.from.to_string(), (left_out > 0).then_some(left_out));
             warn!(from, why, before, "refused");
         }
     }
@@ -205,39 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn of_an_address_that_comes_again_and_again_the_log_tells_once_a_minute() {
-        let mut table = StrangerTable::default();
-        let (first, second) = (from([10, 0, 0, 1]).ip(), from([10, 0, 0, 2]).ip());
-        let now = Instant::now();
-        for _ in 0..MOST_LINES {
-            assert_eq!(table.note_refusal(first, now), Some(0));
-        }
-        assert_eq!(table.note_refusal(first, now), None);
-        assert_eq!(table.note_refusal(second, now), Some(0));
-        let later = now + LINE_INTERVAL;
-        assert_eq!(table.note_refusal(first, later), Some(1));
-        assert_eq!(table.note_refusal(first, later), None);
-        assert_eq!(table.note_refusal(second, later), Some(0));
-    }
-
-    #[test]
-    fn many_addresses_cause_few_lines() {
-        let mut table = StrangerTable::default();
-        let now = Instant::now();
-        let mut lines = |now| {
-            let addresses = (1..100_000_u32).map(|at| IpAddr::from(at.to_be_bytes()));
-            addresses
-                .filter(|&address| table.note_refusal(address, now).is_some())
-                .count()
-        };
-        assert_eq!(lines(now), MOST_ADDRESSES + MOST_LINES as usize);
-        assert!(lines(now + LINE_INTERVAL) <= MOST_ADDRESSES + MOST_LINES as usize);
-        assert_eq!(table.refusals.len(), MOST_ADDRESSES + 1);
-        // A host has all addresses of an IPv6 network.
-        let mut table = StrangerTable::default();
-        let addresses = (0..100_u128).map(|at| Ipv6Addr::from_bits(1 << 125 | at).into());
-        let lines = addresses.filter(|&address| table.note_refusal(address, now).is_some());
-        assert_eq!(lines.count(), MOST_LINES as usize);
+    fn a_host_has_all_addresses_of_a_network() {
+        let address = |at: u128| IpAddr::V6(Ipv6Addr::from_bits(1 << 125 | at));
+        assert_eq!(network_of(address(1)), network_of(address(u64::MAX.into())));
+        assert_ne!(network_of(address(1)), network_of(address(1 << 64)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Runs that fail: their reports, and that no process or file is left.
 
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 
 use crate::*;
 
@@ -182,16 +184,18 @@ fn ctrl_c_twice_does_not_wait() {
     stage.assert_nothing_left();
 }
 
-/// A file so large that the test notices the copy before the copy ends.
-const HUGE: u64 = 4 << 30;
+/// Writes a file so large that the test notices the copy before the copy ends. A hole would be copied at once.
+fn write_huge(path: &Path) {
+    let mut file = fs::File::create(path).unwrap();
+    for _ in 0..512 {
+        file.write_all(&[1; 1 << 20]).unwrap();
+    }
+}
 
 #[test]
 fn ctrl_c_ends_the_copying_of_what_goes_in() {
     let stage = Stage::pair("macro", "micro", "titin: {stage: {macro: {in: [huge]}}}");
-    fs::File::create(stage.path().join("huge"))
-        .unwrap()
-        .set_len(HUGE)
-        .unwrap();
+    write_huge(&stage.path().join("huge"));
     let child = stage.start(&["run"]);
     let copy = stage.instance("macro", "workdir/huge");
     wait_until("it is being copied", || copy.exists().then_some(()));
@@ -216,10 +220,7 @@ fn ctrl_c_ends_the_copying_of_results_and_says_what_is_left_out() {
     );
     let child = stage.start(&["run"]);
     stage.wait_for(&stage.instance("macro", "stderr.txt"));
-    fs::File::create(stage.instance("macro", "workdir/huge"))
-        .unwrap()
-        .set_len(HUGE)
-        .unwrap();
+    write_huge(&stage.instance("macro", "workdir/huge"));
     fs::write(stage.instance("macro", "workdir/go"), "").unwrap();
     let copy = stage.run_dir().join("results/macro/huge");
     wait_until("it is being copied", || copy.exists().then_some(()));

@@ -9,5 +9,5 @@ mod piece;
 mod tree;
 
 pub(crate) use known::KnownFiles;
-pub(crate) use piece::{FilePiece, MOST_IN_FLIGHT};
+pub(crate) use piece::{FilePiece, MOST_IN_FLIGHT, OUTPUTS};
 pub(crate) use tree::TreePieces;

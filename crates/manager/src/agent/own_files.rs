@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use titin_wire::EndpointId;
 
 use super::AgentReport;
-use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, TreePieces};
+use super::files::{FilePiece, KnownFiles, MOST_IN_FLIGHT, OUTPUTS, TreePieces};
 
 /// How often to look for new output of programs.
 pub(super) const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
@@ -98,9 +98,8 @@ impl OwnFiles {
             return Err(fault.clone());
         }
         self.known.wait_for_clock();
-        let outputs = ["stdout.txt", "stderr.txt"];
         self.outputs
-            .extend(outputs.map(|output| folder.join(output)));
+            .extend(OUTPUTS.map(|output| folder.join(output)));
         Ok(())
     }
 
@@ -129,12 +128,22 @@ impl OwnFiles {
         }
         self.looked = Instant::now();
         let root = self.root();
-        for output in &self.outputs {
-            while self.in_flight < MOST_IN_FLIGHT
-                && let Some(piece) = self.known.next_output(&root, output)
-            {
-                self.in_flight += piece.size();
-                report(AgentReport::File(piece));
+        // Another output each time is the first, and each gets a piece in turn: no output has to wait for
+        // another that never ends.
+        if !self.outputs.is_empty() {
+            self.outputs.rotate_left(1);
+        }
+        let mut is_more = true;
+        while std::mem::take(&mut is_more) {
+            for output in &self.outputs {
+                if self.in_flight >= MOST_IN_FLIGHT {
+                    return;
+                }
+                if let Some(piece) = self.known.next_output(&root, output) {
+                    self.in_flight += piece.size();
+                    report(AgentReport::File(piece));
+                    is_more = true;
+                }
             }
         }
     }
@@ -142,11 +151,10 @@ impl OwnFiles {
     /// All that differs from what the manager has, for [`OwnFiles::report_rest`].
     pub(super) fn rest(&self) -> Vec<TreePieces> {
         let root = self.root();
-        let folders = fs::read_dir(&root).into_iter().flatten().flatten();
-        let programs = folders.map(|folder| TreePieces::of(&root, Path::new(&folder.file_name())));
+        let all = TreePieces::of(&root, Path::new(""));
         // The last comes first. What is gone may be in the way of what has come.
         let removed = TreePieces::of_removed(&root, &self.known);
-        programs.chain([removed]).collect()
+        vec![all, removed]
     }
 
     /// Reports the files of programs that the manager does not have yet, as much as there is room for.

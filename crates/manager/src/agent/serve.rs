@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -95,6 +96,9 @@ pub enum AgentError {
         /// The folder of the run on this host.
         kept: Option<PathBuf>,
     },
+    /// The manager is not reached yet, and nobody reads the output of the agent any more.
+    #[error("the command that has started this agent has ended, before the manager was reached")]
+    Unheard,
     /// The agent cannot go on, in the given way.
     #[error("the agent {0}; the programs on this host were ended")]
     Left(String),
@@ -264,6 +268,22 @@ fn unreachable(input: &AgentInput, why: &LinkError) -> AgentError {
     }
 }
 
+/// Whether nobody can read the standard error of this process any more: the connection of the `ssh` that has
+/// started it has ended.
+fn is_output_closed() -> bool {
+    let errors = io::stderr();
+    let mut polled = [PollFd::new(&errors, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let is_polled = poll(&mut polled, Some(&at_once)).is_ok();
+    is_polled
+        && polled[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
 /// How long an agent tries to reach a manager that waits for `patience`: less, so that the report of
 /// the run has what the agent says at last.
 fn dialling_time(patience: Duration) -> Duration {
@@ -431,6 +451,7 @@ impl Agent {
                 self.obey(order)
             }
             AgentEvent::Lost(why) => Some(manager_gone(why)),
+            AgentEvent::Hindered(_) if is_output_closed() => Some(Ending::Cut(AgentError::Unheard)),
             AgentEvent::Hindered(why) => {
                 let text = self.dialling.hindered(why, self.dialling.begun.elapsed());
                 self.tell(text);

@@ -213,6 +213,7 @@ impl Session {
                 }
                 let taken = AgentOrder::FileTaken { size, fault };
                 self.agents.order(host, &taken);
+                self.last_pieces.insert(host, piece.without_bytes());
                 RunEvent::HostHeard(host)
             }
             AgentReport::FileTaken { size } => {
@@ -525,13 +526,25 @@ impl Session {
     /// Says where the files are that have not come to the run directory.
     fn name_incomplete_hosts(&mut self, view: &mut dyn RunView) {
         for (host, folder) in std::mem::take(&mut self.incomplete) {
-            let text = format!(
-                "the files of host {} have not all come; they may be there in {}",
-                self.host_name(host),
+            let name = self.host_name(host);
+            let lost = format!(
+                "the files of host {name} have not all come; they may be there in {}",
                 folder.display()
             );
-            self.say(Level::Error, text.clone(), view);
-            self.lost_files.push(text);
+            let root = self.directory.instances();
+            let part = self
+                .last_pieces
+                .get(&host)
+                .filter(|piece| piece.is_followed());
+            let part = part.filter(|piece| piece.remove_part(&root));
+            let part = part.map(|piece| {
+                let path = piece.path().display();
+                format!("of {path} a part had come from host {name}, which was removed")
+            });
+            for text in [Some(lost), part].into_iter().flatten() {
+                self.say(Level::Error, text.clone(), view);
+                self.lost_files.push(text);
+            }
         }
     }
 

@@ -190,6 +190,7 @@ impl Session {
             launchers: BTreeSet::new(),
             lost_files: Vec::new(),
             incomplete: BTreeMap::new(),
+            last_pieces: BTreeMap::new(),
             is_ending: false,
             is_interrupted: false,
             is_ended_by_user: false,

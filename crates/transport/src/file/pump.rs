@@ -130,8 +130,8 @@ pub(super) struct Connection {
     link_is_closed: bool,
     /// Whether the socket takes no more bytes for now.
     is_blocked: bool,
-    /// Since when the disk has been full, or the process has had no descriptors left.
-    full_since: Option<Instant>,
+    /// Since when segments cannot be written, for a reason that may pass.
+    refused_since: Option<Instant>,
     arrivals: Option<WatchNumber>,
     deletions: Option<WatchNumber>,
     /// Whether notices have told of the last segment.
@@ -178,7 +178,7 @@ impl Connection {
             link_has_ended: false,
             link_is_closed: false,
             is_blocked: false,
-            full_since: None,
+            refused_since: None,
             arrivals: None,
             deletions: None,
             has_notices: false,
@@ -271,13 +271,13 @@ impl Connection {
                 break;
             }
             if let Some(why) = self.outgoing.write(&self.gathered[..length], is_last)? {
-                let since = *self.full_since.get_or_insert_with(Instant::now);
+                let since = *self.refused_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= RETRY_TIME {
                     return Err(self.outgoing.lost(why));
                 }
                 break;
             }
-            self.full_since = None;
+            self.refused_since = None;
             self.gathered.drain(..length);
             moved = true;
         }

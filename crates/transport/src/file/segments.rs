@@ -155,8 +155,9 @@ impl SegmentWriter {
         self.unread.clear();
     }
 
-    /// Writes a segment. Returns an error that may pass: the disk is full, or the process has no
-    /// descriptors left. The caller may try again.
+    /// Writes a segment. Returns an error that may pass: the disk is full, the process has no
+    /// descriptors left, or the other end is about to remove the folder and has removed the new file
+    /// first. The caller may try again.
     ///
     /// # Errors
     /// [`LinkError::Closed`] if the other end has removed the folder, and other errors if the file system
@@ -178,6 +179,7 @@ impl SegmentWriter {
                 let _ = unlinkat(&self.folder.descriptor, DRAFT, AtFlags::empty());
                 match error {
                     Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE => Ok(Some(error)),
+                    Errno::NOENT if self.folder.path.exists() => Ok(Some(error)),
                     _ => Err(self.lost(error)),
                 }
             }
@@ -453,6 +455,20 @@ fn is_too_late(late_since: &mut Option<Instant>) -> bool {
 mod tests {
     use super::*;
     use crate::pump::socket_pair;
+
+    #[test]
+    fn a_folder_that_is_being_removed_is_no_failure() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join("there");
+        fs::create_dir(&folder).unwrap();
+        let mut writer = SegmentWriter::open(folder.clone()).unwrap();
+        // The writer's own folder takes no more files, while there is still a folder of that name.
+        fs::remove_dir(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
+        assert_eq!(writer.write(b"bytes", true), Ok(Some(Errno::NOENT)));
+        fs::remove_dir(&folder).unwrap();
+        assert_eq!(writer.write(b"bytes", true), Err(LinkError::Closed));
+    }
 
     #[test]
     fn the_deletion_of_the_newest_segment_is_noticed() {

@@ -7,13 +7,18 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sha2::{Digest as _, Sha256};
+
 use super::piece::{FilePiece, PieceContent, open_file};
 
 /// The longest step of the clock by which the system notes changes of files.
 const CLOCK_STEP: Duration = Duration::from_millis(10);
 
-/// The number of bytes before the end of an output by which the output is recognized.
+/// The number of bytes before the end of an output by which the output is recognized while it grows.
 const TAIL: usize = 4096;
+
+/// The number of bytes that are read at once.
+const STRETCH: usize = 128 << 10;
 
 /// The files that the other end has.
 #[derive(Debug, Default)]
@@ -52,10 +57,13 @@ struct SentOutput {
     length: u64,
     /// The last bytes before `length`.
     tail: Vec<u8>,
+    /// Of all bytes before `length`.
+    hash: Sha256,
 }
 
 impl SentOutput {
-    /// Whether the file has only grown since. Otherwise it was replaced, or shortened and written again.
+    /// Whether the file has only grown since, as far as the last bytes tell. Otherwise it was replaced, or
+    /// shortened and written again.
     fn is_beginning_of(&self, file: &File, found: &Metadata) -> bool {
         let mut tail = vec![0; self.tail.len()];
         self.inode == (found.dev(), found.ino())
@@ -66,13 +74,37 @@ impl SentOutput {
             && tail == self.tail
     }
 
+    /// Whether the file has only grown since, as all bytes tell.
+    fn is_all_of_beginning_of(&self, file: &File, found: &Metadata) -> io::Result<bool> {
+        if !self.is_beginning_of(file, found) {
+            return Ok(false);
+        }
+        let (mut hash, mut bytes) = (Sha256::new(), vec![0; STRETCH]);
+        let mut offset = 0;
+        while offset < self.length {
+            let count = (self.length - offset).min(STRETCH as u64);
+            let stretch = &mut bytes[..count as usize];
+            file.read_exact_at(stretch, offset)?;
+            hash.update(stretch);
+            offset += count;
+        }
+        Ok(hash.finalize() == self.hash.clone().finalize())
+    }
+
     /// Adds a piece of the file, which ends at `end`.
     fn add(&mut self, piece: &FilePiece, end: u64) {
         let bytes = piece.bytes();
-        if end - bytes.len() as u64 > self.length {
-            // Behind a hole.
+        let mut hole = end - bytes.len() as u64 - self.length;
+        if hole > 0 {
             self.tail.clear();
         }
+        let zeros = [0; 4096];
+        while hole > 0 {
+            let count = hole.min(zeros.len() as u64);
+            self.hash.update(&zeros[..count as usize]);
+            hole -= count;
+        }
+        self.hash.update(bytes);
         self.tail.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
         self.length = end;
@@ -96,13 +128,15 @@ impl KnownFiles {
         std::thread::sleep(CLOCK_STEP.saturating_sub(passed.unwrap_or(CLOCK_STEP)));
     }
 
-    /// Pieces for what has come from the other end and is not there any more.
+    /// Pieces for what has come from the other end and is not there any more, or is there as something that
+    /// does not travel, such as a pipe.
     pub(super) fn removed(&self, root: &Path) -> Vec<FilePiece> {
-        let is_gone = |path: &&PathBuf| {
-            fs::symlink_metadata(root.join(path)).is_err_and(|error| {
+        let is_gone = |path: &&PathBuf| match fs::symlink_metadata(root.join(path)) {
+            Ok(found) => !(found.is_file() || found.is_dir() || found.is_symlink()),
+            Err(error) => {
                 use io::ErrorKind::{NotADirectory, NotFound};
                 matches!(error.kind(), NotFound | NotADirectory)
-            })
+            }
         };
         let gone = self.received.keys().filter(is_gone);
         gone.map(|path| FilePiece::new(path, PieceContent::Removed))
@@ -137,10 +171,14 @@ impl KnownFiles {
     }
 
     /// The offset up to which the other end has a file; 0 if it has nothing of the file.
-    pub(super) fn length_of(&self, path: &Path, file: &File, found: &Metadata) -> u64 {
-        let sent = self.outputs.get(path);
-        let sent = sent.filter(|sent| sent.is_beginning_of(file, found));
-        sent.map_or(0, |sent| sent.length)
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn length_of(&self, path: &Path, file: &File, found: &Metadata) -> io::Result<u64> {
+        match self.outputs.get(path) {
+            Some(sent) if sent.is_all_of_beginning_of(file, found)? => Ok(sent.length),
+            _ => Ok(0),
+        }
     }
 
     /// Whether the other end has a file as it is.

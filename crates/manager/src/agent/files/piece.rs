@@ -24,6 +24,9 @@ pub(crate) const MOST_IN_FLIGHT: u64 = 4 << 20;
 /// What a piece counts beside its bytes, so that many empty files are bounded too.
 pub(super) const HEAD: u64 = 256;
 
+/// The outputs of a program, in the folder of the program.
+pub(crate) const OUTPUTS: [&str; 2] = ["stdout.txt", "stderr.txt"];
+
 /// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilePiece {
@@ -142,6 +145,19 @@ impl FilePiece {
         }
     }
 
+    /// Whether more pieces of the file follow.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.next_offset().is_some()
+    }
+
+    /// The same piece, to be kept.
+    pub(crate) fn without_bytes(mut self) -> Self {
+        if let PieceContent::Bytes { bytes, .. } = &mut self.content {
+            *bytes = Vec::new();
+        }
+        self
+    }
+
     /// The offset of the next piece; `None` if nothing follows in the file.
     pub(super) fn next_offset(&self) -> Option<u64> {
         match &self.content {
@@ -171,10 +187,23 @@ impl FilePiece {
     /// Writes the piece below `root`, the folder `instances`.
     ///
     /// # Errors
-    /// If the path leads out of `root`, also by a link, or the system refuses.
+    /// If the path leads out of `root`, also by a link, or the system refuses. Of a file that could not be
+    /// written, no part stays.
     pub(crate) fn write(&self, root: &Path) -> io::Result<()> {
-        self.write_content(root)
-            .map_err(|error| at(self.path(), &error))
+        self.write_content(root).map_err(|error| {
+            self.remove_part(root);
+            at(self.path(), &error)
+        })
+    }
+
+    /// Removes the part of a file that has come before this piece, and was not written wholly: a reader could
+    /// take the part for the whole. A part of an output stays. Returns whether a part was removed.
+    pub(crate) fn remove_part(&self, root: &Path) -> bool {
+        let is_of_file = matches!(self.content, PieceContent::Bytes { .. });
+        let file = place_below(root, self.path());
+        is_of_file
+            && !is_output(self.path())
+            && file.is_ok_and(|file| fs::remove_file(file).is_ok())
     }
 
     fn write_content(&self, root: &Path) -> io::Result<()> {
@@ -211,7 +240,9 @@ impl FilePiece {
                 let own = if end.is_none() { 0o200 } else { 0 };
                 let mode = mode & 0o777 | own;
                 let mut options = OpenOptions::new();
-                options.write(true).create(true).truncate(*is_first);
+                // A part that was removed does not come back as a file with a hole.
+                options.create(*is_first || is_output(self.path()));
+                options.write(true).truncate(*is_first);
                 options.custom_flags(no_link);
                 let file = options.mode(mode).open(file)?;
                 file.write_all_at(bytes, *offset)?;
@@ -245,6 +276,12 @@ impl FilePiece {
             (false, false) => fs::remove_file(file),
         }
     }
+}
+
+/// Whether a path below `instances` is that of an output, which grows as long as the program runs.
+fn is_output(path: &Path) -> bool {
+    let is_named_so = |name: &OsStr| OUTPUTS.iter().any(|output| name == *output);
+    path.components().count() == 2 && path.file_name().is_some_and(is_named_so)
 }
 
 /// The place of a path below a folder. The path has only names, and no folder on the way is a link.
@@ -330,6 +367,31 @@ mod tests {
         piece("file", b"x").write(&root).unwrap();
         assert_eq!(fs::read(root.join("file")).unwrap(), b"x");
         assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"lives");
+    }
+
+    #[test]
+    fn of_a_file_that_cannot_be_written_no_part_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("a")).unwrap();
+        for (path, stays) in [("a/data", false), ("a/stdout.txt", true)] {
+            piece(path, b"first").write(root).unwrap();
+            let mut next = piece(path, b"next");
+            if let PieceContent::Bytes {
+                is_first, offset, ..
+            } = &mut next.content
+            {
+                // No file is as long.
+                (*is_first, *offset) = (false, u64::MAX - 10);
+            }
+            next.write(root).unwrap_err();
+            assert_eq!(root.join(path).exists(), stays, "{path}");
+            if let PieceContent::Bytes { offset, .. } = &mut next.content {
+                *offset = 5;
+            }
+            assert_eq!(next.write(root).is_ok(), stays, "{path}");
+            assert_eq!(root.join(path).exists(), stays, "{path}");
+        }
     }
 
     #[test]

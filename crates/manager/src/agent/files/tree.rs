@@ -26,7 +26,8 @@ pub(crate) struct TreePieces {
 }
 
 impl TreePieces {
-    /// The pieces of a folder below `root`, the folder `instances`.
+    /// The pieces of a folder below `root`, the folder `instances`; of all that is in `root` if the path of the
+    /// folder is empty.
     pub(crate) fn of(root: &Path, folder: &Path) -> Self {
         TreePieces {
             root: root.to_owned(),
@@ -68,6 +69,9 @@ impl TreePieces {
                 return rest.into_iter().find_map(Vec::pop).map(Ok);
             };
             match self.look_at(&path, known) {
+                Err(error) if path.as_os_str().is_empty() => {
+                    return Some(Err(at(&self.root, &error)));
+                }
                 Err(error) => return Some(Err(at(&path, &error))),
                 Ok(Some(piece)) => return Some(Ok(piece)),
                 Ok(None) => {}
@@ -90,6 +94,9 @@ impl TreePieces {
             for entry in fs::read_dir(&whole)? {
                 self.paths.push(path.join(entry?.file_name()));
             }
+            if path.as_os_str().is_empty() {
+                return Ok(None);
+            }
             self.folder_ends.push(FilePiece::folder_end(path, &found));
             return Ok(Some(FilePiece::new(path, PieceContent::Folder)));
         }
@@ -105,7 +112,7 @@ impl TreePieces {
             return Ok(None);
         }
         let file = open_file(&whole)?;
-        let offset = known.length_of(path, &file, &found);
+        let offset = known.length_of(path, &file, &found)?;
         let first = FilePiece::read(&file, path, offset, offset == 0)?;
         Ok(Some(self.go_on(file, path.to_owned(), first)))
     }
@@ -256,6 +263,7 @@ mod tests {
             "mode",
             "lost",
             "moved",
+            "pipe",
             "old/deep/file",
         ] {
             fs::write(from.join("a").join(name), name).unwrap();
@@ -280,9 +288,11 @@ mod tests {
         fs::remove_dir_all(work.join("old")).unwrap();
         fs::write(work.join("old"), "a file now").unwrap();
         fs::remove_file(work.join("gone")).unwrap();
+        fs::remove_file(work.join("pipe")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, work.join("pipe"), 0o600.into()).unwrap();
         // Two pieces of the folder; longer, equal, mode, found, old; kept; what is gone: lost, moved, old/deep,
-        // old/deep/file, gone.
-        assert_eq!(copy_back(to, from, &known), 2 + 5 + 1 + 5);
+        // old/deep/file, gone, pipe.
+        assert_eq!(copy_back(to, from, &known), 2 + 5 + 1 + 6);
         let mut names: Vec<_> = fs::read_dir(from.join("a")).unwrap().collect();
         names.sort_by_key(|entry| entry.as_ref().unwrap().file_name());
         let names: Vec<_> = names
@@ -350,6 +360,18 @@ mod tests {
         write("Three\nfour\n");
         copy(from, to, &known);
         assert_eq!(copied(), "Three\nfour\n");
+        // Changed far before the end.
+        let lines = "a line\n".repeat(2000);
+        write(&lines);
+        assert_eq!(follow(&mut known), lines.len());
+        let mut changed = lines.clone();
+        changed.replace_range(..6, "A LINE");
+        write(&changed);
+        assert_eq!(follow(&mut known), 0);
+        copy(from, to, &known);
+        assert_eq!(copied(), changed);
+        write("Three\nfour\n");
+        assert_eq!(follow(&mut known), 11);
         // Replaced by a file that begins alike.
         fs::rename(from.join(path), from.join("a/older")).unwrap();
         write("Three\nfour\nfive\n");
