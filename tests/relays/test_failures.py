@@ -113,6 +113,51 @@ def test_a_second_signal_ends_an_agent_that_cannot_hand_its_files_over(sites: Si
     wait_until(lambda: not of_run(sites.folder), "something is left")
 
 
+def test_ctrl_c_while_the_line_is_away_says_what_may_go_on(sites: Sites) -> None:
+    sites.write(steps=100_000, most=100, pause=0.01, more="  grace: 0.1 s\n  patience: 60 s")
+    run = begin(sites)
+    log = sites.folder / "run/titin_manager.log"
+    sites.line.cut()
+    wait_until(lambda: "nothing has come from host far" in log.read_text(), "the silence is not told")
+    run.send_signal(signal.SIGINT)
+    # The programs have some seconds to end; then the run waits for the agent.
+    awaited = "waits for host far (site south): nothing has come from there for"
+    wait_until(lambda: awaited in log.read_text(), "the wait is not told")
+    run.send_signal(signal.SIGINT)
+    out = " ".join(run.communicate(timeout=60)[0].split())
+    assert run.returncode == 130, out
+    assert "SIGKILL was sent" not in out, out
+    assert "nobody knows whether process" in out, out
+    assert re.search(r"Left: nothing has come from host far \(site south\) for \d+ s: programs may go on", out), out
+    sites.line.mend()
+    wait_until(lambda: not of_run(sites.folder), "something is left", 60)
+
+
+@pytest.mark.skipif(not may_leave(), reason="a mount that hides a folder is for root")
+def test_ctrl_c_ends_the_wait_for_files(sites: Sites) -> None:
+    hide = f"mount -t tmpfs none {sites.folder}/run && exec \"$@\""
+    start = f"[env, TMPDIR={sites.folder}, unshare, --mount, sh, -c, '{hide}', sh]"
+    sites.write(steps=10, most=100, start=start)
+    with (sites.folder / "exchange.py").open("a") as program:
+        program.write("if not leads:\n    open('large', 'wb').write(bytes(range(256)) * (1 << 18))\n")
+    sites.line.pause = 0.05
+    run = sites.begin()
+    log = sites.folder / "run/titin_manager.log"
+    awaited = re.compile(r"waits for the files of host far \(site south\): [1-9][0-9.]* MB have come; Ctrl-C")
+    wait_until(lambda: log.exists() and awaited.search(log.read_text()), "the copying is not told")
+    run.send_signal(signal.SIGINT)
+    out = " ".join(run.communicate(timeout=60)[0].split())
+    assert run.returncode == 130, out
+    assert "the files of host far have not all come" in out, out
+    assert "of b/workdir/large a part had come" in out, out
+    assert "Next: Copy what is missing from the folders" in out, out
+    assert not (sites.folder / "run/instances/b/workdir/large").exists()
+    (folder,) = sites.folder.glob("titin-run-*")
+    assert (folder / "instances/b/workdir/large").stat().st_size == 1 << 26
+    sites.line.pause = 0
+    wait_until(lambda: not of_run(sites.folder), "something is left", 60)
+
+
 @pytest.fixture
 def far_sites(tmp_path: Path, relays: Callable[..., Relay], far_network: tuple[str, str, str]) -> Iterator[Sites]:
     """Two sites. The relay of south is reached by a network that may go away."""

@@ -103,6 +103,25 @@ def test_a_host_that_is_late_is_named(hosts: Hosts, tmp_path: Path) -> None:
     assert "a: was not started any more" in " ".join(done.stdout.split()), done.stdout
 
 
+@pytest.mark.parametrize(
+    ("start", "state"),
+    [
+        ("[sh, -c, 'exec sleep 60', sh]", "sh -c 'exec sleep 60' .* goes on, and has printed nothing"),
+        ("['true']", "true .* has ended, and has printed nothing"),
+        ("[sh, -c, 'echo no way; exec sleep 60', sh]", "its last words: no way"),
+    ],
+    ids=["hangs", "ends", "says"],
+)
+def test_the_page_says_what_is_known_of_an_agent_that_does_not_come(
+    hosts: Hosts, tmp_path: Path, start: str, state: str
+) -> None:
+    chain(tmp_path, ["a", "b"], f"hosts: {{n2: {{start: {start}}}}}\nregister_timeout: 1.5 s")
+    done = hosts(2)
+    assert done.returncode == 1, done.stdout
+    said = " ".join(done.stdout.split())
+    assert re.search(f"Waiting: titin waited for the agent of host n2; {state}", said), said
+
+
 def test_a_launcher_of_the_users_own(hosts: Hosts, tmp_path: Path) -> None:
     chain(
         tmp_path,

@@ -53,6 +53,8 @@ pub struct Report {
     pub directory: PathBuf,
     /// Files of other hosts that are not in the run directory, each in words.
     pub missing: Vec<String>,
+    /// What may go on at hosts that do not answer, in words.
+    pub left: Vec<String>,
     /// The advice.
     pub advice: Vec<String>,
 }
@@ -134,6 +136,7 @@ impl Report {
             computing: Vec::new(),
             directory: directory.to_owned(),
             missing: Vec::new(),
+            left: Vec::new(),
             advice: Vec::new(),
         }
     }
@@ -145,12 +148,11 @@ fn outputs_of_late_agents(
     failure: &Failure,
     directory: &Path,
 ) -> Vec<(PathBuf, Vec<String>)> {
-    let Cause::HostsLate(late, _) = &failure.cause else {
+    if !matches!(failure.cause, Cause::HostsLate(..) | Cause::Interrupted(_)) {
         return Vec::new();
-    };
-    let hosts = late
-        .iter()
-        .filter_map(|id| manager.plan().further_host(*id));
+    }
+    let late = failure.missing_hosts.iter();
+    let hosts = late.filter_map(|id| manager.plan().further_host(*id));
     let names = hosts.map(|host| host.name.as_str());
     output::last_outputs_of_agents(&directory.join("agents"), names)
 }

@@ -7,13 +7,14 @@
 
 mod clock;
 mod end;
+mod host_files;
 mod hosts;
 mod open;
 mod results;
 mod site;
 mod tokens;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,7 @@ use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToProgram};
 use titin_wire::token::TokenRequest;
 
-use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents, FilePiece};
+use crate::agent::{AgentGroup, AgentOrder, AgentReport, Agents};
 use crate::directory::{ConnectionFile, DirectoryError, RunDirectory};
 use crate::event::{Exit, Level, LogRecord, RunAction, RunEvent};
 use crate::guard::{Guard, GuardReport};
@@ -40,6 +41,7 @@ use crate::state::{InstanceStatus, Manager};
 
 use clock::RunClock;
 pub use end::{InstanceResult, RunEnd};
+use host_files::HostFiles;
 pub use open::{SessionError, SessionSetup};
 pub use site::HomeRelay;
 use site::HomeSite;
@@ -57,6 +59,9 @@ pub trait RunView {
     /// Shows the state of the instances. The session calls `show` in intervals, and once at the
     /// end.
     fn show(&mut self, elapsed: Duration, statuses: &[InstanceStatus]);
+    /// Shows what the run waits for at its end, a line for each host. The session calls this in
+    /// the same intervals, after the last call of [`RunView::show`].
+    fn show_wait(&mut self, lines: &[String]);
     /// The interval between two calls of [`RunView::show`]; `None` if the view wants only the last
     /// call.
     fn interval(&self) -> Option<Duration>;
@@ -171,17 +176,14 @@ pub struct Session {
     groups: Vec<AgentGroup>,
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
-    /// Files of other hosts that could not be copied to the run directory, with the reasons.
-    lost_files: Vec<String>,
-    /// The hosts without the run directory whose files have not all come, with the folders there.
-    incomplete: BTreeMap<HostId, PathBuf>,
-    /// The last piece of a file that each host has sent, without the bytes.
-    last_pieces: BTreeMap<HostId, FilePiece>,
+    host_files: HostFiles,
+    /// What may go on at hosts that do not answer at the end of the run, in words.
+    left: Vec<String>,
     /// Whether the run ends, so that no agent comes any more.
     is_ending: bool,
     /// Whether an interrupt has ended the run. A second interrupt at once counts as the same.
     is_interrupted: bool,
-    /// Whether the user has ended the copying of files from other hosts.
+    /// Whether the user has ended the wait for other hosts at the end of the run.
     is_ended_by_user: bool,
     /// The cores of each host for the run, by [`HostId`]; `None` before the agent has reported.
     host_cores: Vec<Option<Vec<u32>>>,

@@ -267,6 +267,7 @@ impl RunView for Silent {
     fn manual_starts(&mut self, _: &str) {}
     fn log_line(&mut self, _: Level, _: &str) {}
     fn show(&mut self, _: Duration, _: &[InstanceStatus]) {}
+    fn show_wait(&mut self, _: &[String]) {}
     fn interval(&self) -> Option<Duration> {
         None
     }

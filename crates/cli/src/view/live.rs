@@ -179,6 +179,13 @@ impl RunView for Live {
         self.show_clock(elapsed, standings);
     }
 
+    fn show_wait(&mut self, lines: &[String]) {
+        if let (Some(clock), false) = (&self.clock, lines.is_empty()) {
+            let lines = harmless(&lines.join("; "));
+            clock.set_message(format!("{FAINT}{lines}; Ctrl-C ends the wait{FAINT:#}"));
+        }
+    }
+
     fn interval(&self) -> Option<Duration> {
         Some(PACE)
     }

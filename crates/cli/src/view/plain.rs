@@ -44,6 +44,8 @@ impl RunView for Plain {
 
     fn show(&mut self, _: Duration, _: &[InstanceStatus]) {}
 
+    fn show_wait(&mut self, _: &[String]) {}
+
     fn interval(&self) -> Option<Duration> {
         None
     }

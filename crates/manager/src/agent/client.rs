@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId};
 use titin_wire::control;
@@ -31,6 +31,8 @@ struct ConnectedAgent {
     shares_files: bool,
     /// Bytes of files that the agent has not acknowledged.
     in_flight: u64,
+    /// When anything last came from the agent.
+    last_heard: Instant,
 }
 
 impl Agents {
@@ -77,12 +79,29 @@ impl Agents {
         agents.position(is_meant).map(HostId::further)
     }
 
+    /// Notes that something has come from the agent at the other end of a link. Returns the host.
+    pub(crate) fn heard(&self, link: LinkId) -> Option<HostId> {
+        let host = self.host_of(link)?;
+        if let Some(Some(agent)) = self.lock().get_mut(index(host)) {
+            agent.last_heard = Instant::now();
+        }
+        Some(host)
+    }
+
+    /// How long nothing has come from the agent of a host.
+    pub(crate) fn silence(&self, host: HostId) -> Duration {
+        let connected = self.lock();
+        let agent = connected.get(index(host)).and_then(Option::as_ref);
+        agent.map_or(Duration::ZERO, |agent| agent.last_heard.elapsed())
+    }
+
     /// Takes in the agent of a host.
     pub(crate) fn attach(&self, host: HostId, link: Arc<Link>, shares_files: bool) {
         self.lock()[index(host)] = Some(ConnectedAgent {
             link,
             shares_files,
             in_flight: 0,
+            last_heard: Instant::now(),
         });
     }
 

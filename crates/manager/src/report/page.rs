@@ -77,6 +77,7 @@ impl Report {
         ];
         files.extend_from_slice(&self.missing);
         page.section("Files:", &files, None);
+        page.section("Left:", &self.left, None);
         page.section("Next:", &self.advice, None);
         page.text
     }

@@ -49,6 +49,7 @@ fn report() -> Report {
         computing: Vec::new(),
         directory: "/runs/r".into(),
         missing: Vec::new(),
+        left: Vec::new(),
         advice: vec!["Run it in a debugger.".into()],
     }
 }
@@ -393,6 +394,7 @@ fn a_culprit_waits_no_more() {
         cause: Cause::Instance(first, Fault::Silent(Duration::from_secs(10))),
         waits: vec![(first, wait()), (second, wait())],
         computing: Vec::new(),
+        missing_hosts: Vec::new(),
     };
     let folder = Path::new("/runs/r");
     let folder_of = |name: &str| folder.join(name);
@@ -459,6 +461,12 @@ fn hosts_that_are_late_have_their_last_words_and_advice_for_each_kind() {
         page.contains("Nobody has used the line that the run has printed for \"box\" within 300 s")
             && page.contains("No agent has come from the job of \"job\" within 300 s")
             && page.contains("Files under agents/"),
+        "{page}"
+    );
+    let interrupt = RunEvent::Interrupted("SIGINT".to_owned());
+    let page = page_of_hosts(Duration::ZERO, interrupt, folder.path());
+    assert!(
+        page.contains("of agents/far.txt:\n          | error: cannot reach north: refused\n"),
         "{page}"
     );
 }

@@ -91,6 +91,10 @@ impl Session {
     /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
         self.is_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
+        let waits_for_agents = match manager.outcome() {
+            Some(RunOutcome::Failed(failure)) => self.waits_for_agents(failure),
+            _ => Vec::new(),
+        };
         self.dismiss_agents(view);
         self.dismiss_guard(view);
         self.connection.remove();
@@ -100,8 +104,8 @@ impl Session {
         } = self.stage_out(view);
         let is_ended_by_user = self.is_ended_by_user;
         let seconds = self.begun.elapsed().as_secs_f64();
-        let report = self.report(manager);
-        troubles.append(&mut self.lost_files);
+        let report = self.report(manager, waits_for_agents);
+        troubles.extend_from_slice(self.host_files.lost());
         if let Some(report) = &report {
             let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
@@ -112,10 +116,18 @@ impl Session {
         troubles.extend(self.log_trouble);
         let directory = self.directory.path().to_owned();
         let model = self.plan.model.clone();
+        let advice: Vec<String> = self
+            .host_files
+            .advice()
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
         let report = report.or_else(|| {
             let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
             Some(Report {
                 interrupted: interrupted || is_ended_by_user,
+                left: self.left,
+                advice,
                 ..report
             })
         });
@@ -130,15 +142,19 @@ impl Session {
     }
 
     /// The report of the failure, if the run has failed.
-    fn report(&self, manager: &Manager) -> Option<Report> {
+    fn report(&self, manager: &Manager, waits_for_agents: Vec<String>) -> Option<Report> {
         let Some(RunOutcome::Failed(failure)) = manager.outcome() else {
             return None;
         };
         let directory = self.directory.path();
         let folder = |name: &str| self.directory.instance(name);
         let report = Report::new(manager, failure, directory, folder, &self.titin);
+        let files_advice = self.host_files.advice().map(str::to_owned);
         Some(Report {
-            missing: self.lost_files.clone(),
+            missing: self.host_files.lost().to_vec(),
+            left: self.left.clone(),
+            waits: [waits_for_agents, report.waits].concat(),
+            advice: report.advice.into_iter().chain(files_advice).collect(),
             ..report
         })
     }

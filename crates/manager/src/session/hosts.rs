@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use titin_transport::{Link, LinkId};
@@ -18,7 +19,7 @@ use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place, too_few_cores};
 use crate::plan::{AgentStart, InstanceId, PerInstance};
 use crate::report::last_line;
-use crate::state::REPEATED_INTERRUPT;
+use crate::state::{Cause, Failure, REPEATED_INTERRUPT};
 use crate::{process_tree, process_watcher};
 
 /// The time for the commands that have started agents to end after the agents.
@@ -27,8 +28,12 @@ const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 /// The time for a batch job to end, or to be cancelled. PSI/J looks for its end every two seconds.
 const JOB_EXIT_TIME: Duration = Duration::from_secs(15);
 
-/// How many files that cannot be copied are named.
-const MOST_LOST_FILES: usize = 10;
+/// When the user is told first what the run waits for at its end, and how often after that.
+const FIRST_NOTICE: Duration = Duration::from_secs(5);
+const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// When the view first shows what the run waits for at its end.
+const FIRST_SHOW: Duration = Duration::from_secs(1);
 
 /// How many hosts without an agent are named.
 const MOST_MISSING: usize = 12;
@@ -187,7 +192,7 @@ impl Session {
         if let AgentReport::Ready(hello) = report {
             return self.agent_ready(link, hello, view);
         }
-        let host = self.agents.host_of(link.id())?;
+        let host = self.agents.heard(link.id())?;
         let process = |pid| ProcessId { host, pid };
         if let AgentReport::Guard(report) = &report
             && let Some(id) = report.program()
@@ -206,14 +211,7 @@ impl Session {
             AgentReport::Watched { pid } => RunEvent::ProcessWatched(process(pid)),
             AgentReport::Gone { pid } => RunEvent::ProcessGone(process(pid)),
             AgentReport::File(piece) => {
-                let result = piece.write(&self.directory.instances());
-                let (size, fault) = (piece.size(), result.err().map(|error| error.to_string()));
-                if let Some(why) = &fault {
-                    self.file_lost(host, why, view);
-                }
-                let taken = AgentOrder::FileTaken { size, fault };
-                self.agents.order(host, &taken);
-                self.last_pieces.insert(host, piece.without_bytes());
+                self.take_in_piece(host, piece, view);
                 RunEvent::HostHeard(host)
             }
             AgentReport::FileTaken { size } => {
@@ -221,11 +219,11 @@ impl Session {
                 RunEvent::HostHeard(host)
             }
             AgentReport::FilesAt { folder } => {
-                self.incomplete.insert(host, folder);
+                self.host_files.are_at(host, folder);
                 return None;
             }
             AgentReport::Complete => {
-                self.incomplete.remove(&host);
+                self.host_files.are_complete(host);
                 return None;
             }
             AgentReport::FileLost { text } => {
@@ -254,15 +252,6 @@ impl Session {
                 RunEvent::HostUnfit(host, format!("{how}, so it ended the programs there"))
             }
             reason => RunEvent::HostLost(host, format!("{reason}, so it ended the programs there")),
-        }
-    }
-
-    /// A file of a host cannot be copied to the run directory. The run goes on, and fails at the end.
-    fn file_lost(&mut self, host: HostId, why: &str, view: &mut dyn RunView) {
-        let text = format!("a file of {}: {why}", self.host_name(host));
-        if self.lost_files.len() < MOST_LOST_FILES && !self.lost_files.contains(&text) {
-            self.say(Level::Error, format!("cannot copy {text}"), view);
-            self.lost_files.push(text);
         }
     }
 
@@ -426,26 +415,12 @@ impl Session {
         for host in hosts.iter().take(MOST_MISSING) {
             let name = self.host_name(*host);
             let place = self.plan.site_text(*host);
-            let mut groups = self.groups.iter().enumerate();
-            let group = groups.find(|(_, group)| group.hosts.contains(host));
-            let printed = group.and_then(|(_, group)| last_line(&self.output_of(group)));
-            let running = group.filter(|(at, _)| self.launchers.contains(at));
-            let is_batch_job = self.plan.is_batch_job(*host);
-            let is_submitted = printed.is_some();
-            let printed = match (printed, running) {
-                (Some(line), _) => format!("; its last words: {line}"),
-                (None, _) if is_batch_job => {
-                    "; the submission of its job has not answered".to_owned()
-                }
-                (None, Some((_, group))) => {
-                    format!("; {} goes on, and has printed nothing", group.command())
-                }
-                (None, None) => String::new(),
-            };
+            let state = self.state_of_missing_agent(*host);
             let text =
-                format!("has waited for the agent of host {name}{place} for {waited} s{printed}");
+                format!("has waited for the agent of host {name}{place} for {waited} s{state}");
             // A job may wait for long.
-            let level = match is_batch_job && is_submitted {
+            let is_submitted = || self.printed_by_launcher(*host).is_some();
+            let level = match self.plan.is_batch_job(*host) && is_submitted() {
                 true => Level::Info,
                 false => Level::Warning,
             };
@@ -455,6 +430,54 @@ impl Session {
             let text = format!("has waited for the agents of {more} more hosts");
             self.say(Level::Warning, text, view);
         }
+    }
+
+    /// The command that starts the agent of a host, with its place in `groups`.
+    fn launcher_of(&self, host: HostId) -> Option<(usize, &AgentGroup)> {
+        let mut groups = self.groups.iter().enumerate();
+        groups.find(|(_, group)| group.hosts.contains(&host))
+    }
+
+    /// The last line of the command that starts the agent of a host.
+    fn printed_by_launcher(&self, host: HostId) -> Option<String> {
+        let (_, group) = self.launcher_of(host)?;
+        last_line(&self.output_of(group))
+    }
+
+    /// What is known of an agent that has not come, behind a semicolon; nothing for an agent that the
+    /// user starts.
+    fn state_of_missing_agent(&self, host: HostId) -> String {
+        let Some((at, group)) = self.launcher_of(host) else {
+            return String::new();
+        };
+        match self.printed_by_launcher(host) {
+            Some(line) => format!("; its last words: {line}"),
+            None if self.plan.is_batch_job(host) => {
+                "; the submission of its job has not answered".to_owned()
+            }
+            None if self.launchers.contains(&at) => {
+                format!("; {} goes on, and has printed nothing", group.command())
+            }
+            None => format!("; {} has ended, and has printed nothing", group.command()),
+        }
+    }
+
+    /// For which agents the run waited when the user ended it, or when their time was over: a line for
+    /// each.
+    pub(super) fn waits_for_agents(&self, failure: &Failure) -> Vec<String> {
+        let is_meant = matches!(failure.cause, Cause::HostsLate(..) | Cause::Interrupted(_));
+        let hosts = failure.missing_hosts.iter().filter(|_| is_meant);
+        hosts
+            .take(MOST_MISSING)
+            .map(|&host| {
+                format!(
+                    "titin waited for the agent of host {}{}{}",
+                    self.host_name(host),
+                    self.plan.site_text(host),
+                    self.state_of_missing_agent(host)
+                )
+            })
+            .collect()
     }
 
     /// Orders the agents to end the remaining processes, and waits until the agents have ended, and the
@@ -473,6 +496,7 @@ impl Session {
                 let text = format!("the agents of {names} do not answer at the end of the run");
                 self.say(Level::Error, text, view);
             }
+            self.left = self.left_at_silent_hosts();
             self.close_agents();
         }
         self.name_incomplete_hosts(view);
@@ -523,31 +547,6 @@ impl Session {
             .collect()
     }
 
-    /// Says where the files are that have not come to the run directory.
-    fn name_incomplete_hosts(&mut self, view: &mut dyn RunView) {
-        for (host, folder) in std::mem::take(&mut self.incomplete) {
-            let name = self.host_name(host);
-            let lost = format!(
-                "the files of host {name} have not all come; they may be there in {}",
-                folder.display()
-            );
-            let root = self.directory.instances();
-            let part = self
-                .last_pieces
-                .get(&host)
-                .filter(|piece| piece.is_followed());
-            let part = part.filter(|piece| piece.remove_part(&root));
-            let part = part.map(|piece| {
-                let path = piece.path().display();
-                format!("of {path} a part had come from host {name}, which was removed")
-            });
-            for text in [Some(lost), part].into_iter().flatten() {
-                self.say(Level::Error, text.clone(), view);
-                self.lost_files.push(text);
-            }
-        }
-    }
-
     /// Waits at the end of the run as long as something is left. False if the time is over, or if the
     /// user ends the wait for agents.
     pub(super) fn await_end(
@@ -558,9 +557,27 @@ impl Session {
     ) -> bool {
         let begun = Instant::now();
         let mut until = begun + limit;
+        let mut next_notice = begun + FIRST_NOTICE;
+        let mut next_show = begun + FIRST_SHOW;
         while is_left(self) {
-            let remaining = until.saturating_duration_since(Instant::now());
-            match self.receiver.recv_timeout(remaining) {
+            let now = Instant::now();
+            if now >= next_notice {
+                self.tell_wait(view);
+                next_notice = now + NOTICE_INTERVAL;
+            }
+            if let Some(interval) = view.interval()
+                && now >= next_show
+            {
+                view.show_wait(&self.awaited_at_end().0);
+                next_show = now + interval;
+            }
+            let wake = until.min(next_notice);
+            let wake = view.interval().map_or(wake, |_| wake.min(next_show));
+            match self
+                .receiver
+                .recv_timeout(wake.saturating_duration_since(now))
+            {
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(_) => return false,
                 Ok(SessionEvent::Run(RunEvent::Interrupted(_)))
                     if !self.agents.hosts().is_empty()
@@ -582,6 +599,19 @@ impl Session {
             }
         }
         true
+    }
+
+    /// Tells the user what the run waits for at its end.
+    fn tell_wait(&mut self, view: &mut dyn RunView) {
+        let (lines, is_silent) = self.awaited_at_end();
+        // On a terminal the view shows the lines.
+        let level = match is_silent {
+            true => Level::Warning,
+            false => Level::Info,
+        };
+        for line in lines {
+            self.say(level, format!("{line}; Ctrl-C ends the wait"), view);
+        }
     }
 
     /// The number of a launcher for the guard, behind the numbers of the instances.

@@ -1,6 +1,6 @@
 //! How a run begins: the run directory, the listener, the guard, and the threads around the loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -19,6 +19,7 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::token::TokenRequest;
 use titin_wire::{Address, Secret};
 
+use super::host_files::HostFiles;
 use super::site::{HomeRelay, HomeSite};
 use super::tokens::{OneTimeKeys, Tokens};
 use super::{LauncherEnd, Session, SessionEvent};
@@ -188,9 +189,8 @@ impl Session {
             agents: opening.agents.clone(),
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
-            lost_files: Vec::new(),
-            incomplete: BTreeMap::new(),
-            last_pieces: BTreeMap::new(),
+            host_files: HostFiles::default(),
+            left: Vec::new(),
             is_ending: false,
             is_interrupted: false,
             is_ended_by_user: false,

@@ -126,6 +126,7 @@ impl Manager {
             cause,
             waits: self.current_waits(),
             computing: self.ids().filter(is_computing).collect(),
+            missing_hosts: self.expected_hosts(),
         };
         self.log_failure(&failure);
         self.tell_all(&self.failure_message(&failure));
@@ -202,6 +203,7 @@ impl Manager {
                 }
                 self.signal_calling_processes(signal);
                 if signal == Signal::Kill {
+                    self.give_up_at_silent_hosts();
                     self.close_links();
                 }
             }
@@ -224,9 +226,17 @@ impl Manager {
     }
 
     pub(super) fn signal_to_end(&mut self, id: InstanceId, signal: Signal) {
-        let text = match signal {
-            Signal::Terminate => "still runs after the failure; asked to end (SIGTERM)",
-            Signal::Kill => "does not end; killed (SIGKILL)",
+        let silent = self.silent_host_text(self.host_of(id));
+        let (name, text) = match signal {
+            Signal::Terminate => (
+                "SIGTERM",
+                "still runs after the failure; asked to end (SIGTERM)",
+            ),
+            Signal::Kill => ("SIGKILL", "does not end; killed (SIGKILL)"),
+        };
+        let text = match silent {
+            Some(silent) => format!("{silent}; {name} is on the way there"),
+            None => text.to_owned(),
         };
         self.log(Level::Info, Some(id), text);
         self.members[id].stopped = true;
@@ -272,17 +282,40 @@ impl Manager {
 
     /// Gives up processes that live on after SIGKILL.
     fn give_up(&mut self) {
-        for id in self.ids() {
-            if let InstanceProcess::Running(process) = self.members[id].process {
-                let text = format!(
-                    "SIGKILL was sent to {}, but in {} s nobody has seen it end",
-                    self.process_text(process),
-                    KILL_TO_GIVE_UP.as_secs()
-                );
-                self.log(Level::Error, Some(id), text);
-                self.members[id].process = InstanceProcess::Unknown;
+        self.give_up_at_silent_hosts();
+        for (id, process) in self.running_processes() {
+            let text = format!(
+                "SIGKILL was sent to {}, but in {} s nobody has seen it end",
+                self.process_text(process),
+                KILL_TO_GIVE_UP.as_secs()
+            );
+            self.give_up_process(id, text);
+        }
+    }
+
+    /// Gives up processes at hosts that do not answer. The session waits for the agents there until the
+    /// user ends the wait.
+    fn give_up_at_silent_hosts(&mut self) {
+        for (id, process) in self.running_processes() {
+            if let Some(silent) = self.silent_host_text(process.host) {
+                let process = self.process_text(process);
+                let text = format!("nobody knows whether {process} has ended: {silent}");
+                self.give_up_process(id, text);
             }
         }
+    }
+
+    fn running_processes(&self) -> Vec<(InstanceId, ProcessId)> {
+        let running = |id: InstanceId| match self.members[id].process {
+            InstanceProcess::Running(process) => Some((id, process)),
+            _ => None,
+        };
+        self.ids().filter_map(running).collect()
+    }
+
+    fn give_up_process(&mut self, id: InstanceId, text: String) {
+        self.log(Level::Error, Some(id), text);
+        self.members[id].process = InstanceProcess::Unknown;
     }
 
     /// Whether the run has ended.

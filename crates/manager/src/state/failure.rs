@@ -46,6 +46,8 @@ pub struct Failure {
     pub waits: Vec<(InstanceId, String)>,
     /// The instances in their own code at the time.
     pub computing: Vec<InstanceId>,
+    /// The hosts whose agents had not come at the time.
+    pub missing_hosts: Vec<HostId>,
 }
 
 impl Failure {

@@ -203,7 +203,8 @@ impl Manager {
         }
     }
 
-    fn expected_hosts(&self) -> Vec<HostId> {
+    /// The hosts whose agents have not come.
+    pub(super) fn expected_hosts(&self) -> Vec<HostId> {
         let hosts = self.host_ids();
         hosts
             .filter(|id| self.hosts[id.index()].is_expected())
@@ -252,6 +253,23 @@ impl Manager {
             }
         }
         self.next_silence_notice = Some(next);
+    }
+
+    /// That nothing has come from a host at another site for long, in words.
+    pub(super) fn silent_host_text(&self, id: HostId) -> Option<String> {
+        self.plan.other_site(id)?;
+        let HostState::Ready { last_heard, .. } = self.hosts[id.index()].state else {
+            return None;
+        };
+        let silence = self.now.saturating_sub(last_heard);
+        (silence >= self.noticed_silence()).then(|| {
+            format!(
+                "nothing has come from host {}{} for {:.0} s",
+                self.host_name(id),
+                self.plan.site_text(id),
+                silence.as_secs_f64()
+            )
+        })
     }
 
     /// How long a host at another site has been silent; `None` if the user was warned of it, and for

@@ -287,6 +287,28 @@ fn an_outage_that_heals_is_told_once_with_its_end() {
 }
 
 #[test]
+fn nobody_claims_that_programs_at_a_silent_host_have_ended() {
+    let mut rig = beyond_a_line();
+    rig.pass_without_south(6);
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
+    rig.pass_without_south(1);
+    rig.logs.clear();
+    rig.event(RunEvent::Interrupted("SIGINT".into()));
+    let killed = |text: &str| (Level::Info, text.to_owned());
+    let silent = "nothing has come from host n2 (site south) for 7 s";
+    let on_its_way = format!("{silent}; SIGKILL is on the way there");
+    let unknown = format!("nobody knows whether process 7 on n2 has ended: {silent}");
+    let expected = [
+        killed("does not end; killed (SIGKILL)"),
+        killed(&on_its_way),
+        (Level::Error, unknown),
+    ];
+    assert_eq!(rig.logs, expected);
+    rig.exit("macro", Exit::Signal(9, false));
+    assert!(rig.finished, "the run does not wait for the host");
+}
+
+#[test]
 fn a_host_behind_a_line_is_lost_with_the_line_and_the_times_named() {
     let mut rig = beyond_a_line();
     rig.pass_without_south(22);
