@@ -67,6 +67,13 @@ def needs(*programs: str | Path) -> None:
             pytest.skip(f"there is no {program} here")
 
 
+def begin_and_parent(process: Path) -> tuple[int, int]:
+    """When a process of ``/proc`` began, in ticks, and its parent. Numbers of processes begin anew at some time."""
+    # The name of the program may have blanks and brackets.
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]), int(fields[1])
+
+
 def may_leave() -> bool:
     """Whether this user may make namespaces."""
     command = ["unshare", "--net", "--mount", "mount", "-t", "tmpfs", "none", "/dev/shm"]

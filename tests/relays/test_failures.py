@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import may_leave
+from ..conftest import begin_and_parent, may_leave
 from .conftest import Relay, Sites, two_sites, wait_until
 
 
 def processes(folder: Path, *words: str) -> list[int]:
-    """The processes that belong to the run in a folder, whose command lines have these words in this order."""
+    """The processes that belong to the run in a folder, whose command lines have these words in this order.
+
+    The processes are in the order of their begin.
+    """
     pattern = re.compile(".*".join(map(re.escape, words)))
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -26,8 +29,8 @@ def processes(folder: Path, *words: str) -> list[int]:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             belongs = str(folder) in command + os.readlink(entry / "cwd")
             if belongs and pattern.search(command):
-                found.append(int(entry.name))
-    return sorted(found)
+                found.append((begin_and_parent(entry)[0], int(entry.name)))
+    return [pid for _, pid in sorted(found)]
 
 
 def of_run(folder: Path) -> list[int]:
@@ -135,7 +138,7 @@ def test_ctrl_c_while_the_line_is_away_says_what_may_go_on(sites: Sites) -> None
 
 @pytest.mark.skipif(not may_leave(), reason="a mount that hides a folder is for root")
 def test_ctrl_c_ends_the_wait_for_files(sites: Sites) -> None:
-    hide = f"mount -t tmpfs none {sites.folder}/run && exec \"$@\""
+    hide = f'mount -t tmpfs none {sites.folder}/run && exec "$@"'
     start = f"[env, TMPDIR={sites.folder}, unshare, --mount, sh, -c, '{hide}', sh]"
     sites.write(steps=10, most=100, start=start)
     with (sites.folder / "exchange.py").open("a") as program:

@@ -85,14 +85,30 @@ def test_a_wrong_relay_is_named_with_the_reason(sites: Sites, relays: Callable[.
     assert "Try the command by hand" in said, said
 
 
+def limit_peer(relay: Relay, key: str, limit: int) -> None:
+    """Has a relay allow its only peer no more than a limit, such as so many ``streams``."""
+    rewrite(relay.folder / "relay.toml", "fingerprint = ", f"{key} = {limit}\nfingerprint = ")
+    relay.kill()
+    relay.start()
+
+
+def test_a_run_too_many_is_told_with_the_limit(sites: Sites) -> None:
+    sites.write(steps=1, most=10, more="  register_timeout: 5 s")
+    limit_peer(sites.south, "runs", 0)
+    said = fails_with(sites, "does not know the run")
+    why = "the relay of the site south does not take the run over: it takes 0 runs from the relay of north (`runs`"
+    assert said.count(why) == 1, said
+
+
 def test_a_relay_that_does_not_pass_on_is_named_on_the_page(tmp_path: Path, relays: Callable[..., Relay]) -> None:
     north, south, east = row_without_transit(relays)
     sites = Sites(tmp_path, north, east, Line(east.local))
     try:
         sites.write(steps=1, most=10, more="  register_timeout: 5 s")
         rewrite(tmp_path / "model.ymmsl", "south", "east")
-        fails_with(sites, "does not know the run")
+        said = fails_with(sites, "does not know the run")
         why = "the site north is trusted without `transit`"
+        assert f"the relay of the site south does not pass the run on to east: {why}" in said, said
         passing = [line for line in south.log.splitlines() if "a run is not passed on" in line]
         assert len(passing) == 1 and why in passing[0] and "east" in passing[0], south.log
     finally:
@@ -110,23 +126,17 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
         said += (line := process.stdout.readline())
         assert line, said
     assert "nothing has come from host far (site south)" in said
+    assert "the relay of this site is not connected to that of south: " in process.stdout.readline()
     sites.line.mend()
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said + out
     assert re.search(r"WARNING .*host far is back after \d+ s", out), out
 
 
-def limit_streams(relay: Relay, limit: int) -> None:
-    """Has a relay allow so many circuits of its only peer."""
-    rewrite(relay.folder / "relay.toml", "fingerprint = ", f"streams = {limit}\nfingerprint = ")
-    relay.kill()
-    relay.start()
-
-
 @pytest.mark.parametrize("limited", ["north", "south"])
 def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str) -> None:
     sites.write(steps=5, most=10)
-    limit_streams(getattr(sites, limited), 2)
+    limit_peer(getattr(sites, limited), "streams", 2)
     process = sites.begin()
     assert process.stdout
     said = ""
@@ -142,7 +152,7 @@ def test_a_circuit_counts_once(sites: Sites) -> None:
     # Those of the agent and of b to the manager, and two streams of the link between a and b.
     sites.write(steps=5, most=10)
     for relay in (sites.north, sites.south):
-        limit_streams(relay, 4)
+        limit_peer(relay, "streams", 4)
     code, said = sites.run()
     assert code == 0, said
 

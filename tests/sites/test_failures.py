@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import TITIN
+from ..conftest import TITIN, begin_and_parent
 from .conftest import HOSTS
 
 #: Two programs that call each other until something ends them.
@@ -67,11 +67,14 @@ class Calls:
             time.sleep(0.02)
 
     def processes(self, *words: str) -> list[int]:
-        """The processes of this run, on all hosts, whose command lines have these words in this order."""
-        parents, commands = {}, {}
+        """The processes of this run, on all hosts, whose command lines have these words in this order.
+
+        The processes are in the order of their begin.
+        """
+        parents, commands, begun = {}, {}, {}
         for entry in Path("/proc").iterdir():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                begun[int(entry.name)], parents[int(entry.name)] = begin_and_parent(entry)
                 commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except (OSError, ValueError):
                 continue
@@ -82,7 +85,8 @@ class Calls:
             return pid == self.process.pid
 
         pattern = re.compile(".*".join(map(re.escape, words)))
-        return sorted(pid for pid, command in commands.items() if pattern.search(command) and is_below(pid))
+        found = [pid for pid, command in commands.items() if pattern.search(command) and is_below(pid)]
+        return sorted(found, key=lambda pid: (begun[pid], pid))
 
     def signal(self, number: signal.Signals, *words: str) -> None:
         """Sends a signal to the process whose command line has these words; to the latest if there are several."""

@@ -44,7 +44,7 @@ pub use end::{InstanceResult, RunEnd};
 use host_files::HostFiles;
 pub use open::{SessionError, SessionSetup};
 pub use site::HomeRelay;
-use site::HomeSite;
+use site::{AdmissionNews, HomeSite};
 use tokens::Tokens;
 
 /// A view of the run for the user. All calls come from the session's thread, and should return
@@ -73,8 +73,10 @@ enum SessionEvent {
     Agent(Arc<Link>, AgentReport),
     /// The link of an agent is lost, for the given reason.
     AgentLost(LinkId, String),
-    /// The relay of the manager's site was away for this time, and has admitted the run again.
-    AdmittedAgain(Duration),
+    /// The relay of the manager's site has news of the admission of the run.
+    Admission(AdmissionNews),
+    /// What the relay of the manager's site knows of the way to a silent host, in words.
+    WayTold(String),
     /// An agent has dialled with a token of this number, whose key is not known, or no longer.
     UnknownToken(u64),
     /// An agent with a token asks for the way to the run.
@@ -332,7 +334,15 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
-            SessionEvent::AdmittedAgain(away) => {
+            SessionEvent::WayTold(text) => {
+                self.say(Level::Warning, text, view);
+                None
+            }
+            SessionEvent::Admission(AdmissionNews::Obstacle(why)) => {
+                self.say(Level::Warning, why, view);
+                None
+            }
+            SessionEvent::Admission(AdmissionNews::Again(away)) => {
                 let text = format!(
                     "the relay of this site has admitted the run again, after {:.1} s",
                     away.as_secs_f64()
@@ -376,6 +386,7 @@ impl Session {
                 RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
                 RunAction::CloseHost(host) => self.close_agent(host),
                 RunAction::TellMissingHosts(hosts) => self.tell_missing_hosts(&hosts, view),
+                RunAction::TellWay(host) => self.tell_way(host),
                 RunAction::Signal(id, signal) => self.signal(id, signal),
                 RunAction::SignalProcess(process, signal) => self.signal_process(process, signal),
                 RunAction::WatchProcess(process) => self.watch(process),
@@ -396,6 +407,16 @@ impl Session {
         }
         if let Some(link) = self.links.get(&id) {
             link.tell(&control::encode(&message));
+        }
+    }
+
+    /// Has the relay of the manager's site asked for the way to a host at another site.
+    fn tell_way(&self, host: HostId) {
+        if let (Some(own), Some(site)) = (&self.site, self.plan.other_site(host)) {
+            let sender = self.sender.clone();
+            own.ask_for_way(site, move |text| {
+                drop(sender.send(SessionEvent::WayTold(text)))
+            });
         }
     }
 

@@ -108,6 +108,14 @@ impl AdmittedRuns {
         sites.any(|known| known == site)
     }
 
+    /// Whether a peer has brought a run.
+    pub(crate) fn is_of_peer(&self, run: u64, peer: &str) -> bool {
+        let runs = self.lock();
+        let source = RunSource::Peer(peer.to_owned());
+        runs.get(&run)
+            .is_some_and(|run| run.sources.contains(&source))
+    }
+
     /// Whether a peer may use a run: the peer has brought the run, or the run is for the peer.
     pub(crate) fn is_for(&self, run: u64, peer: &FarSites<'_>) -> bool {
         let runs = self.lock();
@@ -152,20 +160,20 @@ impl AdmittedRuns {
     }
 
     /// Admits the runs of a peer, at most `most` that go on and as many that are over, and no others of the
-    /// peer. Returns how many runs were too many.
-    pub(crate) fn set_of_peer(&self, peer: &str, permits: Vec<RunPermit>, most: usize) -> usize {
+    /// peer. Returns the numbers of the runs that were too many.
+    pub(crate) fn set_of_peer(&self, peer: &str, permits: Vec<RunPermit>, most: usize) -> Vec<u64> {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
         let before = permits_of(&runs, &source);
         remove_source(&mut runs, &source);
         let (over, permits): (Vec<_>, Vec<_>) =
             permits.into_iter().partition(|permit| permit.is_over);
-        let surplus = permits.len().saturating_sub(most);
         // Runs that are known come before new ones.
         let is_new = |permit: &RunPermit| !before.iter().any(|known| known.run == permit.run);
         let (new, known): (Vec<_>, Vec<_>) = permits.into_iter().partition(is_new);
-        let admitted = known.into_iter().chain(new).take(most);
-        for permit in admitted.chain(over.into_iter().take(most)) {
+        let mut admitted: Vec<RunPermit> = known.into_iter().chain(new).collect();
+        let surplus = admitted.split_off(most.min(admitted.len()));
+        for permit in admitted.into_iter().chain(over.into_iter().take(most)) {
             let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
                 permit: permit.clone(),
                 sources: BTreeSet::new(),
@@ -184,7 +192,7 @@ impl AdmittedRuns {
         if has_changed {
             self.note_change();
         }
-        surplus
+        surplus.iter().map(|permit| permit.run).collect()
     }
 
     /// The runs that a peer is to admit: those of managers of this site, and those of relays with
@@ -221,7 +229,8 @@ impl AdmittedRuns {
         self.changes.subscribe()
     }
 
-    fn note_change(&self) {
+    /// Has all hear of a change that follow [`Self::changes`].
+    pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -346,7 +355,7 @@ mod tests {
         let mine = runs.admit(permit(1, &[]), 1).unwrap();
         assert!(runs.admit(permit(1, &[]), 2).is_err());
         let two = vec![permit(2, &[]), permit(3, &[])];
-        assert_eq!(runs.set_of_peer("west", two, 1), 1);
+        assert_eq!(runs.set_of_peer("west", two, 1).len(), 1);
         assert!(runs.permit(2).is_some() && runs.permit(3).is_none());
         // A relay that names the number of another run changes nothing.
         runs.set_of_peer("west", vec![permit(1, &["west"])], 9);
@@ -391,7 +400,7 @@ mod tests {
         let others = AdmittedRuns::new();
         others.set_of_peer("north", vec![run.clone(), permit(2, &[])], 1);
         let all = [told, vec![permit(2, &[])]].concat();
-        assert_eq!(others.set_of_peer("north", all, 1), 0);
+        assert_eq!(others.set_of_peer("north", all, 1), [0; 0]);
         assert!(others.is_over(1) && others.permit(1).is_some() && others.permit(2).is_some());
         // The manager was not gone after all.
         let third = runs.admit(run, 3).unwrap();
@@ -405,7 +414,7 @@ mod tests {
         let runs = Arc::new(AdmittedRuns::new());
         let old = permit(9, &[]);
         runs.set_of_peer("west", vec![old.clone()], 1);
-        assert_eq!(runs.set_of_peer("west", vec![permit(1, &[]), old], 1), 1);
+        assert_eq!(runs.set_of_peer("west", vec![permit(1, &[]), old], 1), [1]);
         assert!(runs.permit(9).is_some() && runs.permit(1).is_none());
     }
 }

@@ -16,6 +16,7 @@ mod admission;
 mod circuits;
 mod log_limit;
 mod messages;
+mod obstacles;
 mod peers;
 mod server;
 mod status;

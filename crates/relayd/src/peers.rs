@@ -433,7 +433,7 @@ async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
         () = peer.revoked() => {}
     }
     if relay.has_peer(peer) && peer.control().number == number {
-        relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+        relay.forget_runs_of(peer);
     }
 }
 
@@ -445,12 +445,19 @@ async fn send_control(
 ) -> io::Result<()> {
     let mut changes = relay.runs.changes();
     let mut told = None;
+    let mut told_obstacles = Vec::new();
     let mut ping = tokio::time::interval(PING_INTERVAL);
     loop {
         let runs = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
         if told.as_ref() != Some(&runs) {
             messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
             told = Some(runs);
+        }
+        let has_brought = |run| relay.runs.is_of_peer(run, peer.site());
+        let obstacles = relay.obstacles.for_peer(peer.site(), has_brought);
+        if told_obstacles != obstacles {
+            messages::write(writer, &ControlMessage::Obstacles(obstacles.clone())).await?;
+            told_obstacles = obstacles;
         }
         tokio::select! {
             changed = changes.changed() => {
@@ -480,11 +487,27 @@ fn take_control(
         // The entry of the peer has changed meanwhile.
         ControlMessage::Runs(_) if !relay.has_peer(peer) => {}
         ControlMessage::Runs(runs) => {
-            relay.log_not_passed_on(peer, &runs);
+            let mut obstacles = relay.not_passed_on(peer, &runs);
             let most = peer.config.most_runs();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
-            if surplus > 0 {
+            if !surplus.is_empty() {
+                let surplus = surplus.len();
                 warn!(site = peer.site(), surplus, most, "refused: too many runs");
+            }
+            obstacles.extend(
+                surplus
+                    .into_iter()
+                    .map(|run| relay.too_many_runs(peer, run)),
+            );
+            if relay.obstacles.set_own(peer.site(), obstacles) {
+                relay.runs.note_change();
+            }
+        }
+        ControlMessage::Obstacles(mut obstacles) => {
+            let sites = peer.far_sites();
+            obstacles.retain(|obstacle| relay.runs.is_for(obstacle.run, &sites));
+            if relay.obstacles.set_told(peer.site(), obstacles) {
+                relay.runs.note_change();
             }
         }
         ControlMessage::Call { call } => {

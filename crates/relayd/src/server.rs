@@ -15,7 +15,7 @@ use titin_wire::circuit::{
     RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
-use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting};
+use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting, RunObstacle};
 use titin_wire::versions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +28,7 @@ use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream, REDIAL_TIME};
 use crate::log_limit::{LogLimit, bounded};
 use crate::messages;
+use crate::obstacles::Obstacles;
 use crate::peers::{self, Peer, prepare_line};
 use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};
@@ -90,6 +91,7 @@ fn listen_advice(error: &io::Error) -> &'static str {
 pub(crate) struct Relay {
     pub(crate) site: String,
     pub(crate) runs: Arc<AdmittedRuns>,
+    pub(crate) obstacles: Obstacles,
     pub(crate) tls: Tls,
     pub(crate) begun: Instant,
     access: Secret,
@@ -136,6 +138,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let relay = Arc::new(Relay {
         site: config.site.clone(),
         runs: Arc::new(AdmittedRuns::new()),
+        obstacles: Obstacles::default(),
         tls: Tls::new(folder.identity()?).map_err(|error| RelayError::Begin(error.to_string()))?,
         begun: Instant::now(),
         access: folder.access()?,
@@ -208,7 +211,7 @@ impl Relay {
     /// Ends all that goes on with a peer, and the runs that the peer has brought.
     pub(crate) fn revoke(&self, peer: &Peer, why: &'static str) {
         peer.end_connections(why);
-        self.runs.set_of_peer(peer.site(), Vec::new(), 0);
+        self.forget_runs_of(peer);
     }
 
     /// Notes the outcome of a request. Returns the refusal if it is to be logged: sessions and managers ask
@@ -282,11 +285,13 @@ impl Relay {
     }
 
     /// Logs runs of a peer that this relay does not pass on, because the peer has no `transit`: runs that are
-    /// not for this site, but for sites to which this relay knows the way.
-    pub(crate) fn log_not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) {
+    /// not for this site, but for sites to which this relay knows the way. Returns what managers hear of
+    /// them.
+    pub(crate) fn not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) -> Vec<RunObstacle> {
         let is_for_others = |run: &&RunPermit| !run.is_over && !run.sites.contains(&self.site);
+        let mut obstacles = Vec::new();
         if peer.config.transit {
-            return;
+            return obstacles;
         }
         for run in runs.iter().filter(is_for_others) {
             let leads_on = |site: &&String| {
@@ -296,6 +301,13 @@ impl Relay {
             for site in run.sites.iter().filter(leads_on) {
                 let from = peer.site();
                 let why = format!("the site {from} is trusted without `transit`");
+                obstacles.push(RunObstacle {
+                    run: run.run,
+                    why: format!(
+                        "the relay of the site {} does not pass the run on to {site}: {why}",
+                        self.site
+                    ),
+                });
                 let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
                 if let Some(CircuitRefusal { why, .. }) =
                     self.refusal_to_log(run.run, site, &outcome)
@@ -310,6 +322,28 @@ impl Relay {
                 }
             }
         }
+        obstacles
+    }
+
+    /// What the manager hears of a run that a peer brings beyond its limit.
+    pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunObstacle {
+        RunObstacle {
+            run,
+            why: format!(
+                "the relay of the site {} does not take the run over: it takes {} runs from the relay of {} (`runs` in its \
+                 relay.toml)",
+                self.site,
+                peer.config.most_runs(),
+                peer.site()
+            ),
+        }
+    }
+
+    /// Forgets the runs that a peer has brought, and what it has told of others.
+    pub(crate) fn forget_runs_of(&self, peer: &Peer) {
+        self.obstacles.set_own(peer.site(), Vec::new());
+        self.obstacles.set_told(peer.site(), Vec::new());
+        self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
     /// The relay on the way to a site, or the refusal of what would go there.
@@ -495,7 +529,7 @@ impl Relay {
             Ok(admission) => {
                 sockets::set_keepalive(&stream, MANAGER_GONE_AFTER);
                 info!(run, name = permit.name, "admitted");
-                let outcome = self.stay(&mut stream, &permit.sites).await;
+                let outcome = self.stay(&mut stream, permit).await;
                 if outcome.is_err() {
                     // A network may have reset the connection. The manager then comes again.
                     sleep(REDIAL_TIME).await;
@@ -552,18 +586,34 @@ impl Relay {
         self.other_sites(sites).filter_map(of_site).collect()
     }
 
-    /// Answers that a run for `sites` is admitted, and waits for the end of the manager's connection.
-    async fn stay(&self, stream: &mut TcpStream, sites: &[String]) -> io::Result<()> {
+    /// Answers that a run is admitted, and waits for the end of the manager's connection. Meanwhile tells why
+    /// relays do not take the run over.
+    async fn stay(&self, stream: &mut TcpStream, permit: &RunPermit) -> io::Result<()> {
         let site = self.site.clone();
         let admitted = RelayAnswer::Admitted {
             site,
-            away: self.away(sites),
+            away: self.away(&permit.sites),
             congestion: peers::usable_congestion(self.congestion()),
         };
         messages::write(stream, &admitted).await?;
+        let mut changes = self.runs.changes();
+        let mut told = Vec::new();
         let mut byte = [0; 1];
-        while stream.read(&mut byte).await? > 0 {}
-        Ok(())
+        loop {
+            let obstacles = self.obstacles.of_run(permit.run);
+            if told != obstacles {
+                messages::write(stream, &RelayAnswer::Obstacles(obstacles.clone())).await?;
+                told = obstacles;
+            }
+            tokio::select! {
+                count = stream.read(&mut byte) => if count? == 0 {
+                    return Ok(());
+                },
+                changed = changes.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+            }
+        }
     }
 
     /// The proofs of a process and of this relay. Returns the number of the run, and the bytes

@@ -112,6 +112,8 @@ pub enum RelayAnswer {
     },
     /// The state of the relay.
     Status(serde_json::Value),
+    /// Why relays do not take the run over. Follows [`RelayAnswer::Admitted`] whenever that changes.
+    Obstacles(Vec<String>),
     /// There is no circuit.
     Refused(CircuitRefusal),
 }
@@ -209,9 +211,21 @@ pub fn decode<T: DeserializeOwned>(bytes: &mut Vec<u8>) -> Result<Option<T>, Mal
 /// If the connection fails, or the relay does not know the key.
 pub fn ask(
     stream: &mut (impl Read + Write),
-    (run, key): (u64, Secret),
+    key: (u64, Secret),
     request: &RelayRequest,
 ) -> io::Result<RelayAnswer> {
+    ask_for_more(stream, key, request).map(|(answer, _)| answer)
+}
+
+/// As [`ask`]. Returns also the bytes behind the answer that were read.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_for_more(
+    stream: &mut (impl Read + Write),
+    (run, key): (u64, Secret),
+    request: &RelayRequest,
+) -> io::Result<(RelayAnswer, Vec<u8>)> {
     let (mut shake, hello) = Handshake::dial_relay(key, run);
     stream.write_all(&hello)?;
     let (mut bytes, mut is_proved) = (Vec::new(), false);
@@ -239,7 +253,7 @@ pub fn ask(
             is_proved = true;
         }
         if let Some(answer) = decode(&mut bytes).map_err(io::Error::other)? {
-            return Ok(answer);
+            return Ok((answer, bytes));
         }
     }
 }

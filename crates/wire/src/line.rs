@@ -58,12 +58,23 @@ pub enum PeerAnswer {
     Refused(CircuitRefusal),
 }
 
+/// Why a relay does not take a run over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunObstacle {
+    /// The number of the run.
+    pub run: u64,
+    /// The relay, and why, in words.
+    pub why: String,
+}
+
 /// A control message between two relays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlMessage {
     /// All runs that the sender has admitted and the receiver is to admit.
     Runs(Vec<RunPermit>),
+    /// Which runs of the receiver the sender does not take over, or relays behind the sender do not.
+    Obstacles(Vec<RunObstacle>),
     /// Asks the receiver, which the sender cannot dial, to dial for a circuit.
     Call {
         /// The number of the call.

@@ -234,7 +234,7 @@ fn enter_site(
         return Ok(None);
     }
     let sender = sender.clone();
-    let tell = move |away| drop(sender.send(SessionEvent::AdmittedAgain(away)));
+    let tell = move |news| drop(sender.send(SessionEvent::Admission(news)));
     HomeSite::enter(plan, relay, tell).map(Some)
 }
 

@@ -1,15 +1,17 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use titin_os::{host, sockets, threads};
 use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
-use titin_wire::{Address, EndpointId, Secret};
+use titin_wire::{Address, EndpointId, Malformed, Secret};
 
 use super::SessionError;
 use crate::host::HostId;
@@ -34,24 +36,33 @@ pub struct HomeRelay {
     pub key: Secret,
 }
 
+/// News of the admission of the run.
+pub(super) enum AdmissionNews {
+    /// The relay of the site was away for this time, and has admitted the run again.
+    Again(Duration),
+    /// Why the relay of another site does not take the run over, in words.
+    Obstacle(String),
+}
+
 /// The site of the manager.
 pub(super) struct HomeSite {
     access: SiteAccess,
+    /// With an address of this host in place of an unspecified one.
+    relay: HomeRelay,
     /// The sites whose relays were not connected when the run was admitted.
     away: Vec<AwaySite>,
     _admission: Admission,
 }
 
 impl HomeSite {
-    /// Has the relay of the site admit the run. `tell` is called with the time for which the relay was away
-    /// when it has admitted the run again.
+    /// Has the relay of the site admit the run. `tell` is called with news of the admission.
     ///
     /// # Errors
     /// If the relay does not answer, or refuses the run.
     pub(super) fn enter(
         plan: &Plan,
         relay: Option<HomeRelay>,
-        tell: impl Fn(Duration) + Send + 'static,
+        tell: impl Fn(AdmissionNews) + Send + 'static,
     ) -> Result<Self, SessionError> {
         let relay = relay.ok_or(SessionError::NoRelay)?;
         let address = specified(&relay.address);
@@ -77,6 +88,7 @@ impl HomeSite {
         let admitted = admit(&address, &relay.key, &permit);
         let RelayAdmission {
             stream,
+            unread,
             site,
             away,
             congestion,
@@ -91,9 +103,14 @@ impl HomeSite {
             encrypt: plan.options.encrypt,
             congestion,
         };
-        let admission = Admission::begin(stream, address.clone(), relay.key, permit, tell);
+        let relay = HomeRelay {
+            address: address.clone(),
+            key: relay.key,
+        };
+        let admission = Admission::begin((stream, unread), relay.clone(), permit, tell);
         Ok(HomeSite {
             access,
+            relay,
             away,
             _admission: admission.map_err(|error| failed(error.to_string()))?,
         })
@@ -111,6 +128,20 @@ impl HomeSite {
             format!("no host is at the site {name}, which `titin: sites` lists: write `site: {name}` in the entry of its hosts")
         });
         away.chain(unused).collect()
+    }
+
+    /// Asks the relay, in a thread of its own, whether the relay of another site is connected. `tell` is
+    /// called with the answer in words.
+    pub(super) fn ask_for_way(&self, site: &str, tell: impl FnOnce(String) + Send + 'static) {
+        let (relay, site) = (self.relay.clone(), site.to_owned());
+        let ask = move || {
+            tell(match state(&relay) {
+                Ok(state) => way_text(&state, &site),
+                Err(error) => format!("the relay of this site does not say more: {error}"),
+            });
+        };
+        // Without the thread the user hears no more.
+        drop(threads::spawn_without_signals("titin-way", ask));
     }
 
     /// How processes of the manager's host reach other sites.
@@ -168,10 +199,41 @@ fn away_text(AwaySite { site, relay, why }: &AwaySite) -> String {
     format!("the relay of the site {relay}{way} is not connected{why}; the run waits for it")
 }
 
+/// The state of a relay, as `titin relay status --json` prints it.
+fn state(relay: &HomeRelay) -> io::Result<Value> {
+    let mut stream = sockets::connect(&relay.address, ANSWER_TIME, ANSWER_TIME)?;
+    let key = (RELAY_KEY, relay.key.clone());
+    match circuit::ask(&mut stream, key, &RelayRequest::Status)? {
+        RelayAnswer::Status(state) => Ok(state),
+        other => Err(io::Error::other(format!("it {}", other.unexpected()))),
+    }
+}
+
+/// What a relay in this state knows of the way to a site.
+fn way_text(state: &Value, site: &str) -> String {
+    let is_on_way = |peer: &&Value| {
+        let mut behind = peer["behind"].as_array().into_iter().flatten();
+        peer["site"] == site || behind.any(|name| name == site)
+    };
+    let mut peers = state["peers"].as_array().into_iter().flatten();
+    let Some(peer) = peers.find(is_on_way) else {
+        return format!("the relay of this site knows no way to the site {site} any more");
+    };
+    let next = peer["site"].as_str().unwrap_or(site);
+    match peer["down"].as_str() {
+        Some(why) => format!("the relay of this site is not connected to that of {next}: {why}"),
+        None => format!(
+            "the relay of this site is still connected to that of {next}; it takes up to 12 s to notice that a line is away"
+        ),
+    }
+}
+
 /// A run that the relay has admitted.
 struct RelayAdmission {
     /// The connection, which stands as long as the run.
     stream: TcpStream,
+    /// Bytes behind the answer.
+    unread: Vec<u8>,
     /// The name of the relay's site.
     site: String,
     away: Vec<AwaySite>,
@@ -197,30 +259,48 @@ fn admit(
         let mut stream = sockets::connect(address, ANSWER_TIME, ANSWER_TIME)?;
         sockets::set_keepalive(&stream, DEAD_RELAY);
         let request = RelayRequest::Admit(permit.clone());
-        let answer = circuit::ask(&mut stream, (RELAY_KEY, key.clone()), &request)?;
+        let answer = circuit::ask_for_more(&mut stream, (RELAY_KEY, key.clone()), &request)?;
         io::Result::Ok((stream, answer))
     };
     match ask() {
         Ok((
             stream,
-            RelayAnswer::Admitted {
-                site,
-                away,
-                congestion,
-            },
+            (
+                RelayAnswer::Admitted {
+                    site,
+                    away,
+                    congestion,
+                },
+                unread,
+            ),
         )) => Ok(RelayAdmission {
             stream,
+            unread,
             site,
             away,
             congestion,
         }),
-        Ok((_, RelayAnswer::Refused(refusal))) => Err(AdmissionError::Refused(refusal.why)),
-        Ok((_, other)) => {
+        Ok((_, (RelayAnswer::Refused(refusal), _))) => Err(AdmissionError::Refused(refusal.why)),
+        Ok((_, (other, _))) => {
             let why = format!("it {}", other.unexpected());
             Err(AdmissionError::Unanswered(why))
         }
         Err(error) => Err(AdmissionError::Unanswered(error.to_string())),
     }
+}
+
+/// Takes all messages of the relay out of what was read. Returns the obstacles that were not told before.
+fn new_obstacles(
+    unread: &mut Vec<u8>,
+    told: &mut BTreeSet<String>,
+) -> Result<Vec<String>, Malformed> {
+    let mut new = Vec::new();
+    while let Some(message) = circuit::decode(unread)? {
+        if let RelayAnswer::Obstacles(obstacles) = message {
+            new.extend(obstacles.into_iter().filter(|why| told.insert(why.clone())));
+        }
+    }
+    Ok(new)
 }
 
 /// Keeps the run admitted, until dropped.
@@ -233,11 +313,15 @@ struct AdmissionState {
 }
 
 impl AdmissionState {
-    /// Waits for a while. False once the connection has ended. Neither side sends anything, so
-    /// keepalive ends the connection when the relay's host is gone.
-    fn stands(&self, stream: &mut TcpStream) -> bool {
-        match stream.read(&mut [0; 64]) {
-            Ok(count) => count > 0,
+    /// Waits for a while for bytes. False once the connection has ended. The relay rarely sends anything,
+    /// so keepalive ends the connection when the relay's host is gone.
+    fn read(&self, stream: &mut TcpStream, unread: &mut Vec<u8>) -> bool {
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece) {
+            Ok(count) => {
+                unread.extend_from_slice(&piece[..count]);
+                count > 0
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => !self.is_over(),
             Err(_) => false,
         }
@@ -253,12 +337,12 @@ impl AdmissionState {
 }
 
 impl Admission {
+    /// `unread` are bytes of the connection that were read.
     fn begin(
-        stream: TcpStream,
-        address: String,
-        key: Secret,
+        (stream, unread): (TcpStream, Vec<u8>),
+        relay: HomeRelay,
         permit: RunPermit,
-        tell: impl Fn(Duration) + Send + 'static,
+        tell: impl Fn(AdmissionNews) + Send + 'static,
     ) -> io::Result<Self> {
         let state = Arc::new(AdmissionState {
             stream: Mutex::new(Some(stream.try_clone()?)),
@@ -266,18 +350,26 @@ impl Admission {
         });
         let shared = state.clone();
         let keep = move || {
-            let mut stream = stream;
+            let (mut stream, mut unread) = (stream, unread);
+            let mut told = BTreeSet::new();
             while !shared.is_over() {
-                while shared.stands(&mut stream) {}
+                while let Ok(obstacles) = new_obstacles(&mut unread, &mut told) {
+                    obstacles
+                        .into_iter()
+                        .for_each(|why| tell(AdmissionNews::Obstacle(why)));
+                    if !shared.read(&mut stream, &mut unread) {
+                        break;
+                    }
+                }
                 *shared.stream() = None;
                 let lost = Instant::now();
                 while !shared.is_over() {
-                    if let Ok(again) = admit(&address, &key, &permit)
+                    if let Ok(again) = admit(&relay.address, &relay.key, &permit)
                         && let Ok(copy) = again.stream.try_clone()
                     {
                         *shared.stream() = Some(copy);
-                        stream = again.stream;
-                        tell(lost.elapsed());
+                        (stream, unread) = (again.stream, again.unread);
+                        tell(AdmissionNews::Again(lost.elapsed()));
                         break;
                     }
                     std::thread::sleep(PAUSE);
@@ -300,7 +392,49 @@ impl Drop for Admission {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn each_obstacle_is_told_once() {
+        let obstacles = |texts: &[&str]| {
+            let texts = texts.iter().map(|text| (*text).to_owned());
+            circuit::encode(&RelayAnswer::Obstacles(texts.collect()))
+        };
+        let mut unread = [obstacles(&["full"]), obstacles(&["full", "no transit"])].concat();
+        let last = unread.pop();
+        let mut told = BTreeSet::new();
+        assert_eq!(new_obstacles(&mut unread, &mut told).unwrap(), ["full"]);
+        unread.extend(last);
+        assert_eq!(
+            new_obstacles(&mut unread, &mut told).unwrap(),
+            ["no transit"]
+        );
+        assert!(unread.is_empty());
+        unread.extend([255; 8]);
+        assert!(new_obstacles(&mut unread, &mut told).is_err());
+    }
+
+    #[test]
+    fn the_way_to_a_site_leads_by_the_site_or_one_before_it() {
+        let state = json!({"peers": [
+            {"site": "south", "down": null, "behind": []},
+            {"site": "middle", "down": "connection refused", "behind": ["east"]},
+        ]});
+        let text = way_text(&state, "east");
+        assert_eq!(
+            text,
+            "the relay of this site is not connected to that of middle: connection refused"
+        );
+        let text = way_text(&state, "south");
+        assert!(
+            text.contains("is still connected to that of south"),
+            "{text}"
+        );
+        let text = way_text(&state, "west");
+        assert!(text.contains("knows no way to the site west"), "{text}");
+    }
 
     #[test]
     fn a_site_that_is_away_is_named_with_the_relay_on_the_way() {

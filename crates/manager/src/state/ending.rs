@@ -120,7 +120,9 @@ impl Manager {
         if self.run_state.failure().is_some() {
             return;
         }
-        let is_computing = |id: &InstanceId| self.instance_status(*id).phase == Phase::Running;
+        let is_silent = |id: InstanceId| self.silent_host_text(self.host_of(id)).is_some();
+        let is_computing =
+            |id: &InstanceId| self.instance_status(*id).phase == Phase::Running && !is_silent(*id);
         let failure = Failure {
             at: self.now,
             cause,

@@ -9,7 +9,7 @@ use titin_wire::control::{
 };
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
-use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
+use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting, RunObstacle};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
@@ -418,6 +418,10 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
             "good_opened",
             circuit::encode(&RelayAnswer::Opened)[..3].to_vec(),
         ),
+        (
+            "good_obstacles",
+            circuit::encode(&RelayAnswer::Obstacles(vec!["full".into()])),
+        ),
         ("long", vec![255; 8]),
     ]
 }
@@ -447,6 +451,10 @@ fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
         destination: destination.clone(),
     };
     let messages = [
+        ControlMessage::Obstacles(vec![RunObstacle {
+            run: 7,
+            why: "full".into(),
+        }]),
         ControlMessage::Call { call: 3 },
         ControlMessage::Ping(5),
         ControlMessage::Pong(5),
