@@ -26,7 +26,7 @@ def test_a_site_that_no_relay_knows_is_refused_at_once(sites: Sites) -> None:
     rewrite(sites.folder / "model.ymmsl", "south", "sotuh")
     code, out = sites.run()
     assert code != 0, out
-    why = "the relay of the site north knows no way to the site sotuh: is this the name of the site there?"
+    why = "the relay of the site north knows no way to the site sotuh (it knows south): is this the name of the site there?"
     assert why in " ".join(out.split()), out
     assert not (sites.folder / "run").exists()
     assert "not admitted" in sites.north.log

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::plan::{InstanceId, Plan, StartMode};
 use crate::state::{Cause, Failure, Manager};
+pub(crate) use advice::advice_for_lost_files;
 pub(crate) use output::last_line;
 
 /// The most instances in a list.

@@ -244,11 +244,45 @@ impl RelayFolder {
             ..peer.clone()
         };
         let known = known.clone();
-        check(&path, &config)?;
         let text = edit::with_entry(&self.read(&path)?, place, &known);
-        let is_right = |text: &String| toml::from_str::<Config>(text).is_ok_and(|it| it == config);
+        self.rewrite(text, &config, &peer.site)
+    }
+
+    /// Removes the entry of a peer.
+    ///
+    /// # Errors
+    /// If there is none, if another entry needs it, or if a file cannot be read or written.
+    pub fn distrust(&self, site: &str) -> Result<(), ConfigError> {
+        let path = self.config_path();
+        let mut config = self.config()?;
+        let mut peers = config.peers.iter();
+        let Some(place) = peers.position(|known| known.site == site) else {
+            let names = config.peers.iter().map(|known| known.site.as_str());
+            let why = match config.peers.is_empty() {
+                true => format!("there is no entry of a site {site}, nor of any other"),
+                false => format!(
+                    "there is no entry of a site {site}, but of {}",
+                    names.collect::<Vec<_>>().join(", ")
+                ),
+            };
+            return Err(ConfigError::Content { path, why });
+        };
+        config.peers.remove(place);
+        let text = edit::without_entry(&self.read(&path)?, place);
+        self.rewrite(text, &config, site)
+    }
+
+    /// Writes a text of the configuration, with another entry of a site or without it, if it says what `config` is.
+    fn rewrite(
+        &self,
+        text: Option<String>,
+        config: &Config,
+        site: &str,
+    ) -> Result<(), ConfigError> {
+        let path = self.config_path();
+        check(&path, config)?;
+        let is_right = |text: &String| toml::from_str::<Config>(text).is_ok_and(|it| it == *config);
         let Some(text) = text.filter(is_right) else {
-            let site = &peer.site;
             let why = format!(
                 "the entry of the site {site} is not written as `titin relay trust` writes it: change it by hand"
             );
@@ -406,6 +440,23 @@ mod tests {
             ..peer("east")
         };
         relay.trust(&behind).unwrap();
+
+        let needed = relay.distrust("south").unwrap_err().to_string();
+        assert!(
+            needed.contains("east") && needed.contains("via"),
+            "{needed}"
+        );
+        relay.distrust("east").unwrap();
+        assert_eq!(relay.config().unwrap(), found);
+        let unknown = relay.distrust("east").unwrap_err().to_string();
+        assert!(
+            unknown.contains("no entry of a site east, but of south"),
+            "{unknown}"
+        );
+        relay.distrust("south").unwrap();
+        assert!(relay.config().unwrap().peers.is_empty());
+        let none = relay.distrust("south").unwrap_err().to_string();
+        assert!(none.contains("nor of any other"), "{none}");
     }
 
     #[test]

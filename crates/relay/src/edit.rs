@@ -1,5 +1,5 @@
-//! The text of `relay.toml`, with entries of peers added or replaced. Comments of the user stay,
-//! but for those within a replaced entry.
+//! The text of `relay.toml`, with entries of peers added, replaced or removed. Comments of the user stay,
+//! but for those within the entry.
 
 use std::ops::Range;
 
@@ -27,6 +27,18 @@ pub(crate) fn with_entry(text: &str, place: usize, peer: &PeerConfig) -> Option<
     let new = entry(peer);
     let mut edited: Vec<&str> = lines[..old.start].to_vec();
     edited.extend(new.trim_end().lines());
+    edited.extend(&lines[old.end..]);
+    Some(edited.join("\n") + "\n")
+}
+
+/// The text without the entry at `place`, and without the blank lines before it; `None` if it has too few
+/// entries. The caller has to check the outcome, as of [`with_entry`].
+pub(crate) fn without_entry(text: &str, place: usize) -> Option<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let old = entry_lines(&lines, place)?;
+    let is_blank = |line: &&&str| line.trim().is_empty();
+    let blank = lines[..old.start].iter().rev().take_while(is_blank).count();
+    let mut edited: Vec<&str> = lines[..old.start - blank].to_vec();
     edited.extend(&lines[old.end..]);
     Some(edited.join("\n") + "\n")
 }
@@ -86,5 +98,34 @@ site = \"east\"
         assert!(last.starts_with(&text[..text.rfind("site").unwrap()]));
         assert!(last.ends_with("[[peer]]\nsite = \"south\"\nvia = \"east\"\n"));
         assert_eq!(with_entry(text, 2, &peer), None);
+    }
+
+    #[test]
+    fn an_entry_is_removed_and_the_comments_around_it_stay() {
+        let text = "\
+# ours
+site = \"north\"
+
+[[peer]]
+site = \"south\"
+# the key of May
+until = \"2026-05-31\"
+
+# the machine in the cellar
+[[peer]]
+site = \"east\"
+";
+        let expected = "\
+# ours
+site = \"north\"
+
+# the machine in the cellar
+[[peer]]
+site = \"east\"
+";
+        assert_eq!(without_entry(text, 0).unwrap(), expected);
+        let last = without_entry(text, 1).unwrap();
+        assert!(last.ends_with("\n\n# the machine in the cellar\n"));
+        assert_eq!(without_entry(text, 2), None);
     }
 }

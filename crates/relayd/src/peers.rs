@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use rustix::net::sockopt;
 use titin_os::sockets;
 use titin_relay::{PeerConfig, end_of_day};
-use titin_wire::circuit::CircuitRefusal;
+use titin_wire::circuit::{CircuitRefusal, RunPermit};
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -24,8 +24,9 @@ use tracing::{info, warn};
 
 use crate::admission::FarSites;
 use crate::circuits::PeerStream;
+use crate::log_limit::bounded;
 use crate::messages;
-use crate::server::Relay;
+use crate::server::{Relay, hex};
 use crate::tls::{HANDSHAKE_TIME, PinnedKeys, Tls, check_protocol};
 
 /// How often the round trip is measured.
@@ -489,7 +490,15 @@ fn take_control(
         ControlMessage::Runs(runs) => {
             let mut obstacles = relay.not_passed_on(peer, &runs);
             let most = peer.config.most_runs();
+            let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
+            let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
+            for RunPermit { run, name, .. } in &new {
+                if !surplus.contains(run) {
+                    let (run, name) = (hex(*run), bounded(name));
+                    info!(run, name, from = peer.site(), "admitted");
+                }
+            }
             if !surplus.is_empty() {
                 let surplus = surplus.len();
                 warn!(site = peer.site(), surplus, most, "refused: too many runs");

@@ -346,13 +346,31 @@ impl Relay {
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
     }
 
+    /// The sites to which this relay knows the way, in words.
+    fn known_sites(&self) -> String {
+        let peers = self.peers();
+        let mut sites: Vec<&str> = peers.iter().map(|peer| peer.site()).collect();
+        sites.extend(
+            peers
+                .iter()
+                .flat_map(|peer| &peer.behind)
+                .map(String::as_str),
+        );
+        sites.sort_unstable();
+        match sites.is_empty() {
+            true => "no other site".to_owned(),
+            false => sites.join(", "),
+        }
+    }
+
     /// The relay on the way to a site, or the refusal of what would go there.
     pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
         self.peer_towards(site).ok_or_else(|| CircuitRefusal {
             why: format!(
-                "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
-                 `titin relay trust {site}` adds the way",
-                self.site
+                "the relay of the site {} knows no way to the site {site} (it knows {}): is this the name of the site there? If \
+                 it is, `titin relay trust {site}` adds the way",
+                self.site,
+                self.known_sites()
             ),
             may_pass: self.was_trusted(site),
         })

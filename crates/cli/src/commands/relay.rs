@@ -30,6 +30,7 @@ pub(crate) struct RelayCommand {
 enum RelayAction {
     Init(Init),
     Trust(Trust),
+    Distrust(Distrust),
     /// Prints the fingerprint of the relay's key, for the other site's `titin relay trust`
     Fingerprint(Folder),
     Run(RunRelay),
@@ -97,6 +98,15 @@ struct Trust {
     folder: Folder,
 }
 
+/// Removes the relay of another site from those that are trusted
+#[derive(Args)]
+struct Distrust {
+    /// The name of the other site
+    site: String,
+    #[command(flatten)]
+    folder: Folder,
+}
+
 /// Runs the relay, until SIGTERM or Ctrl-C. SIGHUP has it read its configuration again
 #[derive(Args)]
 struct RunRelay {
@@ -119,6 +129,7 @@ impl RelayCommand {
         match self.action {
             RelayAction::Init(init) => init.run(),
             RelayAction::Trust(trust) => trust.run(),
+            RelayAction::Distrust(distrust) => distrust.run(),
             RelayAction::Fingerprint(folder) => {
                 let identity = folder.relay().identity();
                 answer(identity.map(|identity| format!("{}\n", identity.fingerprint())))
@@ -183,6 +194,17 @@ impl Trust {
     }
 }
 
+impl Distrust {
+    fn run(self) -> ExitCode {
+        let distrusted = self.folder.relay().distrust(&self.site);
+        let text = distrusted.map(|()| {
+            let site = &self.site;
+            format!("The site {site} is trusted no more. A relay that runs ends its connections at SIGHUP.\n")
+        });
+        answer(text)
+    }
+}
+
 impl RunRelay {
     fn run(self) -> ExitCode {
         let program = match prefix() {
@@ -235,9 +257,10 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
     out += &format!("{}\n", count(runs.len() as u64, "run"));
     for run in &runs {
         out += &format!(
-            "  {} of {}\n",
+            "  {} of {}, {}\n",
             terminal::harmless(&text(&run["name"])),
-            terminal::harmless(&text(&run["from"]))
+            terminal::harmless(&text(&run["from"])),
+            terminal::harmless(&text(&run["run"]))
         );
     }
     out

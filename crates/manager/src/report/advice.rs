@@ -17,6 +17,13 @@ const NO_TERMINAL: &str = "bdb.BdbQuit";
 /// The text of the system's loader before the name of a missing library.
 const NO_LIBRARY: &str = "error while loading shared libraries: ";
 
+/// Texts of the system about a disk without room.
+const NO_ROOM: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+
+/// What to do about the disk of the run directory.
+const FULL_DISK: &str =
+    "The disk is full: make room, or put the run directory on another one (`--run-dir`).";
+
 /// Texts of programs about a missing file.
 const NO_FILE: [&str; 5] = [
     "o such file",
@@ -187,6 +194,11 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
                 "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
             ],
         },
+        Cause::HostUnfit(_, why) | Cause::AgentFailed(_, why) if lacks_room(why) => &[
+            "The disk is full: make room there, or name a folder on another one,",
+            "`titin: {hosts: {NAME: {folder: /its/folder}}}`.",
+        ],
+        Cause::ManagerFailed(why) if lacks_room(why) => &[FULL_DISK],
         Cause::AgentFailed(id, _) if manager.plan().is_batch_job(*id) => &[
             "The job was not submitted, or the job has failed, or its agent: the text says why. All that was printed is",
             "under agents/ in the run directory.",
@@ -262,8 +274,17 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
 }
 
 /// Advice for the fault of an instance. `place` is the host, behind a blank, if it is not the manager's.
-fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
+pub(super) fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
     match fault.underlying() {
+        Fault::StartFailed(why) | Fault::StagingFailed(why) if lacks_room(why) => match place {
+            "" => owned(&[FULL_DISK]),
+            place => vec![
+                format!(
+                    "The disk{place} is full: make room there, or name a folder on another one,"
+                ),
+                "`titin: {hosts: {NAME: {folder: /its/folder}}}`.".into(),
+            ],
+        },
         Fault::StartFailed(_) if !place.is_empty() => owned(&[
             "Correct the program's entry in the description. A program that `stage` brings lies in the work directory there:",
             "`script: ./its_name` starts it.",
@@ -289,6 +310,17 @@ fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
         | Fault::Reported(_) => vec![format!("See what {name} reports above, and its files.")],
         fault => owned(fixed_advice(fault)),
     }
+}
+
+/// Advice about files that are not in the run directory, for the given reasons.
+pub(crate) fn advice_for_lost_files(reasons: &[String]) -> Option<String> {
+    let lack_room = reasons.iter().any(|why| lacks_room(why));
+    lack_room.then(|| FULL_DISK.to_owned())
+}
+
+/// Whether an error is about a disk without room.
+fn lacks_room(why: &str) -> bool {
+    NO_ROOM.iter().any(|text| why.contains(text))
 }
 
 /// Advice for a fault that names neither the instance nor its files.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use titin_model::quantity;
 
-use super::advice::{Culprit, advice_for_missing_file, advice_for_other_python, advice_for_output};
+use super::advice::{
+    Culprit, advice_for_fault, advice_for_missing_file, advice_for_other_python, advice_for_output,
+};
 use super::output::{TAIL, TAIL_OF_SECOND, last_outputs, tail, without_launcher};
 use super::page::{ROWS, WIDTH, wrapped};
 use super::*;
@@ -480,6 +482,32 @@ fn a_job_that_fails_is_told_from_a_command_that_starts_an_agent() {
             && !page.contains("Try the command by"),
         "{page}"
     );
+}
+
+#[test]
+fn a_full_disk_is_told_as_such() {
+    let why = || "cannot make /x: No space left on device (os error 28)".to_owned();
+    let events = [
+        RunEvent::HostUnfit(HostId(2), why()),
+        RunEvent::AgentFailed(HostId(2), why()),
+        RunEvent::ManagerFailed(why()),
+    ];
+    for event in events {
+        let page = page_of_hosts(Duration::ZERO, event, Path::new("/runs/r"));
+        assert!(
+            page.contains("Next:     The disk is full: make room"),
+            "{page}"
+        );
+    }
+    for fault in [Fault::StartFailed(why()), Fault::StagingFailed(why())] {
+        let here = advice_for_fault(&fault, "a", "");
+        assert!(here[0].contains("`--run-dir`"), "{here:?}");
+        let there = advice_for_fault(&fault, "a", " on host n2");
+        assert!(
+            there[0].contains("The disk on host n2 is full"),
+            "{there:?}"
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::host_files::HostFiles;
 use super::results::StagedResults;
 use super::{RunView, Session};
 use crate::event::Level;
@@ -12,7 +13,7 @@ use crate::host::HostId;
 use crate::plan::InstanceId;
 use crate::process_tree;
 use crate::profile::Summary;
-use crate::report::Report;
+use crate::report::{Report, advice_for_lost_files};
 use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
 
 /// How a run ended. The names of the fields are also the names in `titin run --json`.
@@ -116,12 +117,7 @@ impl Session {
         troubles.extend(self.log_trouble);
         let directory = self.directory.path().to_owned();
         let model = self.plan.model.clone();
-        let advice: Vec<String> = self
-            .host_files
-            .advice()
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
+        let advice = advice_for_files(&self.host_files, &troubles);
         let report = report.or_else(|| {
             let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
             Some(Report {
@@ -149,7 +145,7 @@ impl Session {
         let directory = self.directory.path();
         let folder = |name: &str| self.directory.instance(name);
         let report = Report::new(manager, failure, directory, folder, &self.titin);
-        let files_advice = self.host_files.advice().map(str::to_owned);
+        let files_advice = advice_for_files(&self.host_files, self.host_files.lost());
         Some(Report {
             missing: self.host_files.lost().to_vec(),
             left: self.left.clone(),
@@ -169,6 +165,13 @@ impl Session {
             self.await_end(SWEEP_TIME, is_left, view);
         }
     }
+}
+
+/// Advice about files that are not in the run directory, for the given reasons.
+fn advice_for_files(files: &HostFiles, reasons: &[String]) -> Vec<String> {
+    let about_room = advice_for_lost_files(reasons);
+    let about_folders = files.advice().map(str::to_owned);
+    about_room.into_iter().chain(about_folders).collect()
 }
 
 /// The profile's facts about the run as a whole.

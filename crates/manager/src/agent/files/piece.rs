@@ -24,6 +24,9 @@ pub(crate) const MOST_IN_FLIGHT: u64 = 4 << 20;
 /// What a piece counts beside its bytes, so that many empty files are bounded too.
 pub(super) const HEAD: u64 = 256;
 
+/// The bits of a mode that a copy keeps: the permissions, and the bit for folders in which everybody may write.
+const KEPT_BITS: u32 = 0o1777;
+
 /// The outputs of a program, in the folder of the program.
 pub(crate) const OUTPUTS: [&str; 2] = ["stdout.txt", "stderr.txt"];
 
@@ -217,7 +220,7 @@ impl FilePiece {
                     .recursive(true)
                     .mode(0o700)
                     .create(&file)?;
-                let mode = fs::metadata(&file)?.mode() & 0o777;
+                let mode = fs::metadata(&file)?.mode() & KEPT_BITS;
                 fs::set_permissions(&file, Permissions::from_mode(mode | 0o700))
             }
             PieceContent::FolderEnd { mode, modified } => {
@@ -227,7 +230,7 @@ impl FilePiece {
                     .custom_flags(flags)
                     .open(file)?;
                 modified.apply(&folder)?;
-                folder.set_permissions(Permissions::from_mode(mode & 0o777))
+                folder.set_permissions(Permissions::from_mode(mode & KEPT_BITS))
             }
             PieceContent::Bytes {
                 mode,
@@ -238,7 +241,7 @@ impl FilePiece {
             } => {
                 // The owner may write until the last piece, because the next piece opens the file again.
                 let own = if end.is_none() { 0o200 } else { 0 };
-                let mode = mode & 0o777 | own;
+                let mode = mode & KEPT_BITS | own;
                 let mut options = OpenOptions::new();
                 // A part that was removed does not come back as a file with a hole.
                 options.create(*is_first || is_output(self.path()));

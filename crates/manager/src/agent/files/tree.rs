@@ -187,7 +187,7 @@ mod tests {
             ("a/script", 0o550),
             ("a/workdir/deep/empty", 0o700),
             ("a/workdir/deep", 0o555),
-            ("a/workdir", 0o750),
+            ("a/workdir", 0o1750),
         ];
         for (name, mode) in attributes {
             let file = File::open(from.join(name)).unwrap();
@@ -204,7 +204,7 @@ mod tests {
         }
         for (name, mode) in attributes {
             let found = fs::metadata(to.join(name)).unwrap();
-            assert_eq!(found.mode() & 0o777, mode, "{name}");
+            assert_eq!(found.mode() & 0o7777, mode, "{name}");
             assert_eq!(found.modified().unwrap(), changed, "{name}");
         }
         let target = fs::read_link(to.join("a/workdir/link")).unwrap();
