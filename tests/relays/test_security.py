@@ -867,12 +867,12 @@ def test_a_peer_brings_no_more_runs_than_it_may(
     control.send(encode({"runs": [permit_of(RUN, "guest"), permit_of(RUN + 1, "guest")]}))
     has_logged(north, "WARN", "too many runs", "guest", f"surplus={surplus}", f"most={most}")
     assert [run["from"] for run in north.status["runs"]] == ["guest"] * most
-    while "obstacles" not in (message := control.hear()):
+    while not (refusals := control.hear().get("refused_runs")):
         pass
     refused = [RUN, RUN + 1][most:]
     why = f"the relay of the site north does not take the run over: it takes {most} runs from the relay of guest"
-    assert [obstacle["run"] for obstacle in message["obstacles"]] == refused
-    assert all(why in obstacle["why"] for obstacle in message["obstacles"])
+    assert [refusal["run"] for refusal in refusals] == refused
+    assert all(why in refusal["why"] for refusal in refusals)
     answer = dial(north.listen).secure(guest).ask(circuit(north.local, RUN + 1))
     assert "is not admitted" in answer["refused"]["why"]
     assert not dial(north.local).prove(RUN + 1, PERMIT)

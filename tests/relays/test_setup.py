@@ -26,8 +26,11 @@ def test_a_site_that_no_relay_knows_is_refused_at_once(sites: Sites) -> None:
     rewrite(sites.folder / "model.ymmsl", "south", "sotuh")
     code, out = sites.run()
     assert code != 0, out
-    why = "the relay of the site north knows no way to the site sotuh (it knows south): is this the name of the site there?"
-    assert why in " ".join(out.split()), out
+    said = " ".join(out.split())
+    assert "the relay of the site north knows no way to the site sotuh: is this the name of the site there?" in said, (
+        out
+    )
+    assert "It knows south" in said, out
     assert not (sites.folder / "run").exists()
     assert "not admitted" in sites.north.log
 
@@ -134,9 +137,10 @@ def test_an_outage_that_heals_is_told(sites: Sites) -> None:
 
 
 @pytest.mark.parametrize("limited", ["north", "south"])
-def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str) -> None:
+@pytest.mark.parametrize("streams", [2, 3], ids=["no_circuit", "no_further_stream"])
+def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str, streams: int) -> None:
     sites.write(steps=5, most=10)
-    limit_peer(getattr(sites, limited), "streams", 2)
+    limit_peer(getattr(sites, limited), "streams", streams)
     process = sites.begin()
     assert process.stdout
     said = ""
@@ -145,7 +149,7 @@ def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str) -> 
         assert line, said
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert re.search(r"WARNING +[ab] .*has 2 circuits, the most that `streams` and `memory` allow", said), said
+    assert re.search(rf"WARNING +[ab] .*has {streams} circuits, the most that `streams` and `memory` allow", said), said
 
 
 def test_a_circuit_counts_once(sites: Sites) -> None:

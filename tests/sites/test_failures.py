@@ -17,7 +17,8 @@ import pytest
 from ..conftest import TITIN, begin_and_parent
 from .conftest import HOSTS
 
-#: Two programs that call each other until something ends them.
+#: Two programs that call each other until something ends them. The first finishes when there is a file `finish`, and
+#: ends when there is a file `end`.
 CALLS = """\
 import os, sys, time
 from pathlib import Path
@@ -33,9 +34,13 @@ with titin.Instance(**ports) as instance:
                 instance.receive("back")
                 time.sleep(0.01)
                 Path("running").touch()
+                if Path("finish").exists():
+                    break
             else:
                 instance.receive("in")
                 instance.send("out", step, timestamp=0.0)
+while first and not Path("end").exists():
+    time.sleep(0.01)
 """
 
 MODEL = """\
@@ -207,6 +212,33 @@ def test_an_interrupt_ends_all_hosts(calls: Start) -> None:
     output = run.process.communicate(timeout=60)[0]
     assert run.process.returncode == 130, output
     assert "left behind: nothing" in output, output
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ctrl_c", "patience"])
+def test_an_agent_that_does_not_answer_at_the_end_fails_the_run(calls: Start, ends: bool) -> None:
+    run = calls()
+    run.await_running()
+    workdir, log = run.folder / "run/instances/a/workdir", run.folder / "run/titin_manager.log"
+    (workdir / "finish").touch()
+    while run.processes("calls.py b"):
+        time.sleep(0.02)
+    time.sleep(0.3)
+    run.signal(signal.SIGSTOP, "titin agent", "n3")
+    (workdir / "end").touch()
+    while "waits for host n3: nothing has come from there for" not in log.read_text():
+        assert run.process.poll() is None, run.process.communicate()[0]
+        time.sleep(0.05)
+    if ends:
+        run.signal(signal.SIGINT, "titin run")
+    while "Left:" not in log.read_text():
+        assert run.process.poll() is None, run.process.communicate()[0]
+        time.sleep(0.05)
+    # The agent ends once it goes on.
+    run.signal(signal.SIGCONT, "titin agent", "n3")
+    output = run.wait(130 if ends else 1)
+    why = "the user ended the wait for other hosts" if ends else "not all hosts have answered at the end"
+    assert f"First: all instances are done, but {why}" in output, output
+    assert "Left: nothing has come from host n3 for" in output, output
 
 
 def test_agents_that_do_not_reach_the_manager_go_with_the_run(calls: Start) -> None:

@@ -68,8 +68,8 @@ pub enum RunAction {
     CloseHost(HostId),
     /// Tell the user that the run waits for the agents of these hosts.
     TellMissingHosts(Vec<HostId>),
-    /// Tell the user what the relay of this site knows of the way to a silent host.
-    TellWay(HostId),
+    /// Ask the relay of this site about the line to a silent host, and tell the user.
+    AskRelay(HostId),
     /// Have a guard start an instance's program.
     StartProgram(InstanceId),
     /// Start no more programs. The session reports each instance with a pending start as

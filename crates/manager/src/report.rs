@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::plan::{InstanceId, Plan, StartMode};
-use crate::state::{Cause, Failure, Manager};
+use crate::state::{Failure, Manager};
 pub(crate) use advice::advice_for_lost_files;
 pub(crate) use output::last_line;
 
@@ -52,10 +52,12 @@ pub struct Report {
     pub computing: Vec<String>,
     /// The run directory.
     pub directory: PathBuf,
+    /// Where in the run directory the logs and the outputs are, as a list of patterns.
+    pub logs: String,
     /// Files of other hosts that are not in the run directory, each in words.
     pub missing: Vec<String>,
-    /// What may go on at hosts that do not answer, in words.
-    pub left: Vec<String>,
+    /// The hosts that do not answer at the end, where programs may go on, in words.
+    pub unreached: Vec<String>,
     /// The advice.
     pub advice: Vec<String>,
 }
@@ -136,11 +138,21 @@ impl Report {
             waits: Vec::new(),
             computing: Vec::new(),
             directory: directory.to_owned(),
+            logs: logs(directory),
             missing: Vec::new(),
-            left: Vec::new(),
+            unreached: Vec::new(),
             advice: Vec::new(),
         }
     }
+}
+
+/// Where in a run directory the logs and the outputs are.
+fn logs(directory: &Path) -> String {
+    let agents = match directory.join("agents").is_dir() {
+        true => "agents/*.txt, ",
+        false => "",
+    };
+    format!("titin_manager.log, {agents}instances/*/stderr.txt and stdout.txt")
 }
 
 /// The last output of the commands that were to start the agents of hosts that are late.
@@ -149,10 +161,7 @@ fn outputs_of_late_agents(
     failure: &Failure,
     directory: &Path,
 ) -> Vec<(PathBuf, Vec<String>)> {
-    if !matches!(failure.cause, Cause::HostsLate(..) | Cause::Interrupted(_)) {
-        return Vec::new();
-    }
-    let late = failure.missing_hosts.iter();
+    let late = failure.awaited_hosts().iter();
     let hosts = late.filter_map(|id| manager.plan().further_host(*id));
     let names = hosts.map(|host| host.name.as_str());
     output::last_outputs_of_agents(&directory.join("agents"), names)

@@ -7,6 +7,7 @@
 
 mod clock;
 mod end;
+mod end_wait;
 mod host_files;
 mod hosts;
 mod open;
@@ -41,6 +42,7 @@ use crate::state::{InstanceStatus, Manager};
 
 use clock::RunClock;
 pub use end::{InstanceResult, RunEnd};
+use end_wait::SILENCE;
 use host_files::HostFiles;
 pub use open::{SessionError, SessionSetup};
 pub use site::HomeRelay;
@@ -76,7 +78,7 @@ enum SessionEvent {
     /// The relay of the manager's site has news of the admission of the run.
     Admission(AdmissionNews),
     /// What the relay of the manager's site knows of the way to a silent host, in words.
-    WayTold(String),
+    RelayAnswered(HostId, String),
     /// An agent has dialled with a token of this number, whose key is not known, or no longer.
     UnknownToken(u64),
     /// An agent with a token asks for the way to the run.
@@ -179,8 +181,8 @@ pub struct Session {
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
     host_files: HostFiles,
-    /// What may go on at hosts that do not answer at the end of the run, in words.
-    left: Vec<String>,
+    /// The hosts that do not answer at the end of the run, in words.
+    unreached: Vec<String>,
     /// Whether the run ends, so that no agent comes any more.
     is_ending: bool,
     /// Whether an interrupt has ended the run. A second interrupt at once counts as the same.
@@ -334,11 +336,14 @@ impl Session {
             }
             SessionEvent::Agent(link, report) => self.take_in_report(&link, report, view),
             SessionEvent::AgentLost(link, why) => self.agent_lost(link, &why),
-            SessionEvent::WayTold(text) => {
-                self.say(Level::Warning, text, view);
+            SessionEvent::RelayAnswered(host, text) => {
+                // The host may be back.
+                if self.agents.silence(host) >= SILENCE {
+                    self.say(Level::Warning, text, view);
+                }
                 None
             }
-            SessionEvent::Admission(AdmissionNews::Obstacle(why)) => {
+            SessionEvent::Admission(AdmissionNews::Refusal(why)) => {
                 self.say(Level::Warning, why, view);
                 None
             }
@@ -386,7 +391,7 @@ impl Session {
                 RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
                 RunAction::CloseHost(host) => self.close_agent(host),
                 RunAction::TellMissingHosts(hosts) => self.tell_missing_hosts(&hosts, view),
-                RunAction::TellWay(host) => self.tell_way(host),
+                RunAction::AskRelay(host) => self.ask_relay(host),
                 RunAction::Signal(id, signal) => self.signal(id, signal),
                 RunAction::SignalProcess(process, signal) => self.signal_process(process, signal),
                 RunAction::WatchProcess(process) => self.watch(process),
@@ -411,11 +416,11 @@ impl Session {
     }
 
     /// Has the relay of the manager's site asked for the way to a host at another site.
-    fn tell_way(&self, host: HostId) {
+    fn ask_relay(&self, host: HostId) {
         if let (Some(own), Some(site)) = (&self.site, self.plan.other_site(host)) {
             let sender = self.sender.clone();
-            own.ask_for_way(site, move |text| {
-                drop(sender.send(SessionEvent::WayTold(text)))
+            own.ask_about_line(site, move |text| {
+                drop(sender.send(SessionEvent::RelayAnswered(host, text)))
             });
         }
     }

@@ -267,6 +267,14 @@ impl RelayFolder {
             };
             return Err(ConfigError::Content { path, why });
         };
+        let is_behind = |peer: &&PeerConfig| peer.via.as_deref() == Some(site);
+        if let Some(behind) = config.peers.iter().find(is_behind) {
+            let behind = &behind.site;
+            let why = format!(
+                "the way to the site {behind} leads by {site} (`via`): remove the entry of {behind} first"
+            );
+            return Err(ConfigError::Content { path, why });
+        }
         config.peers.remove(place);
         let text = edit::without_entry(&self.read(&path)?, place);
         self.rewrite(text, &config, site)
@@ -377,9 +385,12 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
     let path = fs::canonicalize(path)?;
     let fresh = path.with_extension("toml.new");
     let _ = fs::remove_file(&fresh);
-    write_private(&fresh, text)?;
-    fs::set_permissions(&fresh, fs::metadata(&path)?.permissions())?;
-    fs::rename(&fresh, &path)
+    let write = || {
+        write_private(&fresh, text)?;
+        fs::set_permissions(&fresh, fs::metadata(&path)?.permissions())?;
+        fs::rename(&fresh, &path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&fresh)))
 }
 
 /// Writes a file that only the user may read.

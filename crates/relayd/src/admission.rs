@@ -1,11 +1,11 @@
 //! The runs that a relay serves: those that managers of the site have it admit, and those of the
 //! relays that it trusts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::Secret;
-use titin_wire::circuit::{CircuitRefusal, RunPermit};
+use titin_wire::circuit::{CircuitRefusal, MOST_HOPS, RunPermit};
 use tokio::sync::watch;
 
 /// The most circuits of a run that processes of this site have dialled.
@@ -26,21 +26,35 @@ impl RunSource {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct AdmittedRun {
-    permit: RunPermit,
-    /// Never empty.
-    sources: BTreeSet<RunSource>,
+    /// What each source tells of the run; all of them tell the same permit. Never empty but while a source is
+    /// added.
+    sources: BTreeMap<RunSource, RunPermit>,
     /// Shared with the circuits that processes of this site have dialled.
-    circuits: RunPlace,
+    circuits: RunCircuit,
 }
 
-/// A place of a circuit among those of the processes of a run at this site.
-pub(crate) type RunPlace = Arc<()>;
+/// Counts a circuit among those of the processes of a run at this site.
+pub(crate) type RunCircuit = Arc<()>;
 
 impl AdmittedRun {
     fn is_of_manager(&self) -> bool {
-        self.sources.iter().any(RunSource::is_manager)
+        self.sources.keys().any(RunSource::is_manager)
+    }
+
+    /// What the source tells that is nearest to the manager.
+    fn nearest(&self) -> Option<&RunPermit> {
+        let distance =
+            |(source, permit): &(&RunSource, &RunPermit)| (!source.is_manager(), permit.hops);
+        self.sources
+            .iter()
+            .min_by_key(distance)
+            .map(|(_, permit)| permit)
+    }
+
+    fn is_over(&self) -> bool {
+        self.nearest().is_some_and(|permit| permit.is_over)
     }
 }
 
@@ -76,14 +90,16 @@ impl AdmittedRuns {
 
     /// The permit of a run.
     pub(crate) fn permit(&self, run: u64) -> Option<Secret> {
-        self.lock().get(&run).map(|run| run.permit.permit.clone())
+        let runs = self.lock();
+        let permit = runs.get(&run)?.nearest()?;
+        Some(permit.permit.clone())
     }
 
-    /// Takes a place for a circuit that a process of this site has dialled.
+    /// Counts a circuit that a process of this site has dialled, until the returned value is dropped.
     ///
     /// # Errors
     /// If the run is not known any more, or has too many circuits.
-    pub(crate) fn enter(&self, run: u64) -> Result<RunPlace, CircuitRefusal> {
+    pub(crate) fn enter(&self, run: u64) -> Result<RunCircuit, CircuitRefusal> {
         let runs = self.lock();
         let Some(run) = runs.get(&run) else {
             return Err(CircuitRefusal::passing("the run is not known any more"));
@@ -98,13 +114,14 @@ impl AdmittedRuns {
 
     /// Whether the manager of a run has ended.
     pub(crate) fn is_over(&self, run: u64) -> bool {
-        self.lock().get(&run).is_some_and(|run| run.permit.is_over)
+        self.lock().get(&run).is_some_and(AdmittedRun::is_over)
     }
 
     /// Whether a run has a site.
     pub(crate) fn has_site(&self, run: u64, site: &str) -> bool {
         let runs = self.lock();
-        let mut sites = runs.get(&run).into_iter().flat_map(|run| &run.permit.sites);
+        let permit = runs.get(&run).and_then(AdmittedRun::nearest);
+        let mut sites = permit.into_iter().flat_map(|permit| &permit.sites);
         sites.any(|known| known == site)
     }
 
@@ -113,15 +130,16 @@ impl AdmittedRuns {
         let runs = self.lock();
         let source = RunSource::Peer(peer.to_owned());
         runs.get(&run)
-            .is_some_and(|run| run.sources.contains(&source))
+            .is_some_and(|run| run.sources.contains_key(&source))
     }
 
     /// Whether a peer may use a run: the peer has brought the run, or the run is for the peer.
     pub(crate) fn is_for(&self, run: u64, peer: &FarSites<'_>) -> bool {
         let runs = self.lock();
         runs.get(&run).is_some_and(|run| {
-            let brought = run.sources.contains(&RunSource::Peer(peer.site.to_owned()));
-            brought || peer.are_in(&run.permit)
+            let source = RunSource::Peer(peer.site.to_owned());
+            let brought = run.sources.contains_key(&source);
+            brought || run.nearest().is_some_and(|permit| peer.are_in(permit))
         })
     }
 
@@ -135,21 +153,16 @@ impl AdmittedRuns {
         let run = permit.run;
         let source = RunSource::Manager(connection);
         let mut runs = self.lock();
-        if let Some(known) = runs.get(&run)
-            && known.permit.permit != permit.permit
+        if let Some(known) = runs.get(&run).and_then(AdmittedRun::nearest)
+            && known.permit != permit.permit
         {
             return Err(format!("the number {run:016x} is that of another run"));
         }
-        let known = runs.entry(run).or_insert_with(|| AdmittedRun {
-            permit: permit.clone(),
-            sources: BTreeSet::new(),
-            circuits: RunPlace::default(),
-        });
-        if known.permit.is_over {
-            known.sources.retain(|source| !source.is_manager());
+        let known = runs.entry(run).or_default();
+        if known.is_over() {
+            known.sources.retain(|source, _| !source.is_manager());
         }
-        known.permit = permit;
-        known.sources.insert(source.clone());
+        known.sources.insert(source.clone(), permit);
         drop(runs);
         self.note_change();
         Ok(ManagerAdmission {
@@ -165,6 +178,8 @@ impl AdmittedRuns {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
         let before = permits_of(&runs, &source);
+        let of_run = |(run, known): (&u64, &AdmittedRun)| (*run, known.circuits.clone());
+        let circuits: HashMap<u64, RunCircuit> = runs.iter().map(of_run).collect();
         remove_source(&mut runs, &source);
         let (over, permits): (Vec<_>, Vec<_>) =
             permits.into_iter().partition(|permit| permit.is_over);
@@ -175,16 +190,13 @@ impl AdmittedRuns {
         let surplus = admitted.split_off(most.min(admitted.len()));
         for permit in admitted.into_iter().chain(over.into_iter().take(most)) {
             let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
-                permit: permit.clone(),
-                sources: BTreeSet::new(),
-                circuits: RunPlace::default(),
+                sources: BTreeMap::new(),
+                circuits: circuits.get(&permit.run).cloned().unwrap_or_default(),
             });
             // A relay changes nothing of a run that it does not know.
-            if run.permit.permit == permit.permit {
-                if !run.is_of_manager() {
-                    run.permit = permit;
-                }
-                run.sources.insert(source.clone());
+            let known = run.nearest();
+            if known.is_none_or(|known| known.permit == permit.permit) {
+                run.sources.insert(source.clone(), permit);
             }
         }
         let has_changed = before != permits_of(&runs, &source);
@@ -204,10 +216,18 @@ impl AdmittedRuns {
             RunSource::Peer(site) => *source != own && transit.contains(site),
         };
         let runs = self.lock();
-        let meant = runs
-            .values()
-            .filter(|run| peer.are_in(&run.permit) && run.sources.iter().any(goes_on));
-        let mut permits: Vec<RunPermit> = meant.map(|run| run.permit.clone()).collect();
+        let nearest = |run: &AdmittedRun| {
+            let told = run.sources.iter().filter(|(source, _)| goes_on(source));
+            let nearest = told
+                .map(|(_, permit)| permit)
+                .min_by_key(|permit| permit.hops)?;
+            let goes_on = nearest.hops < MOST_HOPS && peer.are_in(nearest);
+            goes_on.then(|| RunPermit {
+                hops: nearest.hops + 1,
+                ..nearest.clone()
+            })
+        };
+        let mut permits: Vec<RunPermit> = runs.values().filter_map(nearest).collect();
         permits.sort_by_key(|permit| permit.run);
         permits
     }
@@ -217,8 +237,11 @@ impl AdmittedRuns {
         let runs = self.lock();
         let mut list: Vec<_> = runs
             .iter()
-            .filter(|(_, run)| !run.permit.is_over)
-            .map(|(number, run)| (*number, run.permit.name.clone(), run.sources.clone()))
+            .filter(|(_, run)| !run.is_over())
+            .filter_map(|(number, run)| {
+                let sources = run.sources.keys().cloned().collect();
+                Some((*number, run.nearest()?.name.clone(), sources))
+            })
             .collect();
         list.sort_by_key(|(number, ..)| *number);
         list
@@ -229,7 +252,7 @@ impl AdmittedRuns {
         self.changes.subscribe()
     }
 
-    /// Has all hear of a change that follow [`Self::changes`].
+    /// Wakes all that follow [`Self::changes`].
     pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -240,8 +263,8 @@ impl AdmittedRuns {
 }
 
 fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {
-    let of_source = runs.values().filter(|run| run.sources.contains(source));
-    let mut permits: Vec<RunPermit> = of_source.map(|run| run.permit.clone()).collect();
+    let of_source = runs.values().filter_map(|run| run.sources.get(source));
+    let mut permits: Vec<RunPermit> = of_source.cloned().collect();
     permits.sort_by_key(|permit| permit.run);
     permits
 }
@@ -266,10 +289,15 @@ impl ManagerAdmission {
     pub(crate) fn note_end(&self) {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get_mut(&self.run) {
-            run.sources.remove(&self.source);
-            if !run.is_of_manager() {
-                run.permit.is_over = true;
-                run.sources.insert(self.source.clone());
+            let permit = run.sources.remove(&self.source);
+            if let Some(permit) = permit
+                && !run.is_of_manager()
+            {
+                let over = RunPermit {
+                    is_over: true,
+                    ..permit
+                };
+                run.sources.insert(self.source.clone(), over);
             }
         }
         drop(runs);
@@ -302,6 +330,7 @@ mod tests {
             name: format!("model {run}"),
             sites: sites.iter().map(|site| (*site).to_owned()).collect(),
             is_over: false,
+            hops: 0,
         }
     }
 
@@ -346,6 +375,15 @@ mod tests {
         assert!(refusal.may_pass && refusal.why.contains("4096 circuits"));
         places.pop();
         assert!(runs.enter(1).is_ok());
+
+        let of_peer = permit(2, &[]);
+        runs.set_of_peer("west", vec![of_peer.clone()], 9);
+        let _places: Vec<_> = (0..MOST_CIRCUITS).map(|_| runs.enter(2).unwrap()).collect();
+        runs.set_of_peer("west", vec![of_peer, permit(3, &[])], 9);
+        assert!(
+            runs.enter(2).is_err(),
+            "they count on when the peer brings another run"
+        );
     }
 
     #[test]
@@ -407,6 +445,45 @@ mod tests {
         assert!(!runs.is_over(1));
         drop((second, third));
         assert!(runs.permit(1).is_none());
+    }
+
+    #[test]
+    fn a_run_does_not_go_round_in_a_ring_of_relays() {
+        let relays: Vec<AdmittedRuns> = (0..4).map(|_| AdmittedRuns::new()).collect();
+        let names = ["a", "b", "c", "d"];
+        let bringers = names.iter().chain(&["outside"]);
+        let transit: Vec<String> = bringers.map(|name| (*name).to_owned()).collect();
+        // Each relay tells each other one.
+        let exchange = || {
+            for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
+                if from != to {
+                    let told = relays[from].for_peer(&far(names[to], &[]), &transit);
+                    relays[to].set_of_peer(names[from], told, 9);
+                }
+            }
+        };
+        let known = || {
+            relays
+                .iter()
+                .filter(|relay| relay.permit(1).is_some())
+                .count()
+        };
+        relays[0].set_of_peer("outside", vec![permit(1, &names)], 9);
+        exchange();
+        assert_eq!(known(), 4);
+        let over = RunPermit {
+            is_over: true,
+            ..relays[0].for_peer(&far("b", &[]), &transit)[0].clone()
+        };
+        relays[0].set_of_peer("outside", vec![RunPermit { hops: 0, ..over }], 9);
+        exchange();
+        exchange();
+        assert!(relays.iter().all(|relay| relay.is_over(1)));
+        relays[0].set_of_peer("outside", Vec::new(), 9);
+        for _ in 0..MOST_HOPS {
+            exchange();
+        }
+        assert_eq!(known(), 0);
     }
 
     #[test]

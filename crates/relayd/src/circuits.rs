@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
-use crate::admission::RunPlace;
+use crate::admission::RunCircuit;
 use crate::peers::{CircuitPlace, Peer};
 use crate::server::{Relay, hex};
 
@@ -67,8 +67,8 @@ pub(crate) struct FarSide {
     end: CircuitEnd,
     /// The place of the circuit among those of the next relay.
     _place: Option<CircuitPlace>,
-    /// The place of the circuit among those of the run, if a process of this site has dialled it.
-    _run_place: Option<RunPlace>,
+    /// If a process of this site has dialled the circuit.
+    _run_circuit: Option<RunCircuit>,
 }
 
 /// What is at one end of the circuit, as far as this relay sees it.
@@ -284,12 +284,12 @@ pub(crate) async fn open(
             hex(run)
         )));
     }
-    let run_place = match from {
+    let run_circuit = match from {
         None => Some(relay.runs.enter(run)?),
         Some(_) => None,
     };
     if *site == relay.site {
-        return open_to_listener(destination, run_place).await;
+        return open_to_listener(destination, run_circuit).await;
     }
     let peer = relay.way_to(site)?;
     if from == Some(peer.site()) {
@@ -311,13 +311,13 @@ pub(crate) async fn open(
         stream: Box::new(stream),
         first_bytes,
         _place: Some(place),
-        _run_place: run_place,
+        _run_circuit: run_circuit,
     })
 }
 
 async fn open_to_listener(
     Destination { host, port, .. }: &Destination,
-    run_place: Option<RunPlace>,
+    run_circuit: Option<RunCircuit>,
 ) -> Result<FarSide, CircuitRefusal> {
     let connecting = TcpStream::connect((host.as_str(), *port));
     let stream = match timeout(LISTENER_TIME, connecting).await {
@@ -343,7 +343,7 @@ async fn open_to_listener(
         stream: Box::new(stream),
         first_bytes: Vec::new(),
         _place: None,
-        _run_place: run_place,
+        _run_circuit: run_circuit,
     })
 }
 
@@ -379,7 +379,7 @@ pub(crate) async fn pass(
         first_bytes: far_bytes,
         end: far_end,
         _place,
-        _run_place,
+        _run_circuit,
     } = far;
     let (near_end, far_end) = (&near_end, &far_end);
     let (near_in, near_out) = tokio::io::split(near);

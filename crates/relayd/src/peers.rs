@@ -446,7 +446,7 @@ async fn send_control(
 ) -> io::Result<()> {
     let mut changes = relay.runs.changes();
     let mut told = None;
-    let mut told_obstacles = Vec::new();
+    let mut told_refusals = None;
     let mut ping = tokio::time::interval(PING_INTERVAL);
     loop {
         let runs = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
@@ -455,10 +455,10 @@ async fn send_control(
             told = Some(runs);
         }
         let has_brought = |run| relay.runs.is_of_peer(run, peer.site());
-        let obstacles = relay.obstacles.for_peer(peer.site(), has_brought);
-        if told_obstacles != obstacles {
-            messages::write(writer, &ControlMessage::Obstacles(obstacles.clone())).await?;
-            told_obstacles = obstacles;
+        let refusals = relay.refused_runs.for_peer(peer.site(), has_brought);
+        if told_refusals.as_ref() != Some(&refusals) {
+            messages::write(writer, &ControlMessage::RefusedRuns(refusals.clone())).await?;
+            told_refusals = Some(refusals);
         }
         tokio::select! {
             changed = changes.changed() => {
@@ -486,36 +486,39 @@ fn take_control(
 ) {
     match message {
         // The entry of the peer has changed meanwhile.
-        ControlMessage::Runs(_) if !relay.has_peer(peer) => {}
+        ControlMessage::Runs(_) | ControlMessage::RefusedRuns(_) if !relay.has_peer(peer) => {}
         ControlMessage::Runs(runs) => {
-            let mut obstacles = relay.not_passed_on(peer, &runs);
+            let mut refusals = relay.not_passed_on(peer, &runs);
             let most = peer.config.most_runs();
             let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
             let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
             for RunPermit { run, name, .. } in &new {
-                if !surplus.contains(run) {
+                if !surplus.contains(run) && relay.may_log_run_of(peer) {
                     let (run, name) = (hex(*run), bounded(name));
                     info!(run, name, from = peer.site(), "admitted");
                 }
             }
-            if !surplus.is_empty() {
+            if !surplus.is_empty() && relay.may_log_run_of(peer) {
                 let surplus = surplus.len();
                 warn!(site = peer.site(), surplus, most, "refused: too many runs");
             }
-            obstacles.extend(
+            refusals.extend(
                 surplus
                     .into_iter()
                     .map(|run| relay.too_many_runs(peer, run)),
             );
-            if relay.obstacles.set_own(peer.site(), obstacles) {
+            if relay.refused_runs.set_own(peer.site(), refusals) {
                 relay.runs.note_change();
             }
         }
-        ControlMessage::Obstacles(mut obstacles) => {
+        ControlMessage::RefusedRuns(mut refusals) => {
             let sites = peer.far_sites();
-            obstacles.retain(|obstacle| relay.runs.is_for(obstacle.run, &sites));
-            if relay.obstacles.set_told(peer.site(), obstacles) {
+            refusals.retain(|refusal| {
+                relay.runs.is_for(refusal.run, &sites)
+                    && relay.is_on_way(peer, refusal.to.as_deref())
+            });
+            if relay.refused_runs.set_told(peer.site(), refusals) {
                 relay.runs.note_change();
             }
         }

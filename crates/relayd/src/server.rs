@@ -15,7 +15,7 @@ use titin_wire::circuit::{
     RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
-use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting, RunObstacle};
+use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting, RunRefusal};
 use titin_wire::versions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,8 +28,8 @@ use crate::admission::{AdmittedRuns, ManagerAdmission};
 use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream, REDIAL_TIME};
 use crate::log_limit::{LogLimit, bounded};
 use crate::messages;
-use crate::obstacles::Obstacles;
 use crate::peers::{self, Peer, prepare_line};
+use crate::refused_runs::RefusedRuns;
 use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};
 use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
@@ -47,8 +47,8 @@ const NO_SITE: &str = "";
 /// meanwhile hear that the run is over, and end.
 const OVER_TIME: Duration = Duration::from_secs(60);
 
-/// After this time without an answer of its host a manager is gone. A manager that has lost the line to the relay
-/// of its site dials again before.
+/// After this time without an answer of its host a manager is gone. A manager that lost its connection has dialled
+/// again long before.
 const MANAGER_GONE_AFTER: Duration = Duration::from_secs(600);
 
 /// Why a relay ends, or does not begin.
@@ -91,7 +91,7 @@ fn listen_advice(error: &io::Error) -> &'static str {
 pub(crate) struct Relay {
     pub(crate) site: String,
     pub(crate) runs: Arc<AdmittedRuns>,
-    pub(crate) obstacles: Obstacles,
+    pub(crate) refused_runs: RefusedRuns,
     pub(crate) tls: Tls,
     pub(crate) begun: Instant,
     access: Secret,
@@ -101,6 +101,8 @@ pub(crate) struct Relay {
     logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
     /// The lines of the log about refusals, by run.
     refusal_lines: Mutex<LogLimit<u64>>,
+    /// The lines of the log about runs that relays bring, by site.
+    run_lines: Mutex<LogLimit<String>>,
     /// Sites that an earlier configuration trusted. Circuits to them are refused for now and not for
     /// good, so runs survive a correction of relay.toml.
     formerly_trusted: Mutex<HashSet<String>>,
@@ -138,13 +140,14 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let relay = Arc::new(Relay {
         site: config.site.clone(),
         runs: Arc::new(AdmittedRuns::new()),
-        obstacles: Obstacles::default(),
+        refused_runs: RefusedRuns::default(),
         tls: Tls::new(folder.identity()?).map_err(|error| RelayError::Begin(error.to_string()))?,
         begun: Instant::now(),
         access: folder.access()?,
         congestion: Mutex::default(),
         logged_refusals: Mutex::default(),
-        refusal_lines: Mutex::default(),
+        refusal_lines: Mutex::new(LogLimit::of_refusals()),
+        run_lines: Mutex::new(LogLimit::of_runs()),
         formerly_trusted: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
@@ -232,10 +235,14 @@ impl Relay {
             refusals.clear();
         }
         let why = hash(&refusal.why);
-        let is_new = refusals.insert(key, why) != Some(why);
+        if refusals.get(&key) == Some(&why) {
+            return None;
+        }
         // A process of the run could choose another site, host or port each time.
         let mut lines = self.refusal_lines.lock().expect("never poisoned");
-        (is_new && lines.note(run, Instant::now()).is_some()).then_some(refusal)
+        lines.note(run, Instant::now())?;
+        refusals.insert(key, why);
+        Some(refusal)
     }
 
     /// Logs why a request for a circuit is refused. `from` is a site, or the address of a process.
@@ -284,16 +291,15 @@ impl Relay {
         })
     }
 
-    /// Logs runs of a peer that this relay does not pass on, because the peer has no `transit`: runs that are
-    /// not for this site, but for sites to which this relay knows the way. Returns what managers hear of
-    /// them.
-    pub(crate) fn not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) -> Vec<RunObstacle> {
-        let is_for_others = |run: &&RunPermit| !run.is_over && !run.sites.contains(&self.site);
-        let mut obstacles = Vec::new();
+    /// Why runs of a peer without `transit` are not passed on to sites to which this relay knows the way. Logs those
+    /// that are not for this site: the others may have another way.
+    pub(crate) fn not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) -> Vec<RunRefusal> {
+        let goes_on = |run: &&RunPermit| !run.is_over;
+        let mut refusals = Vec::new();
         if peer.config.transit {
-            return obstacles;
+            return refusals;
         }
-        for run in runs.iter().filter(is_for_others) {
+        for run in runs.iter().filter(goes_on) {
             let leads_on = |site: &&String| {
                 self.peer_towards(site)
                     .is_some_and(|next| next.site() != peer.site())
@@ -301,13 +307,18 @@ impl Relay {
             for site in run.sites.iter().filter(leads_on) {
                 let from = peer.site();
                 let why = format!("the site {from} is trusted without `transit`");
-                obstacles.push(RunObstacle {
+                refusals.push(RunRefusal {
                     run: run.run,
+                    to: Some(site.clone()),
+                    hops: 0,
                     why: format!(
                         "the relay of the site {} does not pass the run on to {site}: {why}",
                         self.site
                     ),
                 });
+                if run.sites.contains(&self.site) {
+                    continue;
+                }
                 let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
                 if let Some(CircuitRefusal { why, .. }) =
                     self.refusal_to_log(run.run, site, &outcome)
@@ -322,13 +333,15 @@ impl Relay {
                 }
             }
         }
-        obstacles
+        refusals
     }
 
     /// What the manager hears of a run that a peer brings beyond its limit.
-    pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunObstacle {
-        RunObstacle {
+    pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunRefusal {
+        RunRefusal {
             run,
+            to: None,
+            hops: 0,
             why: format!(
                 "the relay of the site {} does not take the run over: it takes {} runs from the relay of {} (`runs` in its \
                  relay.toml)",
@@ -339,11 +352,26 @@ impl Relay {
         }
     }
 
+    /// Whether runs go by a peer to a site; `None` stands for the site of the peer.
+    pub(crate) fn is_on_way(&self, peer: &Peer, site: Option<&str>) -> bool {
+        let next = site.and_then(|site| self.peer_towards(site));
+        site.is_none() || next.is_some_and(|next| next.site() == peer.site())
+    }
+
     /// Forgets the runs that a peer has brought, and what it has told of others.
     pub(crate) fn forget_runs_of(&self, peer: &Peer) {
-        self.obstacles.set_own(peer.site(), Vec::new());
-        self.obstacles.set_told(peer.site(), Vec::new());
+        let own = self.refused_runs.set_own(peer.site(), Vec::new());
+        let told = self.refused_runs.set_told(peer.site(), Vec::new());
         self.runs.set_of_peer(peer.site(), Vec::new(), 0);
+        if own || told {
+            self.runs.note_change();
+        }
+    }
+
+    /// Whether the log has room for a line about a run of a peer.
+    pub(crate) fn may_log_run_of(&self, peer: &Peer) -> bool {
+        let mut lines = self.run_lines.lock().expect("never poisoned");
+        lines.note(peer.site().to_owned(), Instant::now()).is_some()
     }
 
     /// The sites to which this relay knows the way, in words.
@@ -367,10 +395,9 @@ impl Relay {
     pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
         self.peer_towards(site).ok_or_else(|| CircuitRefusal {
             why: format!(
-                "the relay of the site {} knows no way to the site {site} (it knows {}): is this the name of the site there? If \
-                 it is, `titin relay trust {site}` adds the way",
-                self.site,
-                self.known_sites()
+                "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
+                 `titin relay trust {site}` adds the way",
+                self.site
             ),
             may_pass: self.was_trusted(site),
         })
@@ -571,7 +598,8 @@ impl Relay {
             if let Err(refusal) = self.way_to(site)
                 && !refusal.may_pass
             {
-                return Err(refusal);
+                let why = format!("{}. It knows {}", refusal.why, self.known_sites());
+                return Err(CircuitRefusal::lasting(why));
             }
         }
         let mut permit = permit.clone();
@@ -618,10 +646,10 @@ impl Relay {
         let mut told = Vec::new();
         let mut byte = [0; 1];
         loop {
-            let obstacles = self.obstacles.of_run(permit.run);
-            if told != obstacles {
-                messages::write(stream, &RelayAnswer::Obstacles(obstacles.clone())).await?;
-                told = obstacles;
+            let refusals = self.refused_runs.of_run(permit.run);
+            if told != refusals {
+                messages::write(stream, &RelayAnswer::RefusedRun(refusals.clone())).await?;
+                told = refusals;
             }
             tokio::select! {
                 count = stream.read(&mut byte) => if count? == 0 {

@@ -17,10 +17,8 @@ const MOST: usize = 512;
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The connections of a listener that have not proved themselves.
-#[derive(Default)]
 pub(crate) struct Strangers(Mutex<StrangerTable>);
 
-#[derive(Default)]
 struct StrangerTable {
     next: u64,
     /// How many connections were closed for others since the last line of the log, and when that was.
@@ -45,6 +43,18 @@ pub(crate) struct StrangerPlace {
     strangers: Arc<Strangers>,
     number: u64,
     from: SocketAddr,
+}
+
+impl Default for Strangers {
+    fn default() -> Self {
+        Strangers(Mutex::new(StrangerTable {
+            next: 0,
+            closed: 0,
+            logged: None,
+            waiting: VecDeque::new(),
+            refusals: LogLimit::of_refusals(),
+        }))
+    }
 }
 
 impl Strangers {

@@ -57,6 +57,14 @@ impl PinnedKeys {
     /// What to say of the last relay that was refused for its key, if there was one.
     pub(crate) fn last_refusal(&self) -> Option<String> {
         let (fingerprint, when) = (*self.untrusted.lock().expect("never poisoned"))?;
+        if self
+            .keys
+            .read()
+            .expect("never poisoned")
+            .contains_key(&fingerprint)
+        {
+            return None;
+        }
         let ago = when.elapsed().as_secs();
         Some(format!(
             "{ago} s ago a relay with the key {fingerprint} was refused, which is not trusted"

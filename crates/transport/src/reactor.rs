@@ -805,7 +805,11 @@ impl Worker {
 
     /// Tells why requests have no answer yet.
     fn tell_obstacles(&self) {
-        let under_trial = self.pending.values().filter_map(Pending::obstacles);
+        let obstacles = |pending: &Pending| match pending.obstacles() {
+            None => self.incomplete.obstacles(pending),
+            found => found,
+        };
+        let under_trial = self.pending.values().filter_map(obstacles);
         let paused = self.pauses.iter();
         let paused = paused.map(|(_, dialling)| (dialling.tag(), dialling.obstacles(None)));
         for (tag, why) in under_trial.chain(paused) {

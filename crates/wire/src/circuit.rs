@@ -89,6 +89,20 @@ pub struct RunPermit {
     /// Whether the manager of the run has ended. Processes that dial again are to hear of it.
     #[serde(default)]
     pub is_over: bool,
+    /// By how many relays the permit has come.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u8,
+}
+
+/// The most relays by which news of a run go on. In a ring of relays old news would go round for ever.
+pub const MOST_HOPS: u8 = 8;
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde wants"
+)]
+pub(crate) fn is_zero(hops: &u8) -> bool {
+    *hops == 0
 }
 
 /// The answer of a relay.
@@ -113,7 +127,7 @@ pub enum RelayAnswer {
     /// The state of the relay.
     Status(serde_json::Value),
     /// Why relays do not take the run over. Follows [`RelayAnswer::Admitted`] whenever that changes.
-    Obstacles(Vec<String>),
+    RefusedRun(Vec<String>),
     /// There is no circuit.
     Refused(CircuitRefusal),
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::circuit::{CircuitRefusal, Destination, RunPermit};
+use crate::circuit::{CircuitRefusal, Destination, RunPermit, is_zero};
 use crate::versions;
 
 /// The first message of the relay that has dialled.
@@ -60,11 +60,16 @@ pub enum PeerAnswer {
 
 /// Why a relay does not take a run over.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RunObstacle {
+pub struct RunRefusal {
     /// The number of the run.
     pub run: u64,
+    /// The site to which the relay does not pass the run on; `None` if it does not take the run over itself.
+    pub to: Option<String>,
     /// The relay, and why, in words.
     pub why: String,
+    /// By how many relays the refusal has come.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u8,
 }
 
 /// A control message between two relays.
@@ -74,7 +79,7 @@ pub enum ControlMessage {
     /// All runs that the sender has admitted and the receiver is to admit.
     Runs(Vec<RunPermit>),
     /// Which runs of the receiver the sender does not take over, or relays behind the sender do not.
-    Obstacles(Vec<RunObstacle>),
+    RefusedRuns(Vec<RunRefusal>),
     /// Asks the receiver, which the sender cannot dial, to dial for a circuit.
     Call {
         /// The number of the call.

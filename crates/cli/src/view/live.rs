@@ -180,10 +180,12 @@ impl RunView for Live {
     }
 
     fn show_wait(&mut self, lines: &[String]) {
-        if let (Some(clock), false) = (&self.clock, lines.is_empty()) {
-            let lines = harmless(&lines.join("; "));
-            clock.set_message(format!("{FAINT}{lines}; Ctrl-C ends the wait{FAINT:#}"));
-        }
+        let Some(clock) = &self.clock else { return };
+        let text = match lines {
+            [] => String::new(),
+            lines => format!("{}; Ctrl-C ends the wait", harmless(&lines.join("; "))),
+        };
+        clock.set_message(format!("{FAINT}{text}{FAINT:#}"));
     }
 
     fn interval(&self) -> Option<Duration> {

@@ -79,13 +79,15 @@ impl Agents {
         agents.position(is_meant).map(HostId::further)
     }
 
-    /// Notes that something has come from the agent at the other end of a link. Returns the host.
-    pub(crate) fn heard(&self, link: LinkId) -> Option<HostId> {
+    /// Notes that something has come from the agent at the other end of a link. Returns the host, and how
+    /// long nothing had come.
+    pub(crate) fn heard(&self, link: LinkId) -> Option<(HostId, Duration)> {
         let host = self.host_of(link)?;
+        let silence = self.silence(host);
         if let Some(Some(agent)) = self.lock().get_mut(index(host)) {
             agent.last_heard = Instant::now();
         }
-        Some(host)
+        Some((host, silence))
     }
 
     /// How long nothing has come from the agent of a host.
@@ -131,7 +133,9 @@ impl Agents {
         let known = KnownFiles::default();
         let mut pieces = TreePieces::of(root, folder);
         while let Some(piece) = pieces.next(&known) {
-            if !self.send_piece(host, piece?, may_continue) {
+            if let Some(piece) = piece?
+                && !self.send_piece(host, piece, may_continue)
+            {
                 return Ok(false);
             }
         }

@@ -35,6 +35,17 @@ pub(super) struct OwnFiles {
     faults: HashMap<PathBuf, String>,
 }
 
+/// How far the last files are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestProgress {
+    /// The manager has to acknowledge bytes first.
+    Full,
+    /// The next call goes on at once.
+    Checks,
+    /// All are reported.
+    Reported,
+}
+
 impl OwnFiles {
     /// Makes the folder of the run in `parent`, or else in the usual folder for temporary files.
     ///
@@ -158,19 +169,19 @@ impl OwnFiles {
     }
 
     /// Reports the files of programs that the manager does not have yet, as much as there is room for.
-    /// True once all are reported.
     pub(super) fn report_rest(
         &mut self,
         rest: &mut Vec<TreePieces>,
         mut report: impl FnMut(AgentReport),
-    ) -> bool {
+    ) -> RestProgress {
         while self.in_flight < MOST_IN_FLIGHT {
             let Some(pieces) = rest.last_mut() else {
-                return true;
+                return RestProgress::Reported;
             };
             match pieces.next(&self.known) {
                 None => drop(rest.pop()),
-                Some(Ok(piece)) => {
+                Some(Ok(None)) => return RestProgress::Checks,
+                Some(Ok(Some(piece))) => {
                     self.in_flight += piece.size();
                     report(AgentReport::File(piece));
                 }
@@ -181,7 +192,7 @@ impl OwnFiles {
                 }
             }
         }
-        false
+        RestProgress::Full
     }
 
     /// Removes the files of this host, also from folders that a program has made read-only.

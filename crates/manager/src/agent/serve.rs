@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,7 +22,7 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::{Address, EndpointId, HostNetwork, LinkSettings};
 
 use super::input::hint_if_unreachable;
-use super::own_files::{OUTPUT_INTERVAL, OwnFiles};
+use super::own_files::{OUTPUT_INTERVAL, OwnFiles, RestProgress};
 use super::{AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason, ProgramOrder};
 use crate::cores::cores;
 use crate::directory::write_connection_file;
@@ -625,6 +625,9 @@ impl Agent {
                 Ok(AgentEvent::Order(AgentOrder::FileTaken { size, fault })) => {
                     self.acknowledged(size, fault);
                 }
+                Ok(AgentEvent::Order(AgentOrder::Heartbeat)) => {
+                    self.report(&AgentReport::Heartbeat);
+                }
                 Ok(AgentEvent::Lost(why)) => lost = Some(why),
                 Ok(_) => {}
                 Err(_) => {
@@ -675,8 +678,16 @@ impl Agent {
         let mut rest = files.rest();
         let send = |report| link.tell(&control::encode(&report));
         let mut longest = usual;
-        while !files.report_rest(&mut rest, send) || !files.is_acknowledged() {
+        loop {
+            let progress = files.report_rest(&mut rest, send);
+            if progress == RestProgress::Reported && files.is_acknowledged() {
+                break;
+            }
             let event = match longest {
+                _ if progress == RestProgress::Checks => match events.try_recv() {
+                    Err(TryRecvError::Empty) => continue,
+                    event => event.map_err(|_| RecvTimeoutError::Disconnected),
+                },
                 Some(longest) => events.recv_timeout(longest),
                 None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
@@ -684,6 +695,7 @@ impl Agent {
                 Ok(AgentEvent::Order(AgentOrder::FileTaken { size, fault })) => {
                     files.acknowledged(size, fault);
                 }
+                Ok(AgentEvent::Order(AgentOrder::Heartbeat)) => send(AgentReport::Heartbeat),
                 // A manager that the user has stopped takes nothing.
                 Ok(AgentEvent::Order(AgentOrder::Pause)) => longest = None,
                 Ok(AgentEvent::Order(AgentOrder::Resume)) => longest = usual,

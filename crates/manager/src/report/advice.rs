@@ -79,6 +79,15 @@ pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<V
             false => advice_for_other_python(titin),
         });
     }
+    if printed.iter().any(|line| lacks_room(line)) {
+        return Some(match culprit.is_elsewhere {
+            true => owned(&[
+                "The disk is full there: make room, or name a folder on another one,",
+                "`titin: {hosts: {NAME: {folder: /its/folder}}}`.",
+            ]),
+            false => owned(&[FULL_DISK]),
+        });
+    }
     if printed.iter().any(|line| line.starts_with(NO_TERMINAL)) {
         return Some(vec![
             format!(
@@ -276,7 +285,9 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
 /// Advice for the fault of an instance. `place` is the host, behind a blank, if it is not the manager's.
 pub(super) fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<String> {
     match fault.underlying() {
-        Fault::StartFailed(why) | Fault::StagingFailed(why) if lacks_room(why) => match place {
+        // The manager stages files for other hosts, too.
+        Fault::StagingFailed(why) if lacks_room(why) => owned(&[FULL_DISK]),
+        Fault::StartFailed(why) if lacks_room(why) => match place {
             "" => owned(&[FULL_DISK]),
             place => vec![
                 format!(

@@ -71,13 +71,10 @@ impl Report {
         page.section("First:", &self.cause_lines(), Some(RED));
         page.section("Last:", &self.last_words(), None);
         self.write_others(&mut page);
-        let mut files = vec![
-            self.directory.display().to_string(),
-            "titin_manager.log, instances/*/stderr.txt and stdout.txt".to_owned(),
-        ];
+        let mut files = vec![self.directory.display().to_string(), self.logs.clone()];
         files.extend_from_slice(&self.missing);
         page.section("Files:", &files, None);
-        page.section("Left:", &self.left, None);
+        page.section("Left:", &self.unreached, None);
         page.section("Next:", &self.advice, None);
         page.text
     }

@@ -18,7 +18,7 @@ use crate::log::is_command;
 use crate::plan::{
     AgentStart, BatchJob, PlannedCommand, PlannedHost, PlannedInstance, PlannedProgram, PlannedSite,
 };
-use crate::state::{Fault, RunOutcome};
+use crate::state::{Cause, Fault, RunOutcome};
 
 /// A culprit with a printed output.
 fn culprit<'a>(workdir: &'a Path, printed: &'a [&'a str]) -> Culprit<'a> {
@@ -50,8 +50,9 @@ fn report() -> Report {
         waits: vec!["micro[0] waits to receive message 4 on in, for macro.out".into()],
         computing: Vec::new(),
         directory: "/runs/r".into(),
+        logs: "titin_manager.log, instances/*/stderr.txt and stdout.txt".into(),
         missing: Vec::new(),
-        left: Vec::new(),
+        unreached: Vec::new(),
         advice: vec!["Run it in a debugger.".into()],
     }
 }
@@ -499,15 +500,16 @@ fn a_full_disk_is_told_as_such() {
             "{page}"
         );
     }
-    for fault in [Fault::StartFailed(why()), Fault::StagingFailed(why())] {
-        let here = advice_for_fault(&fault, "a", "");
-        assert!(here[0].contains("`--run-dir`"), "{here:?}");
-        let there = advice_for_fault(&fault, "a", " on host n2");
-        assert!(
-            there[0].contains("The disk on host n2 is full"),
-            "{there:?}"
-        );
+    let advice = |fault: Fault, place: &str| advice_for_fault(&fault, "a", place).join(" ");
+    // The manager stages files for other hosts, too.
+    for here in [
+        advice(Fault::StartFailed(why()), ""),
+        advice(Fault::StagingFailed(why()), " on host n2"),
+    ] {
+        assert!(here.contains("`--run-dir`"), "{here}");
     }
+    let there = advice(Fault::StartFailed(why()), " on host n2");
+    assert!(there.contains("The disk on host n2 is full"), "{there}");
 }
 
 #[test]

@@ -107,9 +107,6 @@ impl Session {
         let seconds = self.begun.elapsed().as_secs_f64();
         let report = self.report(manager, waits_for_agents);
         troubles.extend_from_slice(self.host_files.lost());
-        if let Some(report) = &report {
-            let _ = self.log.write_text(&format!("\n{}", report.page(false)));
-        }
         let summary = summary(manager, report.as_ref(), seconds);
         self.reactor.stop();
         let profile = self.recorder.finish(summary);
@@ -118,15 +115,23 @@ impl Session {
         let directory = self.directory.path().to_owned();
         let model = self.plan.model.clone();
         let advice = advice_for_files(&self.host_files, &troubles);
+        let ending = match is_ended_by_user {
+            true => Some("the user ended the wait for other hosts"),
+            false if !self.unreached.is_empty() => Some("not all hosts have answered at the end"),
+            false => None,
+        };
         let report = report.or_else(|| {
-            let report = report_of_troubles(&model, seconds, &troubles, &directory)?;
+            let report = report_of_troubles(&model, seconds, ending, &troubles, &directory)?;
             Some(Report {
                 interrupted: interrupted || is_ended_by_user,
-                left: self.left,
+                unreached: self.unreached,
                 advice,
                 ..report
             })
         });
+        if let Some(report) = &report {
+            let _ = self.log.write_text(&format!("\n{}", report.page(false)));
+        }
         RunEnd {
             outcome: outcome(report.as_ref()),
             report,
@@ -148,7 +153,7 @@ impl Session {
         let files_advice = advice_for_files(&self.host_files, self.host_files.lost());
         Some(Report {
             missing: self.host_files.lost().to_vec(),
-            left: self.left.clone(),
+            unreached: self.unreached.clone(),
             waits: [waits_for_agents, report.waits].concat(),
             advice: report.advice.into_iter().chain(files_advice).collect(),
             ..report
@@ -195,20 +200,23 @@ fn outcome(report: Option<&Report>) -> &'static str {
     }
 }
 
-/// The report of a run that went well, if some results or records of the run could not be kept.
+/// The report of a run that went well, if some results or records of the run could not be kept, or if the
+/// end was another than usual.
 fn report_of_troubles(
     model: &str,
     seconds: f64,
+    ending: Option<&str>,
     troubles: &[String],
     directory: &Path,
 ) -> Option<Report> {
-    if troubles.is_empty() {
-        return None;
-    }
-    let text = format!(
-        "all instances are done, but not all could be kept: {}",
-        troubles.join("\n")
-    );
+    let lost =
+        (!troubles.is_empty()).then(|| format!("not all could be kept: {}", troubles.join("\n")));
+    let what = match (ending, lost) {
+        (Some(ending), Some(lost)) => format!("{ending}, and {lost}"),
+        (Some(ending), None) => ending.to_owned(),
+        (None, lost) => lost?,
+    };
+    let text = format!("all instances are done, but {what}");
     Some(Report::of_manager(model, seconds, text, directory))
 }
 

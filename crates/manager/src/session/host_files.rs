@@ -1,8 +1,7 @@
-//! Files of hosts without the run directory: those that come, and those that do not.
+//! What has come, and what is missing, of the files of hosts without the run directory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::{RunView, Session};
 use crate::agent::{AgentOrder, FilePiece};
@@ -11,12 +10,6 @@ use crate::host::HostId;
 
 /// How many files that cannot be copied are named.
 const MOST_LOST_FILES: usize = 10;
-
-/// How many awaited hosts are named.
-const MOST_AWAITED: usize = 12;
-
-/// After this time without a sign of an agent, the user is told so.
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// The state of the files of all hosts.
 #[derive(Default)]
@@ -27,21 +20,29 @@ pub(super) struct HostFiles {
     incomplete: BTreeMap<HostId, PathBuf>,
     /// The last piece of a file that each host has sent, without the bytes.
     last_pieces: BTreeMap<HostId, FilePiece>,
-    /// How many bytes of files have come from each host.
+    /// How many bytes of files have come from each host, with the outputs of running programs.
     arrived: BTreeMap<HostId, u64>,
+    /// The file of each host that could not be written last. What follows of it is not written either.
+    unwritten: BTreeMap<HostId, PathBuf>,
     /// Whether files stay on their hosts.
     has_left_files: bool,
 }
 
 impl HostFiles {
     /// The host has a folder of the run, whose files are still to come.
-    pub(super) fn are_at(&mut self, host: HostId, folder: PathBuf) {
+    pub(super) fn note_folder(&mut self, host: HostId, folder: PathBuf) {
         self.incomplete.insert(host, folder);
     }
 
     /// All files of the host have come.
-    pub(super) fn are_complete(&mut self, host: HostId) {
+    pub(super) fn note_complete(&mut self, host: HostId) {
         self.incomplete.remove(&host);
+    }
+
+    /// How many bytes of files have come from a host whose files have not all come; `None` if they have.
+    pub(super) fn arriving(&self, host: HostId) -> Option<u64> {
+        let is_incomplete = self.incomplete.contains_key(&host);
+        is_incomplete.then(|| self.arrived.get(&host).copied().unwrap_or(0))
     }
 
     /// What has not come to the run directory, in words.
@@ -60,10 +61,17 @@ impl HostFiles {
 impl Session {
     /// Takes in a piece of a file, and acknowledges it.
     pub(super) fn take_in_piece(&mut self, host: HostId, piece: FilePiece, view: &mut dyn RunView) {
-        let result = piece.write(&self.directory.instances());
-        let (size, fault) = (piece.size(), result.err().map(|error| error.to_string()));
-        if let Some(why) = &fault {
-            self.file_lost(host, why, view);
+        let (size, mut fault) = (piece.size(), None);
+        let failed = self.host_files.unwritten.remove(&host);
+        let failed = failed.filter(|path| piece.follows_in(path));
+        if let Some(path) = failed {
+            self.host_files.unwritten.insert(host, path);
+        } else if let Err(error) = piece.write(&self.directory.instances()) {
+            let why = error.to_string();
+            self.file_lost(host, &why, view);
+            let path = piece.path().to_owned();
+            self.host_files.unwritten.insert(host, path);
+            fault = Some(why);
         }
         let taken = AgentOrder::FileTaken { size, fault };
         self.agents.order(host, &taken);
@@ -82,6 +90,20 @@ impl Session {
         }
     }
 
+    /// A host cannot read a file, or the rest of one.
+    pub(super) fn file_unread(&mut self, host: HostId, why: &str, view: &mut dyn RunView) {
+        self.file_lost(host, why, view);
+        self.remove_last_part(host);
+    }
+
+    /// Removes the file of which a host has sent a part at last. Returns the path if there was one.
+    fn remove_last_part(&mut self, host: HostId) -> Option<PathBuf> {
+        let last = self.host_files.last_pieces.remove(&host);
+        let part = last.filter(FilePiece::is_followed)?;
+        let is_removed = part.remove_part(&self.directory.instances());
+        is_removed.then(|| part.path().to_owned())
+    }
+
     /// Says where the files are that have not come to the run directory.
     pub(super) fn name_incomplete_hosts(&mut self, view: &mut dyn RunView) {
         for (host, folder) in std::mem::take(&mut self.host_files.incomplete) {
@@ -90,11 +112,9 @@ impl Session {
                 "the files of host {name} have not all come; they may be there in {}",
                 folder.display()
             );
-            let root = self.directory.instances();
-            let last = self.host_files.last_pieces.get(&host);
-            let part = last.filter(|piece| piece.is_followed() && piece.remove_part(&root));
-            let part = part.map(|piece| {
-                let path = piece.path().display();
+            let name = name.to_owned();
+            let part = self.remove_last_part(host).map(|path| {
+                let path = path.display();
                 format!("of {path} a part had come from host {name}, which was removed")
             });
             for text in [Some(lost), part].into_iter().flatten() {
@@ -103,48 +123,5 @@ impl Session {
             }
             self.host_files.has_left_files = true;
         }
-    }
-
-    /// What the run waits for at its end, a line for each host. True with the lines if a host is silent.
-    pub(super) fn awaited_at_end(&self) -> (Vec<String>, bool) {
-        let mut is_silent = false;
-        let mut lines = Vec::new();
-        for host in self.agents.hosts().into_iter().take(MOST_AWAITED) {
-            let place = format!("host {}{}", self.host_name(host), self.plan.site_text(host));
-            let silence = self.agents.silence(host);
-            let arrived = self.host_files.arrived.get(&host).copied().unwrap_or(0);
-            is_silent |= silence >= SILENCE;
-            lines.push(if silence >= SILENCE {
-                format!(
-                    "waits for {place}: nothing has come from there for {} s",
-                    silence.as_secs()
-                )
-            } else if self.host_files.incomplete.contains_key(&host) {
-                let megabytes = arrived as f64 / 1e6;
-                format!("waits for the files of {place}: {megabytes:.1} MB have come")
-            } else {
-                format!("waits for the agent of {place} to end what is left of its programs")
-            });
-        }
-        (lines, is_silent)
-    }
-
-    /// What may go on at hosts that do not answer at the end of the run, a line for each host.
-    pub(super) fn left_at_silent_hosts(&self) -> Vec<String> {
-        let hosts = self.agents.hosts().into_iter();
-        let silences = hosts.map(|host| (host, self.agents.silence(host)));
-        let silent = silences.filter(|(_, silence)| *silence >= SILENCE);
-        silent
-            .map(|(host, silence)| {
-                format!(
-                    "nothing has come from host {}{} for {} s: programs may go on there until it has heard nothing of this run \
-                     for {} s",
-                    self.host_name(host),
-                    self.plan.site_text(host),
-                    silence.as_secs(),
-                    self.plan.longest_silence(host).as_secs_f64()
-                )
-            })
-            .collect()
     }
 }

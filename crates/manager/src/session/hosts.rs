@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use titin_transport::{Link, LinkId};
 use titin_wire::connection::Connection;
 
+use super::end_wait::SILENCE;
 use super::{LauncherEnd, RunView, Session, SessionEvent};
 use crate::agent::{
     self, AgentGroup, AgentHello, AgentInput, AgentOrder, AgentReport, LeavingReason,
@@ -19,7 +19,7 @@ use crate::host::{HostId, ProcessId};
 use crate::placement::{LauncherReach, place, too_few_cores};
 use crate::plan::{AgentStart, InstanceId, PerInstance};
 use crate::report::last_line;
-use crate::state::{Cause, Failure, REPEATED_INTERRUPT};
+use crate::state::Failure;
 use crate::{process_tree, process_watcher};
 
 /// The time for the commands that have started agents to end after the agents.
@@ -27,13 +27,6 @@ const LAUNCHER_EXIT_TIME: Duration = Duration::from_secs(1);
 
 /// The time for a batch job to end, or to be cancelled. PSI/J looks for its end every two seconds.
 const JOB_EXIT_TIME: Duration = Duration::from_secs(15);
-
-/// When the user is told first what the run waits for at its end, and how often after that.
-const FIRST_NOTICE: Duration = Duration::from_secs(5);
-const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
-
-/// When the view first shows what the run waits for at its end.
-const FIRST_SHOW: Duration = Duration::from_secs(1);
 
 /// How many hosts without an agent are named.
 const MOST_MISSING: usize = 12;
@@ -192,7 +185,12 @@ impl Session {
         if let AgentReport::Ready(hello) = report {
             return self.agent_ready(link, hello, view);
         }
-        let host = self.agents.heard(link.id())?;
+        let (host, silence) = self.agents.heard(link.id())?;
+        if self.is_ending && silence >= SILENCE {
+            let name = self.host_name(host);
+            let text = format!("host {name} is back after {} s", silence.as_secs());
+            self.say(Level::Warning, text, view);
+        }
         let process = |pid| ProcessId { host, pid };
         if let AgentReport::Guard(report) = &report
             && let Some(id) = report.program()
@@ -219,15 +217,15 @@ impl Session {
                 RunEvent::HostHeard(host)
             }
             AgentReport::FilesAt { folder } => {
-                self.host_files.are_at(host, folder);
+                self.host_files.note_folder(host, folder);
                 return None;
             }
             AgentReport::Complete => {
-                self.host_files.are_complete(host);
+                self.host_files.note_complete(host);
                 return None;
             }
             AgentReport::FileLost { text } => {
-                self.file_lost(host, &text, view);
+                self.file_unread(host, &text, view);
                 RunEvent::HostHeard(host)
             }
             AgentReport::Leaving(reason) => {
@@ -465,8 +463,7 @@ impl Session {
     /// For which agents the run waited when the user ended it, or when their time was over: a line for
     /// each.
     pub(super) fn waits_for_agents(&self, failure: &Failure) -> Vec<String> {
-        let is_meant = matches!(failure.cause, Cause::HostsLate(..) | Cause::Interrupted(_));
-        let hosts = failure.missing_hosts.iter().filter(|_| is_meant);
+        let hosts = failure.awaited_hosts().iter();
         hosts
             .take(MOST_MISSING)
             .map(|&host| {
@@ -496,7 +493,7 @@ impl Session {
                 let text = format!("the agents of {names} do not answer at the end of the run");
                 self.say(Level::Error, text, view);
             }
-            self.left = self.left_at_silent_hosts();
+            self.unreached = self.unreached_hosts();
             self.close_agents();
         }
         self.name_incomplete_hosts(view);
@@ -545,73 +542,6 @@ impl Session {
         let left = self.launchers.iter().copied();
         left.filter(|&at| self.plan.is_batch_job(self.groups[at].hosts[0]) == of_batch_jobs)
             .collect()
-    }
-
-    /// Waits at the end of the run as long as something is left. False if the time is over, or if the
-    /// user ends the wait for agents.
-    pub(super) fn await_end(
-        &mut self,
-        limit: Duration,
-        is_left: impl Fn(&Session) -> bool,
-        view: &mut dyn RunView,
-    ) -> bool {
-        let begun = Instant::now();
-        let mut until = begun + limit;
-        let mut next_notice = begun + FIRST_NOTICE;
-        let mut next_show = begun + FIRST_SHOW;
-        while is_left(self) {
-            let now = Instant::now();
-            if now >= next_notice {
-                self.tell_wait(view);
-                next_notice = now + NOTICE_INTERVAL;
-            }
-            if let Some(interval) = view.interval()
-                && now >= next_show
-            {
-                view.show_wait(&self.awaited_at_end().0);
-                next_show = now + interval;
-            }
-            let wake = until.min(next_notice);
-            let wake = view.interval().map_or(wake, |_| wake.min(next_show));
-            match self
-                .receiver
-                .recv_timeout(wake.saturating_duration_since(now))
-            {
-                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(_) => return false,
-                Ok(SessionEvent::Run(RunEvent::Interrupted(_)))
-                    if !self.agents.hosts().is_empty()
-                        && (!self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT) =>
-                {
-                    self.is_ended_by_user = true;
-                    return false;
-                }
-                Ok(event) => {
-                    if matches!(event, SessionEvent::Agent(..) | SessionEvent::Paused(_)) {
-                        // An agent that hands over files may take long.
-                        until = Instant::now() + limit;
-                    }
-                    let event = self.take_in(event, view);
-                    if let Some(RunEvent::HostLost(HostId::MANAGER, _)) = event {
-                        self.end_orphans(view);
-                    }
-                }
-            }
-        }
-        true
-    }
-
-    /// Tells the user what the run waits for at its end.
-    fn tell_wait(&mut self, view: &mut dyn RunView) {
-        let (lines, is_silent) = self.awaited_at_end();
-        // On a terminal the view shows the lines.
-        let level = match is_silent {
-            true => Level::Warning,
-            false => Level::Info,
-        };
-        for line in lines {
-            self.say(level, format!("{line}; Ctrl-C ends the wait"), view);
-        }
     }
 
     /// The number of a launcher for the guard, behind the numbers of the instances.

@@ -190,7 +190,7 @@ impl Session {
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
             host_files: HostFiles::default(),
-            left: Vec::new(),
+            unreached: Vec::new(),
             is_ending: false,
             is_interrupted: false,
             is_ended_by_user: false,

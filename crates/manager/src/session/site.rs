@@ -20,11 +20,20 @@ use crate::plan::Plan;
 /// How long the relay may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+/// How long two relays take at most to notice that the line between them is away.
+const NOTICE_TIME: Duration = Duration::from_secs(15);
+
+/// The most refusals of relays that the user is told.
+const MOST_TOLD: usize = 100;
+
 /// After this time without an answer the system gives the connection up.
 const DEAD_RELAY: Duration = Duration::from_secs(15);
 
 /// The pause before a relay that is away is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause before a relay is asked again that drops the run soon after it has admitted it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The relay of the manager's site.
 #[derive(Debug, Clone)]
@@ -41,7 +50,7 @@ pub(super) enum AdmissionNews {
     /// The relay of the site was away for this time, and has admitted the run again.
     Again(Duration),
     /// Why the relay of another site does not take the run over, in words.
-    Obstacle(String),
+    Refusal(String),
 }
 
 /// The site of the manager.
@@ -84,6 +93,7 @@ impl HomeSite {
             name: plan.model.clone(),
             sites: plan.sites_of_hosts().map(str::to_owned).collect(),
             is_over: false,
+            hops: 0,
         };
         let admitted = admit(&address, &relay.key, &permit);
         let RelayAdmission {
@@ -119,7 +129,7 @@ impl HomeSite {
     /// What the user is told of sites whose relays were not connected when the run was admitted, and of
     /// sites without a host.
     pub(super) fn warnings(&self, plan: &Plan) -> Vec<String> {
-        let away = self.away.iter().map(away_text);
+        let away = self.away.iter().map(aline_text);
         let is_unused = |name: &&str| {
             *name != self.access.site && plan.sites_of_hosts().all(|used| used != *name)
         };
@@ -130,18 +140,29 @@ impl HomeSite {
         away.chain(unused).collect()
     }
 
-    /// Asks the relay, in a thread of its own, whether the relay of another site is connected. `tell` is
-    /// called with the answer in words.
-    pub(super) fn ask_for_way(&self, site: &str, tell: impl FnOnce(String) + Send + 'static) {
+    /// Asks the relay, in a thread of its own, whether the relay of another site is connected, until it is not
+    /// or has had the time to notice. `tell` is called with the answer in words.
+    pub(super) fn ask_about_line(&self, site: &str, tell: impl FnOnce(String) + Send + 'static) {
         let (relay, site) = (self.relay.clone(), site.to_owned());
         let ask = move || {
-            tell(match state(&relay) {
-                Ok(state) => way_text(&state, &site),
-                Err(error) => format!("the relay of this site does not say more: {error}"),
-            });
+            let until = Instant::now() + NOTICE_TIME;
+            let text = loop {
+                match state(&relay).map(|state| line_text(&state, &site)) {
+                    Ok(LineText { text, is_up: true }) if Instant::now() >= until => break text,
+                    Ok(LineText { is_up: true, .. }) => std::thread::sleep(Duration::from_secs(1)),
+                    Ok(LineText { text, .. }) => break text,
+                    Err(error) => {
+                        let address = &relay.address;
+                        break format!(
+                            "the relay of this site does not answer at {address}: {error}; `titin relay run` starts it"
+                        );
+                    }
+                }
+            };
+            tell(text);
         };
         // Without the thread the user hears no more.
-        drop(threads::spawn_without_signals("titin-way", ask));
+        drop(threads::spawn_without_signals("titin-line", ask));
     }
 
     /// How processes of the manager's host reach other sites.
@@ -188,7 +209,7 @@ fn specified(address: &str) -> String {
     }
 }
 
-fn away_text(AwaySite { site, relay, why }: &AwaySite) -> String {
+fn aline_text(AwaySite { site, relay, why }: &AwaySite) -> String {
     let way = match site == relay {
         true => String::new(),
         false => format!(", on the way to the site {site},"),
@@ -209,22 +230,35 @@ fn state(relay: &HomeRelay) -> io::Result<Value> {
     }
 }
 
-/// What a relay in this state knows of the way to a site.
-fn way_text(state: &Value, site: &str) -> String {
+/// What a relay knows of the line to a site.
+struct LineText {
+    text: String,
+    is_up: bool,
+}
+
+/// What a relay in this state knows of the line to a site.
+fn line_text(state: &Value, site: &str) -> LineText {
     let is_on_way = |peer: &&Value| {
         let mut behind = peer["behind"].as_array().into_iter().flatten();
         peer["site"] == site || behind.any(|name| name == site)
     };
     let mut peers = state["peers"].as_array().into_iter().flatten();
+    let down = |text| LineText { text, is_up: false };
     let Some(peer) = peers.find(is_on_way) else {
-        return format!("the relay of this site knows no way to the site {site} any more");
+        let text = format!("the relay of this site knows no way to the site {site} any more");
+        return down(text);
     };
     let next = peer["site"].as_str().unwrap_or(site);
     match peer["down"].as_str() {
-        Some(why) => format!("the relay of this site is not connected to that of {next}: {why}"),
-        None => format!(
-            "the relay of this site is still connected to that of {next}; it takes up to 12 s to notice that a line is away"
-        ),
+        Some(why) => down(format!(
+            "the relay of this site is not connected to that of {next}: {why}"
+        )),
+        None => LineText {
+            text: format!(
+                "the relay of this site is connected to that of {next}, so the host is away, or its way to the relay there"
+            ),
+            is_up: true,
+        },
     }
 }
 
@@ -289,15 +323,19 @@ fn admit(
     }
 }
 
-/// Takes all messages of the relay out of what was read. Returns the obstacles that were not told before.
-fn new_obstacles(
+/// Takes all messages of the relay out of what was read. Returns the refusals that were not told before.
+fn new_refusals(
     unread: &mut Vec<u8>,
     told: &mut BTreeSet<String>,
 ) -> Result<Vec<String>, Malformed> {
     let mut new = Vec::new();
     while let Some(message) = circuit::decode(unread)? {
-        if let RelayAnswer::Obstacles(obstacles) = message {
-            new.extend(obstacles.into_iter().filter(|why| told.insert(why.clone())));
+        if let RelayAnswer::RefusedRun(refusals) = message {
+            new.extend(
+                refusals
+                    .into_iter()
+                    .filter(|why| told.len() < MOST_TOLD && told.insert(why.clone())),
+            );
         }
     }
     Ok(new)
@@ -352,14 +390,29 @@ impl Admission {
         let keep = move || {
             let (mut stream, mut unread) = (stream, unread);
             let mut told = BTreeSet::new();
+            let mut pause = PAUSE;
             while !shared.is_over() {
-                while let Ok(obstacles) = new_obstacles(&mut unread, &mut told) {
-                    obstacles
-                        .into_iter()
-                        .for_each(|why| tell(AdmissionNews::Obstacle(why)));
+                let begun = Instant::now();
+                let mut is_understood = true;
+                loop {
+                    match new_refusals(&mut unread, &mut told) {
+                        Ok(refusals) if is_understood => refusals
+                            .into_iter()
+                            .for_each(|why| tell(AdmissionNews::Refusal(why))),
+                        // A later release may say more.
+                        _ => (is_understood, unread) = (false, Vec::new()),
+                    }
                     if !shared.read(&mut stream, &mut unread) {
                         break;
                     }
+                }
+                // A relay that admits the run and drops it at once is not to be asked without a pause.
+                pause = match begun.elapsed() > LONGEST_PAUSE {
+                    true => PAUSE,
+                    false => (pause * 2).min(LONGEST_PAUSE),
+                };
+                if begun.elapsed() < LONGEST_PAUSE && !shared.is_over() {
+                    std::thread::sleep(pause);
                 }
                 *shared.stream() = None;
                 let lost = Instant::now();
@@ -397,23 +450,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_obstacle_is_told_once() {
-        let obstacles = |texts: &[&str]| {
+    fn each_refusal_is_told_once() {
+        let refusals = |texts: &[&str]| {
             let texts = texts.iter().map(|text| (*text).to_owned());
-            circuit::encode(&RelayAnswer::Obstacles(texts.collect()))
+            circuit::encode(&RelayAnswer::RefusedRun(texts.collect()))
         };
-        let mut unread = [obstacles(&["full"]), obstacles(&["full", "no transit"])].concat();
+        let mut unread = [refusals(&["full"]), refusals(&["full", "no transit"])].concat();
         let last = unread.pop();
         let mut told = BTreeSet::new();
-        assert_eq!(new_obstacles(&mut unread, &mut told).unwrap(), ["full"]);
+        assert_eq!(new_refusals(&mut unread, &mut told).unwrap(), ["full"]);
         unread.extend(last);
         assert_eq!(
-            new_obstacles(&mut unread, &mut told).unwrap(),
+            new_refusals(&mut unread, &mut told).unwrap(),
             ["no transit"]
         );
         assert!(unread.is_empty());
         unread.extend([255; 8]);
-        assert!(new_obstacles(&mut unread, &mut told).is_err());
+        assert!(new_refusals(&mut unread, &mut told).is_err());
     }
 
     #[test]
@@ -422,24 +475,20 @@ mod tests {
             {"site": "south", "down": null, "behind": []},
             {"site": "middle", "down": "connection refused", "behind": ["east"]},
         ]});
-        let text = way_text(&state, "east");
+        let text = |site: &str| line_text(&state, site).text;
         assert_eq!(
-            text,
+            text("east"),
             "the relay of this site is not connected to that of middle: connection refused"
         );
-        let text = way_text(&state, "south");
-        assert!(
-            text.contains("is still connected to that of south"),
-            "{text}"
-        );
-        let text = way_text(&state, "west");
-        assert!(text.contains("knows no way to the site west"), "{text}");
+        assert!(text("south").contains("is connected to that of south"));
+        assert!(line_text(&state, "south").is_up);
+        assert!(text("west").contains("knows no way to the site west"));
     }
 
     #[test]
     fn a_site_that_is_away_is_named_with_the_relay_on_the_way() {
         let away = |relay: &str, why: Option<&str>| {
-            away_text(&AwaySite {
+            aline_text(&AwaySite {
                 site: "east".into(),
                 relay: relay.into(),
                 why: why.map(str::to_owned),

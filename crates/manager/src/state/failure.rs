@@ -44,7 +44,7 @@ pub struct Failure {
     pub cause: Cause,
     /// The waiting instances at the time, each with the wait in words.
     pub waits: Vec<(InstanceId, String)>,
-    /// The instances in their own code at the time.
+    /// The instances in their own code at the time, without those at hosts that were silent.
     pub computing: Vec<InstanceId>,
     /// The hosts whose agents had not come at the time.
     pub missing_hosts: Vec<HostId>,
@@ -54,6 +54,14 @@ impl Failure {
     /// Whether the user ended the run.
     pub fn is_interrupt(&self) -> bool {
         matches!(self.cause, Cause::Interrupted(_))
+    }
+
+    /// The hosts for whose agents the run waited when it ended for that, or when the user ended it.
+    pub fn awaited_hosts(&self) -> &[HostId] {
+        match self.cause {
+            Cause::HostsLate(..) | Cause::Interrupted(_) => &self.missing_hosts,
+            _ => &[],
+        }
     }
 
     /// The facts, if the run ended in a deadlock.

@@ -299,7 +299,7 @@ impl Manager {
             self.plan.longest_silence(id).as_secs_f64()
         );
         self.log(Level::Warning, None, text);
-        self.actions.push(RunAction::TellWay(id));
+        self.actions.push(RunAction::AskRelay(id));
     }
 
     /// The name of a host in the description.

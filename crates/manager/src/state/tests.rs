@@ -49,7 +49,7 @@ struct Rig {
     closed: Vec<LinkId>,
     logs: Vec<(Level, String)>,
     finished: bool,
-    told_ways: Vec<HostId>,
+    asked_relays: Vec<HostId>,
 }
 
 /// A plan from conduits written `a.out o_i -> b.in f_init`. The manager starts the instances that
@@ -169,7 +169,7 @@ impl Rig {
             closed: Vec::new(),
             logs: Vec::new(),
             finished: false,
-            told_ways: Vec::new(),
+            asked_relays: Vec::new(),
         };
         let actions = rig.manager.begin(rig.now);
         rig.take(actions);
@@ -199,7 +199,7 @@ impl Rig {
                 RunAction::HostHeartbeat(host) => self.heartbeats.push(host),
                 RunAction::CloseHost(host) => self.closed_hosts.push(host),
                 RunAction::TellMissingHosts(hosts) => self.missing_hosts.push(hosts),
-                RunAction::TellWay(host) => self.told_ways.push(host),
+                RunAction::AskRelay(host) => self.asked_relays.push(host),
                 RunAction::StartProgram(id) => self.begun.push(id),
                 RunAction::StopStarting => self.stopped = true,
                 RunAction::Signal(id, signal) => self

@@ -9,7 +9,7 @@ use titin_wire::control::{
 };
 use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
-use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting, RunObstacle};
+use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting, RunRefusal};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
@@ -404,6 +404,7 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
         name: "model".into(),
         sites: vec!["north".into()],
         is_over: false,
+        hops: 0,
     };
     vec![
         (
@@ -419,8 +420,8 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
             circuit::encode(&RelayAnswer::Opened)[..3].to_vec(),
         ),
         (
-            "good_obstacles",
-            circuit::encode(&RelayAnswer::Obstacles(vec!["full".into()])),
+            "good_refused_run",
+            circuit::encode(&RelayAnswer::RefusedRun(vec!["full".into()])),
         ),
         ("long", vec![255; 8]),
     ]
@@ -438,6 +439,7 @@ fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
         name: "model".into(),
         sites: vec!["north".into(), "south".into()],
         is_over: false,
+        hops: 0,
     };
     let greeting = |purpose| {
         circuit::encode(&PeerGreeting {
@@ -451,9 +453,11 @@ fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
         destination: destination.clone(),
     };
     let messages = [
-        ControlMessage::Obstacles(vec![RunObstacle {
+        ControlMessage::RefusedRuns(vec![RunRefusal {
             run: 7,
+            to: Some("south".into()),
             why: "full".into(),
+            hops: 1,
         }]),
         ControlMessage::Call { call: 3 },
         ControlMessage::Ping(5),

@@ -284,11 +284,11 @@ impl Dialling {
     }
 
     /// Why there is no link yet. `current` says why the current target, if there is one, has not
-    /// answered.
-    pub(super) fn obstacles(&self, current: Option<&LinkError>) -> String {
+    /// answered, and by which further stream.
+    pub(super) fn obstacles(&self, current: Option<(Option<u64>, &LinkError)>) -> String {
         let mut list: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
-        if let (Some(target), Some(why)) = (&self.current, current) {
-            let text = failure_text(target, None, why);
+        if let (Some(target), Some((stream, why))) = (&self.current, current) {
+            let text = failure_text(target, stream, why);
             if !list.contains(&text) {
                 list.push(text);
             }

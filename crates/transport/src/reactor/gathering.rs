@@ -116,6 +116,12 @@ impl IncompleteLinks {
             .flatten())
     }
 
+    /// Why a further stream has not joined a dialled link yet, with the tag of the request.
+    pub(super) fn obstacles(&self, joining: &Pending) -> Option<(u128, String)> {
+        let link = self.0.get(&joining.joins?.token)?;
+        link.first.obstacles_of(joining)
+    }
+
     /// The links with no time left.
     pub(super) fn late(&self, now: Instant) -> Vec<u64> {
         self.0

@@ -195,7 +195,19 @@ impl Pending {
     /// Why the request has no answer yet, with its tag; `None` for an accepted connection.
     pub(super) fn obstacles(&self) -> Option<(u128, String)> {
         let dialling = self.dialling.as_ref()?;
-        Some((dialling.tag(), dialling.obstacles(Some(&self.late_error()))))
+        let why = self.late_error();
+        Some((dialling.tag(), dialling.obstacles(Some((None, &why)))))
+    }
+
+    /// Why a further stream of the link of this stream has not joined yet, with the tag of the request;
+    /// `None` for an accepted connection.
+    pub(super) fn obstacles_of(&self, joining: &Pending) -> Option<(u128, String)> {
+        let (dialling, stream) = (self.dialling.as_ref()?, joining.joins?);
+        let why = joining.late_error();
+        Some((
+            dialling.tag(),
+            dialling.obstacles(Some((Some(stream.number), &why))),
+        ))
     }
 
     /// When the dialled request is given up; `None` for an accepted connection.

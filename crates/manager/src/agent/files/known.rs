@@ -9,16 +9,14 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
-use super::piece::{FilePiece, PieceContent, open_file};
+use super::piece::{FilePiece, PIECE, PieceContent, open_file};
+use crate::sparse::next_data;
 
 /// The longest step of the clock by which the system notes changes of files.
 const CLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// The number of bytes before the end of an output by which the output is recognized while it grows.
 const TAIL: usize = 4096;
-
-/// The number of bytes that are read at once.
-const STRETCH: usize = 128 << 10;
 
 /// The files that the other end has.
 #[derive(Debug, Default)]
@@ -51,20 +49,64 @@ impl FileStamp {
 }
 
 /// What the other end has of a file that grows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct SentOutput {
     inode: (u64, u64),
     length: u64,
     /// The last bytes before `length`.
     tail: Vec<u8>,
-    /// Of all bytes before `length`.
+    /// Of all bytes before `length`, and of the lengths of the holes among them.
     hash: Sha256,
+}
+
+/// Reads again what the other end has of a file, because the file may have been changed in place.
+pub(super) struct OutputCheck {
+    sent: SentOutput,
+    hash: Sha256,
+    offset: u64,
+}
+
+impl OutputCheck {
+    /// Goes on for a while. At the end returns the offset up to which the other end has the file; 0 if the
+    /// file was changed.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(super) fn go_on(&mut self, file: &File) -> io::Result<Option<u64>> {
+        const PIECES: usize = 64;
+        let mut bytes = vec![0; PIECE];
+        for _ in 0..PIECES {
+            if self.offset == self.sent.length {
+                let is_same = self.hash.clone().finalize() == self.sent.hash.clone().finalize();
+                return Ok(Some(if is_same { self.offset } else { 0 }));
+            }
+            let data = next_data(file, self.offset)?;
+            let start = data.start.clamp(self.offset, self.sent.length);
+            let end = data.end.clamp(start, self.sent.length);
+            hash_hole(&mut self.hash, start - self.offset);
+            let count = file.read_at(&mut bytes[..PIECE.min((end - start) as usize)], start)?;
+            if count == 0 && start < self.sent.length {
+                // The file is shorter by now.
+                return Ok(Some(0));
+            }
+            self.hash.update(&bytes[..count]);
+            self.offset = start + count as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// Adds the length of a hole, if there is one.
+fn hash_hole(hash: &mut Sha256, length: u64) {
+    if length > 0 {
+        hash.update(length.to_le_bytes());
+    }
 }
 
 impl SentOutput {
     /// Whether the file has only grown since, as far as the last bytes tell. Otherwise it was replaced, or
     /// shortened and written again.
-    fn is_beginning_of(&self, file: &File, found: &Metadata) -> bool {
+    fn tail_matches(&self, file: &File, found: &Metadata) -> bool {
         let mut tail = vec![0; self.tail.len()];
         self.inode == (found.dev(), found.ino())
             && self.length <= found.len()
@@ -74,36 +116,14 @@ impl SentOutput {
             && tail == self.tail
     }
 
-    /// Whether the file has only grown since, as all bytes tell.
-    fn is_all_of_beginning_of(&self, file: &File, found: &Metadata) -> io::Result<bool> {
-        if !self.is_beginning_of(file, found) {
-            return Ok(false);
-        }
-        let (mut hash, mut bytes) = (Sha256::new(), vec![0; STRETCH]);
-        let mut offset = 0;
-        while offset < self.length {
-            let count = (self.length - offset).min(STRETCH as u64);
-            let stretch = &mut bytes[..count as usize];
-            file.read_exact_at(stretch, offset)?;
-            hash.update(stretch);
-            offset += count;
-        }
-        Ok(hash.finalize() == self.hash.clone().finalize())
-    }
-
     /// Adds a piece of the file, which ends at `end`.
     fn add(&mut self, piece: &FilePiece, end: u64) {
         let bytes = piece.bytes();
-        let mut hole = end - bytes.len() as u64 - self.length;
+        let hole = end - bytes.len() as u64 - self.length;
         if hole > 0 {
             self.tail.clear();
         }
-        let zeros = [0; 4096];
-        while hole > 0 {
-            let count = hole.min(zeros.len() as u64);
-            self.hash.update(&zeros[..count as usize]);
-            hole -= count;
-        }
+        hash_hole(&mut self.hash, hole);
         self.hash.update(bytes);
         self.tail.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
@@ -154,7 +174,7 @@ impl KnownFiles {
             return None;
         }
         let file = open_file(&file).ok()?;
-        if !sent.is_beginning_of(&file, &file.metadata().ok()?) {
+        if !sent.tail_matches(&file, &file.metadata().ok()?) {
             *sent = SentOutput {
                 inode,
                 ..SentOutput::default()
@@ -170,15 +190,20 @@ impl KnownFiles {
         Some(piece)
     }
 
-    /// The offset up to which the other end has a file; 0 if it has nothing of the file.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub(super) fn length_of(&self, path: &Path, file: &File, found: &Metadata) -> io::Result<u64> {
-        match self.outputs.get(path) {
-            Some(sent) if sent.is_all_of_beginning_of(file, found)? => Ok(sent.length),
-            _ => Ok(0),
-        }
+    /// What finds out up to which offset the other end has a file; `None` if it has nothing of the file.
+    pub(super) fn check_of(
+        &self,
+        path: &Path,
+        file: &File,
+        found: &Metadata,
+    ) -> Option<OutputCheck> {
+        let sent = self.outputs.get(path)?;
+        let is_begun = sent.length > 0 && sent.tail_matches(file, found);
+        is_begun.then(|| OutputCheck {
+            sent: sent.clone(),
+            hash: Sha256::new(),
+            offset: 0,
+        })
     }
 
     /// Whether the other end has a file as it is.

@@ -153,6 +153,18 @@ impl FilePiece {
         self.next_offset().is_some()
     }
 
+    /// Whether the piece goes on in the file at a path.
+    pub(crate) fn follows_in(&self, path: &Path) -> bool {
+        let follows = matches!(
+            self.content,
+            PieceContent::Bytes {
+                is_first: false,
+                ..
+            }
+        );
+        follows && self.path() == path
+    }
+
     /// The same piece, to be kept.
     pub(crate) fn without_bytes(mut self) -> Self {
         if let PieceContent::Bytes { bytes, .. } = &mut self.content {

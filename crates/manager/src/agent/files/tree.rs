@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use super::known::KnownFiles;
+use super::known::{KnownFiles, OutputCheck};
 use super::piece::{FilePiece, PieceContent, at, open_file};
 
 /// The pieces of the files below a folder, without files that the other end has already. Only files,
@@ -23,6 +23,8 @@ pub(crate) struct TreePieces {
     folder_ends: Vec<FilePiece>,
     /// The file that is being read: the path, and the next offset.
     reading: Option<(File, PathBuf, u64)>,
+    /// The file of which the other end may have a part.
+    checking: Option<(File, PathBuf, OutputCheck)>,
 }
 
 impl TreePieces {
@@ -36,6 +38,7 @@ impl TreePieces {
             links: Vec::new(),
             folder_ends: Vec::new(),
             reading: None,
+            checking: None,
         }
     }
 
@@ -48,32 +51,37 @@ impl TreePieces {
             links: Vec::new(),
             folder_ends: Vec::new(),
             reading: None,
+            checking: None,
         }
     }
 
-    /// The next piece; `None` at the end.
+    /// The next piece; `None` at the end. There may be none yet, if the next call goes on with a long check.
     ///
     /// # Errors
     /// If a file cannot be read, with the path. The next call goes on behind the file.
-    pub(crate) fn next(&mut self, known: &KnownFiles) -> Option<io::Result<FilePiece>> {
+    pub(crate) fn next(&mut self, known: &KnownFiles) -> Option<io::Result<Option<FilePiece>>> {
         loop {
             if let Some((file, path, offset)) = self.reading.take() {
                 let piece = FilePiece::read(&file, &path, offset, false);
                 return Some(match piece {
-                    Ok(piece) => Ok(self.go_on(file, path, piece)),
+                    Ok(piece) => Ok(Some(self.go_on(file, path, piece))),
                     Err(error) => Err(at(&path, &error)),
                 });
             }
+            if let Some((file, path, check)) = self.checking.take() {
+                let piece = self.go_on_checking(file, &path, check);
+                return Some(piece.map_err(|error| at(&path, &error)));
+            }
             let Some(path) = self.paths.pop() else {
                 let rest = [&mut self.ready, &mut self.links, &mut self.folder_ends];
-                return rest.into_iter().find_map(Vec::pop).map(Ok);
+                return rest.into_iter().find_map(Vec::pop).map(Some).map(Ok);
             };
             match self.look_at(&path, known) {
                 Err(error) if path.as_os_str().is_empty() => {
                     return Some(Err(at(&self.root, &error)));
                 }
                 Err(error) => return Some(Err(at(&path, &error))),
-                Ok(Some(piece)) => return Some(Ok(piece)),
+                Ok(Some(piece)) => return Some(Ok(Some(piece))),
                 Ok(None) => {}
             }
         }
@@ -112,7 +120,25 @@ impl TreePieces {
             return Ok(None);
         }
         let file = open_file(&whole)?;
-        let offset = known.length_of(path, &file, &found)?;
+        if let Some(check) = known.check_of(path, &file, &found) {
+            self.checking = Some((file, path.to_owned(), check));
+            return Ok(None);
+        }
+        let first = FilePiece::read(&file, path, 0, true)?;
+        Ok(Some(self.go_on(file, path.to_owned(), first)))
+    }
+
+    /// Goes on with a check. Returns the first piece that the other end does not have, once that is known.
+    fn go_on_checking(
+        &mut self,
+        file: File,
+        path: &Path,
+        mut check: OutputCheck,
+    ) -> io::Result<Option<FilePiece>> {
+        let Some(offset) = check.go_on(&file)? else {
+            self.checking = Some((file, path.to_owned(), check));
+            return Ok(None);
+        };
         let first = FilePiece::read(&file, path, offset, offset == 0)?;
         Ok(Some(self.go_on(file, path.to_owned(), first)))
     }
@@ -130,7 +156,9 @@ mod tests {
     fn write_all(mut pieces: TreePieces, to: &Path, known: &KnownFiles) -> usize {
         let mut count = 0;
         while let Some(piece) = pieces.next(known) {
-            let piece = piece.unwrap();
+            let Some(piece) = piece.unwrap() else {
+                continue;
+            };
             assert!(piece.size() <= PIECE as u64 + 2 * HEAD);
             piece.write(to).unwrap();
             count += 1;
@@ -147,7 +175,7 @@ mod tests {
         let mut known = KnownFiles::default();
         let mut pieces = TreePieces::of(from, Path::new("a"));
         while let Some(piece) = pieces.next(&KnownFiles::default()) {
-            let piece = piece.unwrap();
+            let piece = piece.unwrap().unwrap();
             piece.write(to).unwrap();
             known.note_received(to, &piece);
         }
@@ -324,6 +352,44 @@ mod tests {
         fs::remove_dir_all(work).unwrap();
         write_all(TreePieces::of_removed(to, &known), from, &known);
         assert!(!from.join("a/same").exists());
+    }
+
+    #[test]
+    fn a_long_output_is_checked_in_parts() {
+        let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (from, to) = (from.path(), to.path());
+        let path = Path::new("a/out");
+        for root in [from, to] {
+            fs::create_dir(root.join("a")).unwrap();
+        }
+        let file = File::create(from.join(path)).unwrap();
+        file.write_all_at(&vec![7; 20 << 20], 0).unwrap();
+        let mut known = KnownFiles::default();
+        let mut follow = || {
+            while let Some(piece) = known.next_output(from, path) {
+                piece.write(to).unwrap();
+            }
+        };
+        follow();
+        // A long hole takes no time.
+        file.write_all_at(b"end", 1 << 42).unwrap();
+        follow();
+        let count = || {
+            let mut pieces = TreePieces::of(from, Path::new("a"));
+            let (mut parts, mut bytes) = (0, 0);
+            while let Some(piece) = pieces.next(&known) {
+                match piece.unwrap() {
+                    None => parts += 1,
+                    Some(piece) => bytes += piece.bytes().len(),
+                }
+            }
+            (parts, bytes)
+        };
+        assert_eq!(count(), (2, 0));
+        file.write_all_at(&[8], 15 << 20).unwrap();
+        assert!(count().1 >= 20 << 20, "all comes again");
+        file.set_len(1000).unwrap();
+        assert_eq!(count().1, 1000);
     }
 
     #[test]

@@ -278,7 +278,7 @@ fn an_outage_that_heals_is_told_once_with_its_end() {
     let expected = "nothing has come from host n2 (site south) for 5 s: the line may be away, or a relay refuses the run, \
                     as its log says; the host counts as lost after 16 s (`patience` and `heartbeat`)";
     assert_eq!(rig.warnings(), [expected]);
-    assert_eq!(rig.told_ways, [FURTHER[1]]);
+    assert_eq!(rig.asked_relays, [FURTHER[1]]);
     rig.event(RunEvent::HostHeard(FURTHER[1]));
     assert_eq!(rig.warnings(), [expected, "host n2 is back after 12 s"]);
     rig.hear_hosts();
