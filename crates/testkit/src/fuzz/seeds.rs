@@ -420,7 +420,7 @@ fn relay_seeds() -> Vec<(&'static str, Vec<u8>)> {
             circuit::encode(&RelayAnswer::Opened)[..3].to_vec(),
         ),
         (
-            "good_refused_run",
+            "refused_run",
             circuit::encode(&RelayAnswer::RefusedRun(vec!["full".into()])),
         ),
         ("long", vec![255; 8]),
