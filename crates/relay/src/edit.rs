@@ -24,11 +24,7 @@ pub(crate) fn entry(peer: &PeerConfig) -> String {
 pub(crate) fn with_entry(text: &str, place: usize, peer: &PeerConfig) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let old = entry_lines(&lines, place)?;
-    let new = entry(peer);
-    let mut edited: Vec<&str> = lines[..old.start].to_vec();
-    edited.extend(new.trim_end().lines());
-    edited.extend(&lines[old.end..]);
-    Some(edited.join("\n") + "\n")
+    Some(replaced(&lines, old, entry(peer).trim_end()))
 }
 
 /// The text without the entry at `place`, and without the blank lines before it; `None` if it has too few
@@ -38,9 +34,14 @@ pub(crate) fn without_entry(text: &str, place: usize) -> Option<String> {
     let old = entry_lines(&lines, place)?;
     let is_blank = |line: &&&str| line.trim().is_empty();
     let blank = lines[..old.start].iter().rev().take_while(is_blank).count();
-    let mut edited: Vec<&str> = lines[..old.start - blank].to_vec();
-    edited.extend(&lines[old.end..]);
-    Some(edited.join("\n") + "\n")
+    Some(replaced(&lines, old.start - blank..old.end, ""))
+}
+
+/// The text of the lines, with other ones in place of some.
+fn replaced(lines: &[&str], old: Range<usize>, new: &str) -> String {
+    let new: Vec<&str> = new.lines().collect();
+    let all = [&lines[..old.start], &new, &lines[old.end..]].concat();
+    all.join("\n") + "\n"
 }
 
 /// The lines of an entry, without the blank lines and comments below its last key.
@@ -61,9 +62,7 @@ fn entry_lines(lines: &[&str], place: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_entry_is_replaced_and_the_comments_around_it_stay() {
-        let text = "\
+    const TEXT: &str = "\
 # ours
 site = \"north\"
 
@@ -76,6 +75,9 @@ until = \"2026-05-31\"
 [[peer]]
 site = \"east\"
 ";
+
+    #[test]
+    fn an_entry_is_replaced_and_the_comments_around_it_stay() {
         let peer = PeerConfig {
             site: "south".into(),
             via: Some("east".into()),
@@ -93,28 +95,15 @@ via = \"east\"
 [[peer]]
 site = \"east\"
 ";
-        assert_eq!(with_entry(text, 0, &peer).unwrap(), expected);
-        let last = with_entry(text, 1, &peer).unwrap();
-        assert!(last.starts_with(&text[..text.rfind("site").unwrap()]));
+        assert_eq!(with_entry(TEXT, 0, &peer).unwrap(), expected);
+        let last = with_entry(TEXT, 1, &peer).unwrap();
+        assert!(last.starts_with(&TEXT[..TEXT.rfind("site").unwrap()]));
         assert!(last.ends_with("[[peer]]\nsite = \"south\"\nvia = \"east\"\n"));
-        assert_eq!(with_entry(text, 2, &peer), None);
+        assert_eq!(with_entry(TEXT, 2, &peer), None);
     }
 
     #[test]
     fn an_entry_is_removed_and_the_comments_around_it_stay() {
-        let text = "\
-# ours
-site = \"north\"
-
-[[peer]]
-site = \"south\"
-# the key of May
-until = \"2026-05-31\"
-
-# the machine in the cellar
-[[peer]]
-site = \"east\"
-";
         let expected = "\
 # ours
 site = \"north\"
@@ -123,9 +112,9 @@ site = \"north\"
 [[peer]]
 site = \"east\"
 ";
-        assert_eq!(without_entry(text, 0).unwrap(), expected);
-        let last = without_entry(text, 1).unwrap();
+        assert_eq!(without_entry(TEXT, 0).unwrap(), expected);
+        let last = without_entry(TEXT, 1).unwrap();
         assert!(last.ends_with("\n\n# the machine in the cellar\n"));
-        assert_eq!(without_entry(text, 2), None);
+        assert_eq!(without_entry(TEXT, 2), None);
     }
 }

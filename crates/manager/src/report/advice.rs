@@ -24,6 +24,12 @@ const NO_ROOM: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 const FULL_DISK: &str =
     "The disk is full: make room, or put the run directory on another one (`--run-dir`).";
 
+/// What to do about the disk of the folder of a host.
+const FULL_FOLDER: [&str; 2] = [
+    "The disk is full: make room there, or name a folder on another one,",
+    "`titin: {hosts: {NAME: {folder: /its/folder}}}`.",
+];
+
 /// Texts of programs about a missing file.
 const NO_FILE: [&str; 5] = [
     "o such file",
@@ -81,10 +87,7 @@ pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<V
     }
     if printed.iter().any(|line| lacks_room(line)) {
         return Some(match culprit.is_elsewhere {
-            true => owned(&[
-                "The disk is full there: make room, or name a folder on another one,",
-                "`titin: {hosts: {NAME: {folder: /its/folder}}}`.",
-            ]),
+            true => owned(&FULL_FOLDER),
             false => owned(&[FULL_DISK]),
         });
     }
@@ -203,10 +206,7 @@ fn advice_for_cause(manager: &Manager, failure: &Failure) -> Vec<String> {
                 "Did the host go down, run out of memory, or lose its network? Did something end the agent there?",
             ],
         },
-        Cause::HostUnfit(_, why) | Cause::AgentFailed(_, why) if lacks_room(why) => &[
-            "The disk is full: make room there, or name a folder on another one,",
-            "`titin: {hosts: {NAME: {folder: /its/folder}}}`.",
-        ],
+        Cause::HostUnfit(_, why) | Cause::AgentFailed(_, why) if lacks_room(why) => &FULL_FOLDER,
         Cause::ManagerFailed(why) if lacks_room(why) => &[FULL_DISK],
         Cause::AgentFailed(id, _) if manager.plan().is_batch_job(*id) => &[
             "The job was not submitted, or the job has failed, or its agent: the text says why. All that was printed is",
@@ -293,7 +293,7 @@ pub(super) fn advice_for_fault(fault: &Fault, name: &str, place: &str) -> Vec<St
                 format!(
                     "The disk{place} is full: make room there, or name a folder on another one,"
                 ),
-                "`titin: {hosts: {NAME: {folder: /its/folder}}}`.".into(),
+                FULL_FOLDER[1].into(),
             ],
         },
         Fault::StartFailed(_) if !place.is_empty() => owned(&[

@@ -107,12 +107,11 @@ impl Session {
     /// Says where the files are that have not come to the run directory.
     pub(super) fn name_incomplete_hosts(&mut self, view: &mut dyn RunView) {
         for (host, folder) in std::mem::take(&mut self.host_files.incomplete) {
-            let name = self.host_name(host);
+            let name = self.host_name(host).to_owned();
             let lost = format!(
                 "the files of host {name} have not all come; they may be there in {}",
                 folder.display()
             );
-            let name = name.to_owned();
             let part = self.remove_last_part(host).map(|path| {
                 let path = path.display();
                 format!("of {path} a part had come from host {name}, which was removed")

@@ -129,7 +129,7 @@ impl HomeSite {
     /// What the user is told of sites whose relays were not connected when the run was admitted, and of
     /// sites without a host.
     pub(super) fn warnings(&self, plan: &Plan) -> Vec<String> {
-        let away = self.away.iter().map(aline_text);
+        let away = self.away.iter().map(away_text);
         let is_unused = |name: &&str| {
             *name != self.access.site && plan.sites_of_hosts().all(|used| used != *name)
         };
@@ -209,7 +209,7 @@ fn specified(address: &str) -> String {
     }
 }
 
-fn aline_text(AwaySite { site, relay, why }: &AwaySite) -> String {
+fn away_text(AwaySite { site, relay, why }: &AwaySite) -> String {
     let way = match site == relay {
         true => String::new(),
         false => format!(", on the way to the site {site},"),
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn a_site_that_is_away_is_named_with_the_relay_on_the_way() {
         let away = |relay: &str, why: Option<&str>| {
-            aline_text(&AwaySite {
+            away_text(&AwaySite {
                 site: "east".into(),
                 relay: relay.into(),
                 why: why.map(str::to_owned),

@@ -262,14 +262,16 @@ impl Manager {
             return None;
         };
         let silence = self.now.saturating_sub(last_heard);
-        (silence >= self.noticed_silence()).then(|| {
-            format!(
-                "nothing has come from host {}{} for {:.0} s",
-                self.host_name(id),
-                self.plan.site_text(id),
-                silence.as_secs_f64()
-            )
-        })
+        (silence >= self.noticed_silence()).then(|| self.silence_text(id, silence))
+    }
+
+    fn silence_text(&self, id: HostId, silence: Duration) -> String {
+        format!(
+            "nothing has come from host {}{} for {:.0} s",
+            self.host_name(id),
+            self.plan.site_text(id),
+            silence.as_secs_f64()
+        )
     }
 
     /// How long a host at another site has been silent; `None` if the user was warned of it, and for
@@ -291,11 +293,9 @@ impl Manager {
             *is_warned = true;
         }
         let text = format!(
-            "nothing has come from host {}{} for {:.0} s: the line may be away, or a relay refuses the run, as its log says; the \
-             host counts as lost after {} s (`patience` and `heartbeat`)",
-            self.host_name(id),
-            self.plan.site_text(id),
-            silence.as_secs_f64(),
+            "{}: the line may be away, or a relay refuses the run, as its log says; the host counts as lost after {} s \
+             (`patience` and `heartbeat`)",
+            self.silence_text(id, silence),
             self.plan.longest_silence(id).as_secs_f64()
         );
         self.log(Level::Warning, None, text);
