@@ -793,7 +793,7 @@ def test_a_peer_has_no_more_circuits_than_it_may(north: Relay, guest: ssl.SSLCon
         assert first.ask(circuit(port)) == "welcome"
         near, _ = listener.accept()
         refused = second.ask(circuit(port))["refused"]
-        why = "the site guest has 1 circuits, the most that `streams` and `memory` allow"
+        why = "the site guest has the most circuits that `streams` and `memory` allow: 1"
         assert refused == {"why": why, "may_pass": True}
         assert second.rest() == b""
         first.send(SESSION_HELLO)

@@ -149,7 +149,7 @@ def test_a_run_that_waits_for_a_circuit_says_why(sites: Sites, limited: str, str
         assert line, said
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert re.search(rf"WARNING +[ab] .*has {streams} circuits, the most that `streams` and `memory` allow", said), said
+    assert re.search(rf"WARNING +[ab] .*has the most circuits that `streams` and `memory` allow: {streams}", said), said
 
 
 def test_a_circuit_counts_once(sites: Sites) -> None:

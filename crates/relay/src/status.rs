@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use titin_os::{host, sockets};
-use titin_wire::circuit::{self, RELAY_KEY, RelayAnswer, RelayRequest};
+use titin_wire::circuit;
 use titin_wire::handshake::Refusal;
 
 use crate::config::RelayFolder;
@@ -30,11 +30,7 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
         )
     };
     let mut stream = sockets::connect(address.as_str(), ANSWER_TIME, ANSWER_TIME).map_err(none)?;
-    let answer = circuit::ask(&mut stream, (RELAY_KEY, access), &RelayRequest::Status);
-    match answer.map_err(|error| without_answer(folder, address, &error))? {
-        RelayAnswer::Status(state) => Ok(state),
-        other => Err(format!("the relay {}", other.unexpected())),
-    }
+    circuit::ask_state(&mut stream, access).map_err(|error| without_answer(folder, address, &error))
 }
 
 /// Why a listener has not answered as the relay of the folder does, and what to do.

@@ -107,7 +107,7 @@ impl AdmittedRuns {
         match Arc::strong_count(&run.circuits) <= MOST_CIRCUITS {
             true => Ok(run.circuits.clone()),
             false => Err(CircuitRefusal::passing(format!(
-                "processes of this site have {MOST_CIRCUITS} circuits, the most of a run"
+                "processes of this site have the most circuits of a run: {MOST_CIRCUITS}"
             ))),
         }
     }
@@ -372,7 +372,7 @@ mod tests {
         let _run = runs.admit(permit(1, &[]), 1).unwrap();
         let mut places: Vec<_> = (0..MOST_CIRCUITS).map(|_| runs.enter(1).unwrap()).collect();
         let refusal = runs.enter(1).unwrap_err();
-        assert!(refusal.may_pass && refusal.why.contains("4096 circuits"));
+        assert!(refusal.may_pass && refusal.why.contains("circuits of a run: 4096"));
         places.pop();
         assert!(runs.enter(1).is_ok());
 

@@ -48,19 +48,19 @@ async fn read_at_most<T: DeserializeOwned>(
             let text = format!("a message of more than {most} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        if stream.read_buf(buffer).await.map_err(without_goodbye)? == 0 {
+        if stream.read_buf(buffer).await.map_err(unclosed)? == 0 {
             let text = "the other end has closed the connection";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
         }
     }
 }
 
-/// TLS ends a connection by a message, which a relay that is killed, or told to end, does not send.
-fn without_goodbye(error: io::Error) -> io::Error {
+/// TLS closes a connection by a message, which a relay that is killed, or told to end, does not send.
+fn unclosed(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::new(
             error.kind(),
-            "the other relay has ended the connection without a goodbye",
+            "the other relay has ended without closing the connection: it was killed, or told to end",
         ),
         _ => error,
     }

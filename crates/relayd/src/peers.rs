@@ -232,7 +232,7 @@ impl Peer {
         match self.circuits.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(place),
             false => Err(CircuitRefusal::passing(format!(
-                "the site {} has {most} circuits, the most that `streams` and `memory` allow",
+                "the site {} has the most circuits that `streams` and `memory` allow: {most}",
                 self.site()
             ))),
         }

@@ -400,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_that_is_gone_has_said_no_goodbye() {
+    fn a_relay_that_is_killed_does_not_close_its_connection() {
         let (north, south) = (relay("north"), relay("south"));
         trust(&north, "south", &south);
         trust(&south, "north", &north);
         let (dialled, accepted) = dial(&north, &south);
         assert_eq!(
             dialled,
-            "the other relay has ended the connection without a goodbye"
+            "the other relay has ended without closing the connection: it was killed, or told to end"
         );
         assert_eq!(accepted, None);
     }

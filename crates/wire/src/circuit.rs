@@ -231,6 +231,17 @@ pub fn ask(
     ask_for_more(stream, key, request).map(|(answer, _)| answer)
 }
 
+/// Asks a relay for its state, as `titin relay status --json` prints it. `key` is the relay's own key.
+///
+/// # Errors
+/// As [`ask`], or if the relay answers otherwise.
+pub fn ask_state(stream: &mut (impl Read + Write), key: Secret) -> io::Result<serde_json::Value> {
+    match ask(stream, (RELAY_KEY, key), &RelayRequest::Status)? {
+        RelayAnswer::Status(state) => Ok(state),
+        other => Err(io::Error::other(format!("it {}", other.unexpected()))),
+    }
+}
+
 /// As [`ask`]. Returns also the bytes behind the answer that were read.
 ///
 /// # Errors

@@ -65,8 +65,7 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(_) => return false,
                 Ok(SessionEvent::Run(RunEvent::Interrupted(_)))
-                    if !self.agents.hosts().is_empty()
-                        && (!self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT) =>
+                    if !self.agents.hosts().is_empty() && self.is_new_interrupt(begun) =>
                 {
                     self.is_ended_by_user = true;
                     return false;
@@ -84,6 +83,12 @@ impl Session {
             }
         }
         true
+    }
+
+    /// Whether an interrupt of a wait that has begun at this time is another one than that which has ended the
+    /// run.
+    pub(super) fn is_new_interrupt(&self, begun: Instant) -> bool {
+        !self.is_interrupted || begun.elapsed() > REPEATED_INTERRUPT
     }
 
     /// Tells the user what the run waits for at its end.

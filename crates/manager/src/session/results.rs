@@ -8,7 +8,6 @@ use super::{RunView, Session, SessionEvent};
 use crate::event::{Level, LogRecord, RunEvent};
 use crate::plan::{InstanceId, PlannedInstance};
 use crate::stage::{self, MayContinue, StagingProblem};
-use crate::state::REPEATED_INTERRUPT;
 
 /// The outcome of copying the results.
 pub(super) struct StagedResults {
@@ -19,16 +18,14 @@ pub(super) struct StagedResults {
 }
 
 impl Session {
-    /// Copies the results of all instances, until the user interrupts. If an interrupt has ended
-    /// the run, a second interrupt at once counts as the same interrupt.
+    /// Copies the results of all instances, until the user interrupts.
     pub(super) fn stage_out(&mut self, view: &mut dyn RunView) -> StagedResults {
         let begun = Instant::now();
-        let was_interrupted = self.is_interrupted;
         let signal = RefCell::new(None);
         let may_continue = || {
             while let Ok(event) = self.receiver.try_recv() {
                 if let SessionEvent::Run(RunEvent::Interrupted(name)) = event
-                    && (!was_interrupted || begun.elapsed() > REPEATED_INTERRUPT)
+                    && self.is_new_interrupt(begun)
                 {
                     signal.replace(Some(name));
                 }

@@ -223,11 +223,7 @@ fn away_text(AwaySite { site, relay, why }: &AwaySite) -> String {
 /// The state of a relay, as `titin relay status --json` prints it.
 fn state(relay: &HomeRelay) -> io::Result<Value> {
     let mut stream = sockets::connect(&relay.address, ANSWER_TIME, ANSWER_TIME)?;
-    let key = (RELAY_KEY, relay.key.clone());
-    match circuit::ask(&mut stream, key, &RelayRequest::Status)? {
-        RelayAnswer::Status(state) => Ok(state),
-        other => Err(io::Error::other(format!("it {}", other.unexpected()))),
-    }
+    circuit::ask_state(&mut stream, relay.key.clone())
 }
 
 /// What a relay knows of the line to a site.
