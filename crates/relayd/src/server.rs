@@ -1,4 +1,8 @@
-//! The daemon: its listeners, and what connections ask for.
+//! The daemon: its listeners, its configuration, and its end.
+
+mod processes;
+mod relays;
+mod ways;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,46 +14,24 @@ use std::time::{Duration, Instant};
 use titin_os::{descriptors, sockets};
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
-use titin_wire::circuit::{
-    AwaySite, CircuitRefusal, CircuitRequest, Destination, RELAY_KEY, RelayAnswer, RelayRequest,
-    RunPermit,
-};
-use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
-use titin_wire::line::{LinePurpose, PeerAnswer, PeerGreeting, RunRefusal};
-use titin_wire::versions;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use titin_wire::circuit::{CircuitRefusal, Destination};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
-use crate::admission::{AdmittedRuns, ManagerAdmission};
-use crate::circuits::{self, CircuitEnd, FarSide, PeerLine, PeerStream, REDIAL_TIME};
+use crate::admission::AdmittedRuns;
 use crate::log_limit::{LogLimit, bounded};
-use crate::messages;
-use crate::peers::{self, Peer, prepare_line};
+use crate::peers::{self, Peer};
 use crate::refused_runs::RefusedRuns;
-use crate::status;
 use crate::strangers::{StrangerPlace, Strangers};
-use crate::tls::{HANDSHAKE_TIME, Tls, check_protocol};
+use crate::tls::Tls;
 
 /// How long no connections are accepted when the system has no descriptors for them.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most reasons that are kept so that the log does not repeat them.
 const MOST_REFUSALS: usize = 1024;
-
-/// In place of a site, for the admission of a run.
-const NO_SITE: &str = "";
-
-/// How long a run stays known after the end of its manager. Processes at other sites that dial again
-/// meanwhile hear that the run is over, and end.
-const OVER_TIME: Duration = Duration::from_secs(60);
-
-/// After this time without an answer of its host a manager is gone. A manager that lost its connection has dialled
-/// again long before.
-const MANAGER_GONE_AFTER: Duration = Duration::from_secs(600);
 
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -204,13 +186,6 @@ impl Relay {
         peers
     }
 
-    /// The sites whose runs may go on to other sites by this relay.
-    pub(crate) fn transit(&self) -> Vec<String> {
-        let peers = self.lock();
-        let transit = peers.values().filter(|peer| peer.config.transit);
-        transit.map(|peer| peer.site().to_owned()).collect()
-    }
-
     /// Ends all that goes on with a peer, and the runs that the peer has brought.
     pub(crate) fn revoke(&self, peer: &Peer, why: &'static str) {
         peer.end_connections(why);
@@ -281,83 +256,6 @@ impl Relay {
             .is_some_and(|known| Arc::ptr_eq(known, peer))
     }
 
-    /// The relay on the way to a site.
-    fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
-        let peers = self.lock();
-        let direct = peers.get(site).cloned();
-        direct.or_else(|| {
-            let leads = |peer: &&Arc<Peer>| peer.behind.iter().any(|behind| behind == site);
-            peers.values().find(leads).cloned()
-        })
-    }
-
-    /// Why runs of a peer without `transit` are not passed on to sites to which this relay knows the way. Logs those
-    /// that are not for this site: the others may have another way.
-    pub(crate) fn not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) -> Vec<RunRefusal> {
-        let goes_on = |run: &&RunPermit| !run.is_over;
-        let mut refusals = Vec::new();
-        if peer.config.transit {
-            return refusals;
-        }
-        for run in runs.iter().filter(goes_on) {
-            let leads_on = |site: &&String| {
-                self.peer_towards(site)
-                    .is_some_and(|next| next.site() != peer.site())
-            };
-            for site in run.sites.iter().filter(leads_on) {
-                let from = peer.site();
-                let why = format!("the site {from} is trusted without `transit`");
-                refusals.push(RunRefusal {
-                    run: run.run,
-                    to: Some(site.clone()),
-                    hops: 0,
-                    why: format!(
-                        "the relay of the site {} does not pass the run on to {site}: {why}",
-                        self.site
-                    ),
-                });
-                if run.sites.contains(&self.site) {
-                    continue;
-                }
-                let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
-                if let Some(CircuitRefusal { why, .. }) =
-                    self.refusal_to_log(run.run, site, &outcome)
-                {
-                    warn!(
-                        from,
-                        to = site,
-                        run = hex(run.run),
-                        why,
-                        "a run is not passed on"
-                    );
-                }
-            }
-        }
-        refusals
-    }
-
-    /// What the manager hears of a run that a peer brings beyond its limit.
-    pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunRefusal {
-        RunRefusal {
-            run,
-            to: None,
-            hops: 0,
-            why: format!(
-                "the relay of the site {} does not take the run over: it takes {} runs from the relay of {} (`runs` in its \
-                 relay.toml)",
-                self.site,
-                peer.config.most_runs(),
-                peer.site()
-            ),
-        }
-    }
-
-    /// Whether runs go by a peer to a site; `None` stands for the site of the peer.
-    pub(crate) fn is_on_way(&self, peer: &Peer, site: Option<&str>) -> bool {
-        let next = site.and_then(|site| self.peer_towards(site));
-        site.is_none() || next.is_some_and(|next| next.site() == peer.site())
-    }
-
     /// Forgets the runs that a peer has brought, and what it has told of others.
     pub(crate) fn forget_runs_of(&self, peer: &Peer) {
         let own = self.refused_runs.set_own(peer.site(), Vec::new());
@@ -372,35 +270,6 @@ impl Relay {
     pub(crate) fn may_log_run_of(&self, peer: &Peer) -> bool {
         let mut lines = self.run_lines.lock().expect("never poisoned");
         lines.note(peer.site().to_owned(), Instant::now()).is_some()
-    }
-
-    /// The sites to which this relay knows the way, in words.
-    fn known_sites(&self) -> String {
-        let peers = self.peers();
-        let mut sites: Vec<&str> = peers.iter().map(|peer| peer.site()).collect();
-        sites.extend(
-            peers
-                .iter()
-                .flat_map(|peer| &peer.behind)
-                .map(String::as_str),
-        );
-        sites.sort_unstable();
-        match sites.is_empty() {
-            true => "no other site".to_owned(),
-            false => sites.join(", "),
-        }
-    }
-
-    /// The relay on the way to a site, or the refusal of what would go there.
-    pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
-        self.peer_towards(site).ok_or_else(|| CircuitRefusal {
-            why: format!(
-                "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
-                 `titin relay trust {site}` adds the way",
-                self.site
-            ),
-            may_pass: self.was_trusted(site),
-        })
     }
 
     /// The congestion control of new connections to other relays, if the configuration names one.
@@ -514,357 +383,6 @@ impl Relay {
         let time = Duration::try_from_secs_f64(time).unwrap_or_default();
         let _ = timeout(time, circuits.wait_for(|open| *open == 0)).await;
     }
-
-    /// Serves a connection of a process of the site.
-    async fn serve_process(self: &Arc<Self>, mut stream: TcpStream, place: StrangerPlace) {
-        let from = stream.peer_addr().map(|from| from.to_string());
-        let from = from.unwrap_or_default();
-        let proving = timeout(HANDSHAKE_TIME, self.prove(&mut stream));
-        let (run, mut buffer) = match proving.await {
-            Ok(Ok(proved)) => proved,
-            Ok(Err(why)) => return place.log_refusal(&why),
-            Err(_) => return place.log_refusal("no proof in time"),
-        };
-        let request = messages::read(&mut stream, &mut buffer);
-        let request = match timeout(HANDSHAKE_TIME, request).await {
-            Ok(Ok(request)) => request,
-            Ok(Err(error)) => return place.log_refusal(&error.to_string()),
-            Err(_) => return place.log_refusal("no request in time"),
-        };
-        let is_of_run = matches!(request, RelayRequest::Circuit(_));
-        if is_of_run == (run == RELAY_KEY) {
-            let why = "the request is for another key than the one that was shown";
-            place.log_refusal(why);
-            // The process may be gone.
-            let _ = refuse_process(&mut stream, CircuitRefusal::lasting(why)).await;
-            return;
-        }
-        drop(place);
-        let outcome = match request {
-            RelayRequest::Circuit(CircuitRequest {
-                destination,
-                from: site,
-            }) => {
-                let far = match self.check_site(site.as_deref()) {
-                    Ok(()) => circuits::open(self, run, &destination, None).await,
-                    Err(refusal) => Err(refusal),
-                };
-                self.log_refused_circuit(&from, run, &destination, &far);
-                self.serve_circuit(stream, &buffer, far).await
-            }
-            RelayRequest::Admit(permit) => self.serve_manager(stream, &permit).await,
-            RelayRequest::Status => {
-                let answer = RelayAnswer::Status(status::of(self));
-                messages::write(&mut stream, &answer).await
-            }
-        };
-        // A connection that fails tells no more than its end.
-        drop(outcome);
-    }
-
-    /// Admits the run of a manager of this site as long as the connection stands.
-    async fn serve_manager(&self, mut stream: TcpStream, permit: &RunPermit) -> io::Result<()> {
-        let run = hex(permit.run);
-        let admitted = self.admit(permit);
-        // A manager whose run was admitted before asks again and again.
-        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted) {
-            warn!(run, name = permit.name, why = refusal.why, "not admitted");
-        }
-        match admitted {
-            Ok(admission) => {
-                sockets::set_keepalive(&stream, MANAGER_GONE_AFTER);
-                info!(run, name = permit.name, "admitted");
-                let outcome = self.stay(&mut stream, permit).await;
-                if outcome.is_err() {
-                    // A network may have reset the connection. The manager then comes again.
-                    sleep(REDIAL_TIME).await;
-                }
-                admission.note_end();
-                info!(run, "over");
-                tokio::spawn(async move {
-                    sleep(OVER_TIME).await;
-                    drop(admission);
-                });
-                outcome
-            }
-            Err(refusal) => refuse_process(&mut stream, refusal).await,
-        }
-    }
-
-    /// Admits the run of a manager of this site. A run for a site to which no way is known would wait
-    /// in vain, so it is refused, but not if the site was trusted and may be again.
-    fn admit(&self, permit: &RunPermit) -> Result<ManagerAdmission, CircuitRefusal> {
-        for site in self.other_sites(&permit.sites) {
-            if let Err(refusal) = self.way_to(site)
-                && !refusal.may_pass
-            {
-                let why = format!("{}. It knows {}", refusal.why, self.known_sites());
-                return Err(CircuitRefusal::lasting(why));
-            }
-        }
-        let mut permit = permit.clone();
-        // The relays of the other sites are to let circuits to this site through.
-        if !permit.sites.contains(&self.site) {
-            permit.sites.push(self.site.clone());
-        }
-        let admitted = self.runs.admit(permit, self.next_number());
-        admitted.map_err(CircuitRefusal::passing)
-    }
-
-    fn other_sites<'a>(&self, sites: &'a [String]) -> impl Iterator<Item = &'a String> {
-        sites.iter().filter(|site| **site != self.site)
-    }
-
-    /// The sites without a connection to the relay on the way to them.
-    fn away(&self, sites: &[String]) -> Vec<AwaySite> {
-        let of_site = |site: &String| {
-            let away = |relay: &str, why| AwaySite {
-                site: site.clone(),
-                relay: relay.to_owned(),
-                why,
-            };
-            match self.way_to(site) {
-                Ok(peer) if peer.is_connected() => None,
-                Ok(peer) => Some(away(peer.site(), peer.why_down(&self.tls.keys))),
-                Err(refusal) => Some(away(site, Some(refusal.why))),
-            }
-        };
-        self.other_sites(sites).filter_map(of_site).collect()
-    }
-
-    /// Answers that a run is admitted, and waits for the end of the manager's connection. Meanwhile tells why
-    /// relays do not take the run over.
-    async fn stay(&self, stream: &mut TcpStream, permit: &RunPermit) -> io::Result<()> {
-        let site = self.site.clone();
-        let admitted = RelayAnswer::Admitted {
-            site,
-            away: self.away(&permit.sites),
-            congestion: peers::usable_congestion(self.congestion()),
-        };
-        messages::write(stream, &admitted).await?;
-        let mut changes = self.runs.changes();
-        let mut told = Vec::new();
-        let mut byte = [0; 1];
-        loop {
-            let refusals = self.refused_runs.of_run(permit.run);
-            if told != refusals {
-                messages::write(stream, &RelayAnswer::RefusedRun(refusals.clone())).await?;
-                told = refusals;
-            }
-            tokio::select! {
-                count = stream.read(&mut byte) => if count? == 0 {
-                    return Ok(());
-                },
-                changed = changes.changed() => if changed.is_err() {
-                    return Ok(());
-                },
-            }
-        }
-    }
-
-    /// The proofs of a process and of this relay. Returns the number of the run, and the bytes
-    /// behind the proofs.
-    async fn prove(&self, stream: &mut TcpStream) -> Result<(u64, Vec<u8>), String> {
-        let text = |error: io::Error| error.to_string();
-        let mut hello = [0; HELLO];
-        stream.read_exact(&mut hello).await.map_err(text)?;
-        let run = run_of(&hello);
-        // A run that is not admitted has a permit that nobody knows.
-        let permit = match run {
-            RELAY_KEY => self.access.clone(),
-            run => self.runs.permit(run).unwrap_or_else(Secret::random),
-        };
-        let mut shake = Handshake::listen(permit);
-        let mut bytes = hello.to_vec();
-        loop {
-            let progress = shake.advance(&bytes).map_err(|why| why.to_string())?;
-            stream.write_all(&progress.reply).await.map_err(text)?;
-            match (shake.refusal(), run) {
-                (Some(Refusal::Secret), RELAY_KEY) => {
-                    return Err("the key is not that of this relay".to_owned());
-                }
-                (Some(Refusal::Secret), run) => {
-                    let run = hex(run);
-                    return Err(format!(
-                        "the run {run} is not admitted, or the permit is another"
-                    ));
-                }
-                (Some(other), _) => return Err(other.to_string()),
-                (None, _) => {}
-            }
-            if progress.one_time_key.is_some() {
-                return Err("the connection is meant for a manager".to_owned());
-            }
-            match progress.agreed {
-                Some(agreement) if agreement.purpose == Purpose::Relay => {
-                    return Ok((run, bytes.split_off(progress.used)));
-                }
-                Some(_) => return Err("the connection is meant for a process of a run".to_owned()),
-                None => {}
-            }
-            bytes.drain(..progress.used);
-            if stream.read_buf(&mut bytes).await.map_err(text)? == 0 {
-                return Err(format!(
-                    "the connection has ended before the proof (run {})",
-                    hex(run)
-                ));
-            }
-        }
-    }
-
-    /// Answers, and passes the bytes of a circuit.
-    async fn serve_circuit(
-        &self,
-        mut stream: TcpStream,
-        first_bytes: &[u8],
-        far: Result<FarSide, CircuitRefusal>,
-    ) -> io::Result<()> {
-        match far {
-            Ok(far) => {
-                let end = CircuitEnd::dialler(&stream)?;
-                messages::write(&mut stream, &RelayAnswer::Opened).await?;
-                let _open = CircuitCount::of(self);
-                circuits::pass(stream, first_bytes, end, far).await
-            }
-            Err(refusal) => refuse_process(&mut stream, refusal).await,
-        }
-    }
-
-    /// Takes a connection of another relay, after the proofs of both.
-    async fn take_peer(self: &Arc<Self>, stream: TcpStream, place: StrangerPlace) {
-        prepare_line(&stream, self.congestion().as_deref());
-        let accepting = TlsAcceptor::from(self.tls.server.clone()).accept(stream);
-        let stream = match timeout(HANDSHAKE_TIME, accepting).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return place.log_refusal(&self.tls.why(&error)),
-            Err(_) => return place.log_refusal("no proof in time"),
-        };
-        if let Err(why) = check_protocol(stream.get_ref().1.alpn_protocol()) {
-            return place.log_refusal(&why);
-        }
-        let certificates = stream.get_ref().1.peer_certificates();
-        let certificate = certificates.and_then(|chain| chain.first());
-        let site = certificate
-            .ok_or_else(|| "there is no certificate".to_owned())
-            .and_then(|certificate| self.tls.keys.site_of(certificate));
-        let peer = site.map(|site| self.lock().get(&site).cloned());
-        match peer {
-            Ok(Some(peer)) => self.serve_peer(&peer, stream.into(), place).await,
-            Ok(None) => place.log_refusal("the site is trusted no more"),
-            Err(why) => place.log_refusal(&why),
-        }
-    }
-
-    /// Serves a connection of another relay: its greeting says what it is for.
-    /// `place` bounds the connections without a greeting.
-    pub(crate) async fn serve_peer(
-        self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        mut stream: PeerStream,
-        place: impl Send,
-    ) {
-        let mut buffer = Vec::new();
-        let greeting = messages::read_short::<PeerGreeting>(&mut stream, &mut buffer);
-        let greeting = match timeout(HANDSHAKE_TIME, greeting).await {
-            Ok(Ok(greeting)) => greeting,
-            Ok(Err(error)) => {
-                return warn!(site = peer.site(), why = self.tls.why(&error), "refused");
-            }
-            Err(_) => return warn!(site = peer.site(), why = "no greeting in time", "refused"),
-        };
-        drop(place);
-        let (lowest, highest) = greeting.versions;
-        let own = versions::relay();
-        if lowest > own.1 || highest < own.0 {
-            let why = format!(
-                "the relay of the site {} speaks versions {lowest} to {highest}, that of {} {} to {}: use releases of titin \
-                 that share a version",
-                peer.site(),
-                self.site,
-                own.0,
-                own.1
-            );
-            warn!(site = peer.site(), why, "refused");
-            return refuse_peer(&mut stream, CircuitRefusal::lasting(why)).await;
-        }
-        match greeting.purpose {
-            LinePurpose::Control => {
-                let answered = messages::write(&mut stream, &PeerAnswer::Welcome).await;
-                if answered.is_ok() {
-                    peers::control(self, peer, stream, buffer).await;
-                }
-            }
-            LinePurpose::Circuit { run, destination } => {
-                let serving = self.serve_circuit_of_peer(peer, stream, &buffer, run, &destination);
-                tokio::select! {
-                    () = serving => {}
-                    () = peer.revoked() => {}
-                }
-            }
-            LinePurpose::Callback { call } => {
-                if !peer.take_callback(call, stream, buffer) {
-                    warn!(site = peer.site(), call, "refused: no such call");
-                }
-            }
-        }
-    }
-
-    /// Fails if a process is at another site than this relay.
-    fn check_site(&self, site: Option<&str>) -> Result<(), CircuitRefusal> {
-        match site {
-            Some(site) if *site != *self.site => Err(CircuitRefusal::lasting(format!(
-                "it is the relay of the site {}, and not of {site}: correct `relay` under `titin: sites`, or the `site` of \
-                 the host",
-                self.site
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn check_use(&self, peer: &Peer, run: u64) -> Result<(), CircuitRefusal> {
-        match self.runs.is_for(run, &peer.far_sites()) {
-            true => Ok(()),
-            false => Err(CircuitRefusal::passing(format!(
-                "the run {} is not admitted for the site {} by the relay of {}",
-                hex(run),
-                peer.site(),
-                self.site
-            ))),
-        }
-    }
-
-    async fn serve_circuit_of_peer(
-        self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        mut stream: PeerStream,
-        first_bytes: &[u8],
-        run: u64,
-        destination: &Destination,
-    ) {
-        let opening = async {
-            self.check_use(peer, run)?;
-            let place = peer.enter()?;
-            let far = circuits::open(self, run, destination, Some(peer.site())).await?;
-            Result::<_, CircuitRefusal>::Ok((far, place))
-        };
-        let opened = opening.await;
-        self.log_refused_circuit(peer.site(), run, destination, &opened);
-        let (far, _place) = match opened {
-            Ok(opened) => opened,
-            Err(refusal) => return refuse_peer(&mut stream, refusal).await,
-        };
-        let Ok(line) = PeerLine::of(peer, &stream) else {
-            return;
-        };
-        if messages::write(&mut stream, &PeerAnswer::Welcome)
-            .await
-            .is_ok()
-        {
-            let _open = CircuitCount::of(self);
-            // A circuit that breaks tells no more than its end.
-            let _ = circuits::pass(stream, first_bytes, CircuitEnd::Relay(line), far).await;
-        }
-    }
 }
 
 /// The signals that the relay obeys.
@@ -899,15 +417,6 @@ impl Drop for CircuitCount<'_> {
     fn drop(&mut self) {
         self.0.circuits.send_modify(|open| *open -= 1);
     }
-}
-
-async fn refuse_process(stream: &mut TcpStream, refusal: CircuitRefusal) -> io::Result<()> {
-    messages::write(stream, &RelayAnswer::Refused(refusal)).await
-}
-
-async fn refuse_peer(stream: &mut PeerStream, refusal: CircuitRefusal) {
-    let _ = messages::write(stream, &PeerAnswer::Refused(refusal)).await;
-    let _ = stream.shutdown().await;
 }
 
 async fn accept_processes(relay: Arc<Relay>, listener: TcpListener) {
