@@ -358,6 +358,27 @@ mod tests {
     }
 
     #[test]
+    fn the_last_line_tells_what_the_end_of_the_run_waits_for() {
+        let clock = ProgressBar::hidden();
+        let mut view = Live::new(false);
+        view.clock = Some(clock.clone());
+        let shown = || strip_str(&clock.message()).to_string();
+        view.show_wait(&[
+            "waits for host a".to_owned(),
+            "waits for host\x1b[2Jb".to_owned(),
+        ]);
+        assert!(
+            shown().starts_with("waits for host a; waits for host"),
+            "{}",
+            shown()
+        );
+        assert!(shown().ends_with("b; Ctrl-C ends the wait"), "{}", shown());
+        assert!(!clock.message().contains("\x1b[2J"));
+        view.show_wait(&[]);
+        assert_eq!(shown(), "");
+    }
+
+    #[test]
     fn what_is_left_is_told_from_what_has_gone() {
         let seconds = Duration::from_secs;
         assert_eq!(left(seconds(10), 0.0, 0.25), Some(seconds(30)));
