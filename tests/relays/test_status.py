@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -52,3 +53,16 @@ def test_a_link_has_a_round_trip_rates_and_packets_sent_again(
     link, round_trip, _, circuits, sent, _, received, _, again = row.split()[1:]
     assert link == "up"
     assert all(float(figure) > 0 for figure in (round_trip, circuits, sent, received, again)), row
+
+
+def test_a_configuration_that_has_changed_since_is_told(relays: Callable[..., Relay]) -> None:
+    north = relays("north")
+    north.start()
+    assert north.process
+    note = "relay.toml has changed since the relay has read it"
+    assert note not in north.titin("status")
+    north.titin("trust", "west", f"sha256:{64 * '0'}")
+    assert f"{note}: `kill -HUP {north.process.pid}` on its host" in " ".join(north.titin("status").split())
+    north.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: note not in north.titin("status"), "the relay has not read it again")
+    assert [peer["site"] for peer in north.status["config"]["peer"]] == ["west"]

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use titin_os::{host, sockets};
 use titin_wire::circuit;
 use titin_wire::handshake::Refusal;
@@ -13,7 +13,8 @@ use crate::config::RelayFolder;
 /// How long the relay may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Asks the running relay of a folder for its state.
+/// Asks the running relay of a folder for its state. `is_config_current` says there whether relay.toml is as the
+/// relay has read it last.
 ///
 /// # Errors
 /// If no relay runs there, in words.
@@ -30,7 +31,10 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
         )
     };
     let mut stream = sockets::connect(address.as_str(), ANSWER_TIME, ANSWER_TIME).map_err(none)?;
-    circuit::ask_state(&mut stream, access).map_err(|error| without_answer(folder, address, &error))
+    let mut state = circuit::ask_state(&mut stream, access)
+        .map_err(|error| without_answer(folder, address, &error))?;
+    state["is_config_current"] = (state["config"] == json!(config)).into();
+    Ok(state)
 }
 
 /// Why a listener has not answered as the relay of the folder does, and what to do.

@@ -77,7 +77,8 @@ pub(crate) struct Relay {
     pub(crate) tls: Tls,
     pub(crate) begun: Instant,
     access: Secret,
-    congestion: Mutex<Option<String>>,
+    /// The configuration as read last.
+    config: Mutex<Config>,
     /// The last refusal that the log tells, by run and site. Only hashes are kept: peers choose the
     /// texts, and may choose long ones.
     logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
@@ -126,7 +127,7 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         tls: Tls::new(folder.identity()?).map_err(|error| RelayError::Begin(error.to_string()))?,
         begun: Instant::now(),
         access: folder.access()?,
-        congestion: Mutex::default(),
+        config: Mutex::new(config.clone()),
         logged_refusals: Mutex::default(),
         refusal_lines: Mutex::new(LogLimit::of_refusals()),
         run_lines: Mutex::new(LogLimit::of_runs()),
@@ -272,9 +273,14 @@ impl Relay {
         lines.note(peer.site().to_owned(), Instant::now()).is_some()
     }
 
+    /// The configuration as read last.
+    pub(crate) fn config(&self) -> Config {
+        self.config.lock().expect("never poisoned").clone()
+    }
+
     /// The congestion control of new connections to other relays, if the configuration names one.
     pub(crate) fn congestion(&self) -> Option<String> {
-        self.congestion.lock().expect("never poisoned").clone()
+        self.config().congestion
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Peer>>> {
@@ -294,10 +300,10 @@ impl Relay {
                  /proc/sys/net/ipv4/tcp_allowed_congestion_control lists those allowed"
             );
         }
-        self.congestion
+        self.config
             .lock()
             .expect("never poisoned")
-            .clone_from(&config.congestion);
+            .clone_from(config);
         let behind = |site: &str| {
             let sites = config.peers.iter();
             let sites = sites.filter(|peer| peer.via.as_deref() == Some(site));

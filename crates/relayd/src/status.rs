@@ -20,7 +20,9 @@ pub(crate) fn of(relay: &Relay) -> Value {
     json!({
         "site": relay.site,
         "fingerprint": relay.tls.fingerprint().to_string(),
+        "process": std::process::id(),
         "seconds": relay.begun.elapsed().as_secs(),
+        "config": relay.config(),
         "peers": relay.peers().iter().map(|peer| of_peer(relay, peer)).collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
     })

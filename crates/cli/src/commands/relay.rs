@@ -14,7 +14,7 @@ use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, end_
 use super::config::prefix;
 use super::refusal;
 use crate::table::{Column, table};
-use crate::terminal::{self, BOLD, complain};
+use crate::terminal::{self, BOLD, WARNING, complain};
 
 /// The relay of a site: passes the messages of runs between sites
 ///
@@ -253,6 +253,12 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
     if !reasons.is_empty() {
         out += &(reasons + "\n");
     }
+    if state["is_config_current"] == false {
+        out += &format!(
+            "{WARNING}relay.toml has changed since the relay has read it: `kill -HUP {}` on its host has it read again{WARNING:#}\n\n",
+            state["process"]
+        );
+    }
     let runs = list(&state["runs"]);
     out += &format!("{}\n", count(runs.len() as u64, "run"));
     for run in &runs {
@@ -317,8 +323,10 @@ mod tests {
 
     #[test]
     fn the_state_shows_routes_and_why_a_link_is_down() {
-        let state = json!({
+        let mut state = json!({
             "site": "north",
+            "process": 7,
+            "is_config_current": true,
             "fingerprint": "sha256:00",
             "peers": [
                 {"site": "east", "connected": true, "behind": ["south"], "down": null},
@@ -337,5 +345,9 @@ mod tests {
         let end = "\nwest is down: Connection refused\n\n0 runs\n";
         assert!(shown.ends_with(end), "{shown}");
         assert!(!shown.contains("east is down"), "{shown}");
+        assert!(!shown.contains("relay.toml"), "{shown}");
+        state["is_config_current"] = false.into();
+        let shown = text_of(&state, None);
+        assert!(shown.contains("`kill -HUP 7` on its host"), "{shown}");
     }
 }
