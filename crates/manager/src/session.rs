@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use titin_transport::{Link, LinkId, Reactor, TokenConnection};
+use titin_transport::{Link, LinkError, LinkId, Reactor, TokenConnection};
 use titin_wire::connection::Connection;
 use titin_wire::control::{self, ToProgram};
 use titin_wire::token::TokenRequest;
@@ -74,7 +74,7 @@ enum SessionEvent {
     LinkOpened(Arc<Link>),
     Agent(Arc<Link>, AgentReport),
     /// The link of an agent is lost, for the given reason.
-    AgentLost(LinkId, String),
+    AgentLost(LinkId, LinkError),
     /// The relay of the manager's site has news of the admission of the run.
     Admission(AdmissionNews),
     /// What the relay of the manager's site knows of the way to a silent host, in words.
@@ -181,7 +181,7 @@ pub struct Session {
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
     host_files: HostFiles,
-    /// The hosts that do not answer at the end of the run, in words.
+    /// The hosts that did not answer any more, in words.
     unreached: Vec<String>,
     /// Whether the run ends, so that no agent comes any more.
     is_ending: bool,
@@ -389,7 +389,7 @@ impl Session {
                 RunAction::StartProgram(id) => self.starter.start(id),
                 RunAction::StopStarting => self.starter.stop(),
                 RunAction::HostHeartbeat(host) => self.agents.order(host, &AgentOrder::Heartbeat),
-                RunAction::CloseHost(host) => self.close_agent(host),
+                RunAction::CloseHost(host) => self.close_silent_agent(host),
                 RunAction::TellMissingHosts(hosts) => self.tell_missing_hosts(&hosts, view),
                 RunAction::AskRelay(host) => self.ask_relay(host),
                 RunAction::Signal(id, signal) => self.signal(id, signal),

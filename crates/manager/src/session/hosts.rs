@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_transport::{Link, LinkId};
+use titin_transport::{Link, LinkError, LinkId};
 use titin_wire::connection::Connection;
 
 use super::end_wait::SILENCE;
@@ -350,8 +350,9 @@ impl Session {
     }
 
     /// The link of an agent is lost.
-    pub(super) fn agent_lost(&mut self, link: LinkId, why: &str) -> Option<RunEvent> {
+    pub(super) fn agent_lost(&mut self, link: LinkId, why: &LinkError) -> Option<RunEvent> {
         let host = self.agents.host_of(link)?;
+        self.note_lost_agent(host, why);
         self.agents.detach(host);
         self.skip_starts(host);
         let how = format!("has ended or is cut off ({why}), so the programs there are lost");
@@ -493,7 +494,7 @@ impl Session {
                 let text = format!("the agents of {names} do not answer at the end of the run");
                 self.say(Level::Error, text, view);
             }
-            self.unreached = self.unreached_hosts();
+            self.unreached.extend(self.silent_hosts());
             self.close_agents();
         }
         self.name_incomplete_hosts(view);

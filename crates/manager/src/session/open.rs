@@ -465,7 +465,7 @@ impl Handler for ControlHandler {
                 Ok(report) => SessionEvent::Agent(link.clone(), report),
                 Err(error) => {
                     link.close();
-                    SessionEvent::AgentLost(id, error.to_string())
+                    SessionEvent::AgentLost(id, error.into())
                 }
             });
         }
@@ -477,7 +477,7 @@ impl Handler for ControlHandler {
 
     fn lost(&self, link: &Arc<Link>, why: LinkError) {
         self.hand(match self.agents().remove(&link.id()) {
-            true => SessionEvent::AgentLost(link.id(), why.to_string()),
+            true => SessionEvent::AgentLost(link.id(), why),
             false => SessionEvent::Run(RunEvent::LinkLost(link.id(), why.to_string())),
         });
     }

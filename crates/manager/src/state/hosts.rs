@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Manager;
 use super::failure::Cause;
-use super::member::InstanceProcess;
+use super::member::{InstanceProcess, Membership};
 use crate::event::{Level, RunAction};
 use crate::host::{HostId, ProcessId};
 use crate::plan::{InstanceId, StartMode};
@@ -148,7 +148,7 @@ impl Manager {
         );
     }
 
-    /// Nothing runs on a host any more. The session, or the guard behind the agent, ends the programs.
+    /// The programs of a host are out of reach. The session, or the guard behind the agent, ends the programs.
     /// Nobody reports the exits.
     pub(super) fn lose_host(&mut self, id: HostId, cause: Cause) {
         if matches!(self.hosts[id.index()].state, HostState::Lost) {
@@ -165,6 +165,14 @@ impl Manager {
             Cause::HostLost(..) | Cause::HostSilent(..) => self.own_suspension().unwrap_or(cause),
             cause => cause,
         });
+    }
+
+    /// Whether the process of an instance was out of reach with its host before the process ended.
+    pub(super) fn is_lost_with_host(&self, id: InstanceId) -> bool {
+        let is_lost = matches!(self.hosts[self.host_of(id).index()].state, HostState::Lost);
+        is_lost
+            && self.members[id].process == InstanceProcess::Unknown
+            && !matches!(self.members[id].membership, Membership::Done)
     }
 
     /// Sends a heartbeat to every agent, and looks for silent agents.

@@ -117,6 +117,7 @@ impl Manager {
         let member = &self.members[id];
         match &member.fault {
             _ if matches!(member.membership, Membership::NotJoined) && member.too_late => None,
+            None if self.is_lost_with_host(id) => Some("was lost with its host".to_owned()),
             None => consequence_without_fault(member).map(str::to_owned),
             Some(fault) => match self.shared_process(id) {
                 Some(process) => consequence_in_shared_process(fault, &process),
