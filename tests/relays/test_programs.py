@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -225,4 +226,28 @@ def test_a_relay_that_is_not_to_pass_on_does_not(tmp_path: Path, relays: Callabl
     three_sites(tmp_path, south, east, "register_timeout: 4 s")
     out = Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run", status=1)
     assert "host e" in out, out
+    waiting = " ".join(out.partition("Waiting:")[2].split())
+    assert "the relay of the site south does not pass the run on to east: the site north is trusted" in waiting, out
     assert not east.status["runs"]
+
+
+@pytest.mark.parametrize("how", ["not connected", "not trusted"])
+def test_a_relay_in_the_middle_says_what_is_behind_it(tmp_path: Path, relays: Callable[..., Relay], how: str) -> None:
+    north, south, east = relays("north"), relays("south"), relays("east")
+    north.trust(south, "--transit", port=south.listen)
+    south.trust(north, "--transit")
+    north.titin("trust", "east", "--via", "south")
+    if how == "not connected":
+        south.trust(east, "--transit", port=east.listen)
+    for relay in (north, south):
+        relay.start()
+    wait_until(lambda: north.peer("south")["connected"], "the relays do not connect")
+    three_sites(tmp_path, south, east, "register_timeout: 12 s")
+    out = Copy(tmp_path).call("titin", "run", "model.ymmsl", "--relay", north.folder, "--run-dir", "run", status=1)
+    why = {
+        "not connected": "the relay of the site south is not connected to that of east: the relay of the site east at",
+        "not trusted": "the relay of the site south knows no way to the site east",
+    }[how]
+    waiting = " ".join(out.partition("Waiting:")[2].split())
+    assert why in waiting, out
+    assert re.search(rf"WARNING +manager +{why}", (tmp_path / "run/titin_manager.log").read_text())

@@ -54,7 +54,11 @@ ALPN = "titin-relay/1"
 
 def encode(message: object) -> bytes:
     """A message of relays."""
-    body = json.dumps(message).encode()
+    return framed(json.dumps(message).encode())
+
+
+def framed(body: bytes) -> bytes:
+    """A message with this text."""
     return struct.pack("<I", len(body)) + body
 
 
@@ -849,7 +853,7 @@ def test_a_circuit_too_many_does_not_reach_the_listener_and_is_logged(
         near, _ = listener.accept()
         with near:
             assert "refused" in second.ask(circuit(port))
-            has_logged(north, "WARN", "guest", "the most that `streams` and `memory` allow")
+            has_logged(north, "WARN", "guest", "the most circuits that `streams` and `memory` allow")
             listener.setblocking(False)
             with pytest.raises(BlockingIOError):
                 listener.accept()
@@ -870,13 +874,118 @@ def test_a_peer_brings_no_more_runs_than_it_may(
     while not (refusals := control.hear().get("refused_runs")):
         pass
     refused = [RUN, RUN + 1][most:]
-    why = f"the relay of the site north does not take the run over: it takes {most} runs from the relay of guest"
+    why = f"does not take the run over: the most runs that it takes from the relay of guest are {most}"
     assert [refusal["run"] for refusal in refusals] == refused
     assert all(why in refusal["why"] for refusal in refusals)
     answer = dial(north.listen).secure(guest).ask(circuit(north.local, RUN + 1))
     assert "is not admitted" in answer["refused"]["why"]
     assert not dial(north.local).prove(RUN + 1, PERMIT)
     goes_on(north)
+
+
+#: The most bytes of a message between relays.
+LONGEST = 1 << 20
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["silent", "closed"])
+def test_calls_without_end_take_little(north: Relay, guest: ssl.SSLContext, dial: Dial, answers: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
+        configure(north, f'address = "127.0.0.1:{listener.getsockname()[1]}"\nstreams = 20')
+        if not answers:
+            listener.close()
+        north.start()
+        control = dial(north.listen).secure(guest)
+        assert control.ask(greeting("control")) == "welcome"
+        before = memory(north, "VmRSS")
+        for _ in range(100):
+            control.socket.sendall(500 * encode({"call": {"call": 1}}))
+        goes_on(north)
+        assert memory(north, "VmHWM") - before < 20
+        if answers:
+            has_logged(north, "WARN", "guest", "too many calls at a time")
+    assert len(north.log.splitlines()) < 50
+
+
+def greet_with_nonsense(peer: Connection) -> None:
+    peer.send(encode({"versions": [1, 1], "purpose": 3000 * "z"}))
+
+
+def say_nonsense(peer: Connection) -> None:
+    assert peer.ask(greeting("control")) == "welcome"
+    peer.send(framed(json.dumps((LONGEST - 2) * "y").encode()))
+
+
+def answer_no_call(peer: Connection) -> None:
+    peer.send(encode(greeting({"callback": {"call": 7}})))
+
+
+def go_at_once(peer: Connection) -> None:
+    assert peer.ask(greeting("control")) == "welcome"
+
+
+@pytest.mark.parametrize("act", [greet_with_nonsense, say_nonsense, answer_no_call, go_at_once])
+def test_a_peer_does_not_fill_the_log(
+    north: Relay, guest: ssl.SSLContext, dial: Dial, act: Callable[[Connection], None]
+) -> None:
+    north.start()
+    for _ in range(100):
+        peer = dial(north.listen).secure(guest)
+        act(peer)
+        if act is not go_at_once:
+            peer.rest()
+        peer.socket.close()
+    goes_on(north)
+    wait_until(lambda: not north.peer("guest")["connected"], "it is still connected", PROMPT)
+    assert 30 <= north.log.count('site="guest"') <= 60, north.log
+    assert len(north.log) < 30_000
+
+
+def test_a_long_refusal_of_a_relay_does_not_hide_the_state(north: Relay, guest: ssl.SSLContext, tmp_path: Path) -> None:
+    key = Key(tmp_path / "stranger.key", tmp_path / "stranger.pem")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(key.certificate, key.file)
+    server.set_alpn_protocols([ALPN])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        configure(north, f'address = "127.0.0.1:{listener.getsockname()[1]}"')
+        north.start()
+        near, _ = listener.accept()
+        with server.wrap_socket(near, server_side=True) as near:
+            near.settimeout(PROMPT)
+            near.recv(1 << 16)
+            refusal = {"refused": {"why": "", "may_pass": True}}
+            refusal["refused"]["why"] = "far away " + (LONGEST - 100) * "x"
+            near.sendall(framed(json.dumps(refusal, separators=(",", ":")).encode()))
+            wait_until(lambda: "far away" in (north.peer("guest")["down"] or ""), "no refusal", PROMPT)
+    assert len(north.titin("status", "--json")) < 5000
+    assert len(north.log) < 5000
+
+
+def test_a_long_permit_of_a_peer_does_not_cut_others_off(
+    north: Relay, relays: Callable[..., Relay], guest: ssl.SSLContext, dial: Dial
+) -> None:
+    south = relays("south", open_port=False)
+    configure(north, "transit = true")
+    north.trust(south)
+    south.trust(north, port=north.listen)
+    north.start()
+    south.start()
+    wait_until(lambda: north.peer("south")["connected"], "the relays do not connect")
+    control = dial(north.listen).secure(guest)
+    assert control.ask(greeting("control")) == "welcome"
+    # With the hops that north adds, the message would be too long for south.
+    long = permit_of(RUN, "south") | {"name": ""}
+    room = LONGEST - len(encode({"runs": [long]})) + 4
+    control.send(encode({"runs": [long | {"name": room * "x"}]}))
+    while not (refusals := control.hear().get("refused_runs")):
+        pass
+    assert "the names of the run and of its sites have more than" in refusals[0]["why"]
+    control.send(encode({"runs": [permit_of(RUN + 1, "south")]}))
+    wait_until(lambda: [run["run"] for run in south.status["runs"]] == [f"{RUN + 1:016x}"], "no run", PROMPT)
+    assert south.log.count("disconnected") == 0, south.log
+    manager = dial(north.local)
+    assert manager.prove(RELAY_KEY, access(north))
+    refused = manager.ask({"admit": permit_of(RUN, "south") | {"name": 20_000 * "x"}})["refused"]
+    assert "the names of the run and of its sites have more than" in refused["why"]
 
 
 # Secrets

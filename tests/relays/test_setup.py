@@ -99,7 +99,7 @@ def test_a_run_too_many_is_told_with_the_limit(sites: Sites) -> None:
     sites.write(steps=1, most=10, more="  register_timeout: 5 s")
     limit_peer(sites.south, "runs", 0)
     said = fails_with(sites, "does not know the run")
-    why = "the relay of the site south does not take the run over: it takes 0 runs from the relay of north (`runs`"
+    why = "does not take the run over: the most runs that it takes from the relay of north are 0 (`runs`"
     assert said.count(why) == 1, said
 
 

@@ -87,18 +87,21 @@ exit $code
 """
 
 
+def that_waits(folder: Path) -> None:
+    """Has the program at the end of the chain make a file, and wait."""
+    stage = folder / "stage.py"
+    text = stage.read_text().replace(
+        "if sends:", "open('running', 'w').close(); sends or time.sleep(99)\n        if sends:", 1
+    )
+    stage.write_text("import time\n" + text)
+
+
 @pytest.mark.parametrize(("command", "code"), [("kill -TERM", 130), ("scancel --name=chain; true", 1)])
 @pytest.mark.usefixtures("namespaces")
 def test_a_cancelled_job_leaves_nothing(tmp_path: Path, command: str, code: int) -> None:
     needs("slurmctld", "munged")
     chain(tmp_path, ["a", "b"], "")
-    stage = tmp_path / "stage.py"
-    stage.write_text(
-        stage.read_text().replace(
-            "if sends:", "open('running', 'w').close(); sends or time.sleep(99)\n        if sends:", 1
-        )
-    )
-    stage.write_text("import time\n" + stage.read_text())
+    that_waits(tmp_path)
     (tmp_path / "cancel.sh").write_text(CANCEL.replace("$1", command))
     env = {**os.environ, "UNALLOCATED": "1", "HOME": str(tmp_path)}
     done = subprocess.run(
@@ -116,6 +119,22 @@ def test_a_local_job_ends_with_the_exit_code_of_the_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "chain: done in" in done.stdout
     assert len(printed(tmp_path, "a", "b")) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_local_job_ends_in_order_by_a_signal(tmp_path: Path, number: int) -> None:
+    chain(tmp_path, ["a", "b"], "")
+    that_waits(tmp_path)
+    command = [TITIN, "run", "model.ymmsl", "--run-dir", "run", "--submit", "local", "--time", "10 min", "--wait"]
+    env = {**os.environ, "HOME": str(tmp_path)}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as waiting:
+        wait_until(lambda: (tmp_path / "run/instances/b/workdir/running").exists(), "b does not run")
+        waiting.send_signal(number)
+        said, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130, said
+    assert "First:    the user ended the run (SIGTERM)" in said, said
+    assert not (tmp_path / "run/connection.json").exists()
+    assert "The run of chain was ended after" in (tmp_path / "run/titin_manager.log").read_text()
 
 
 @pytest.mark.parametrize(

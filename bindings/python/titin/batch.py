@@ -32,6 +32,9 @@ QUEUE_INTERVAL, LATER_QUEUE_INTERVAL, LATER = 2, 10, 60
 #: Seconds between two looks at the output of the job.
 OUTPUT_INTERVAL = 0.5
 
+#: After so many seconds in the queue the user is told that the job is there.
+QUEUE_NOTICE = 10
+
 #: How many bytes of the output are read at once.
 PIECE = 1 << 20
 
@@ -249,12 +252,14 @@ def signals_held(system: str) -> Iterator[None]:
 def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespace, signals: list[int]) -> int:
     """Prints the output of a job until its end. A signal cancels the job. Returns the exit code of the job.
 
+    A run on this host is told to end by the first signal, and is cancelled by the next one: PSI/J would kill it.
+
     For an agent the state of the job is printed too. Its job is also cancelled if nobody reads any more while the job
     is queued. Once the job has begun, the agent ends by itself when the run is over.
     """
     import psij
 
-    printed, cancelled, state = 0, False, None
+    printed, cancelled, told, state = 0, False, 0, None
     begun = time.monotonic()
     while True:
         if time.monotonic() > begun + LATER:
@@ -262,8 +267,13 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
         if options.token and state != job.status.state and not job.status.final:
             state = job.status.state
             say(f"job {job.native_id} of {options.system} is {state.name.lower()}\n".encode())
+        if state is None and job.status.state == psij.JobState.QUEUED and time.monotonic() > begun + QUEUE_NOTICE:
+            state = job.status.state
+            say(f"job {job.native_id} of {options.system} is queued\n".encode())
         status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
-        if not cancelled and (signals or (options.token and is_queued(options) and is_deserted())):
+        if len(signals) > told and not told and options.system == "local" and not options.token:
+            told = len(signals) if tell_to_end(job, options.command[1:]) else 0
+        if not cancelled and (len(signals) > told or (options.token and is_queued(options) and is_deserted())):
             cancelled = cancel(job, options.system)
         printed += copy_from(options.output, printed)
         if status is not None and status.final:
@@ -277,6 +287,24 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
     if options.system == "flux" and status.state == psij.JobState.COMPLETED:
         return 0
     return complain(f"the job has ended in state {status.state}: {status.message}", FAILED)
+
+
+def tell_to_end(job: psij.Job, arguments: Sequence[str]) -> bool:
+    """Sends SIGTERM to the command of a local job, which has these arguments. Returns whether it runs."""
+    import psutil
+
+    try:
+        # The process of the job is the launcher of PSI/J. It has also a copy of itself, which writes its log.
+        launcher = psutil.Process(int(job.native_id or 0))
+        lines = [(child, child.cmdline()) for child in launcher.children()]
+        commands = [
+            child for child, line in lines if line[-len(arguments) :] == arguments and line != launcher.cmdline()
+        ]
+        for command in commands:
+            command.terminate()
+    except psutil.Error:
+        return False
+    return bool(commands)
 
 
 def is_queued(options: argparse.Namespace) -> bool:

@@ -181,6 +181,10 @@ pub struct Session {
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
     host_files: HostFiles,
+    /// Why relays do not take the run over, or do not pass it on, in words.
+    refusals: Vec<String>,
+    /// What the user was told of that.
+    told_refusals: BTreeSet<String>,
     /// The hosts that did not answer any more, in words.
     unreached: Vec<String>,
     /// Whether the run ends, so that no agent comes any more.
@@ -343,11 +347,13 @@ impl Session {
                 }
                 None
             }
-            SessionEvent::Admission(AdmissionNews::Refusal(why)) => {
-                self.say(Level::Warning, why, view);
+            SessionEvent::Admission(AdmissionNews::Refused(refusals)) => {
+                self.refused(refusals, view);
                 None
             }
             SessionEvent::Admission(AdmissionNews::Again(away)) => {
+                // The relay tells them anew.
+                self.refusals.clear();
                 let text = format!(
                     "the relay of this site has admitted the run again, after {:.1} s",
                     away.as_secs_f64()

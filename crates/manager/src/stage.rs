@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -207,18 +208,15 @@ fn matches(folder: &Path, name: &str) -> Vec<PathBuf> {
     if path.exists() {
         return vec![path];
     }
-    let pattern = path.file_name().and_then(OsStr::to_str);
+    let pattern = path.file_name().map(OsStr::as_bytes);
     let (Some(parent), Some(pattern)) = (path.parent(), pattern) else {
         return Vec::new();
     };
-    if !pattern.contains(['*', '?']) {
+    if !pattern.iter().any(|byte| b"*?".contains(byte)) {
         return Vec::new();
     }
-    let has_fitting_name = |entry: &fs::DirEntry| {
-        let name = entry.file_name();
-        let name = name.to_str();
-        name.is_some_and(|name| fits(pattern.as_bytes(), name.as_bytes()))
-    };
+    // A name need not be UTF-8.
+    let has_fitting_name = |entry: &fs::DirEntry| fits(pattern, entry.file_name().as_bytes());
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let fitting = entries.filter(has_fitting_name);
     let mut paths: Vec<PathBuf> = fitting.map(|entry| entry.path()).collect();
@@ -389,6 +387,18 @@ mod tests {
         fn staged(&self, file: &str) -> Option<String> {
             fs::read_to_string(self.workdir().join(file)).ok()
         }
+    }
+
+    #[test]
+    fn names_that_are_not_utf_8_fit_patterns() {
+        let stage = Stage::new(&["one/a.dat"]);
+        let odd = OsStr::from_bytes(b"out\xff.dat");
+        for name in [OsStr::new("out1.dat"), odd] {
+            fs::write(stage.path("one").join(name), "x").unwrap();
+        }
+        let found = matches(&stage.path("one"), "out*.dat");
+        let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(names, [OsStr::new("out1.dat"), odd]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -215,13 +215,8 @@ impl RelayFolder {
             return Err(ConfigError::Content { path, why });
         }
         config.peers.push(peer.clone());
-        check(&path, &config)?;
-        let text = edit::entry(peer);
-        let append = || {
-            let mut file = fs::OpenOptions::new().append(true).open(&path)?;
-            file.write_all(format!("\n{text}").as_bytes())
-        };
-        append().map_err(|error| ConfigError::File { path, error })
+        let text = format!("{}\n{}", self.read(&path)?, edit::entry(peer));
+        self.rewrite(Some(text), &config, &peer.site)
     }
 
     /// Replaces the entry of a peer, as for a new key. The limits of the old entry (`runs`, `streams`
@@ -292,7 +287,7 @@ impl RelayFolder {
         let is_right = |text: &String| toml::from_str::<Config>(text).is_ok_and(|it| it == *config);
         let Some(text) = text.filter(is_right) else {
             let why = format!(
-                "the entry of the site {site} is not written as `titin relay trust` writes it: change it by hand"
+                "the peers are not written as `titin relay trust` writes them: change the entry of the site {site} by hand"
             );
             return Err(ConfigError::Content { path, why });
         };
@@ -317,26 +312,48 @@ impl RelayFolder {
     /// The key of the relay.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no key.
+    /// If the file cannot be read, is no key, or is open to others than its owner.
     pub fn identity(&self) -> Result<Identity, ConfigError> {
         let path = self.key_path();
-        let text = self.read(&path)?;
+        let text = self.read_private(&path, 0o077)?;
         let site = self.config()?.site;
         Identity::from_pem(&text, &site).map_err(|why| ConfigError::Content { path, why })
     }
 
-    /// The key by which a manager, or `titin relay status`, proves itself.
+    /// The key by which a manager, or `titin relay status`, proves itself. A group may share it.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no key.
+    /// If the file cannot be read, is no key, or is open to everybody.
     pub fn access(&self) -> Result<Secret, ConfigError> {
         let path = self.access_path();
-        let text = self.read(&path)?;
+        let text = self.read_private(&path, 0o007)?;
         text.parse()
             .map_err(|error: titin_wire::Malformed| ConfigError::Content {
                 path,
                 why: error.to_string(),
             })
+    }
+
+    /// Reads a secret. No user may be allowed to do what one of the bits `nobody` of the file's mode stands for.
+    fn read_private(&self, path: &Path, nobody: u32) -> Result<String, ConfigError> {
+        let text = self.read(path)?;
+        let found = fs::metadata(path).map_err(|error| ConfigError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        let mode = found.permissions().mode() & 0o777;
+        if mode & nobody == 0 {
+            return Ok(text);
+        }
+        Err(ConfigError::Content {
+            path: path.to_owned(),
+            why: format!(
+                "other users may open the file (mode {mode:03o}), and it is a secret: `chmod {:03o} {}` mends that; if \
+                 somebody may have read it, make the relay anew",
+                mode & !nobody,
+                path.display()
+            ),
+        })
     }
 
     fn read(&self, path: &Path) -> Result<String, ConfigError> {
@@ -627,6 +644,44 @@ mod tests {
             assert!(refused.contains(expected), "{refused}");
             fs::remove_file(relay.config_path()).unwrap();
         }
+    }
+
+    #[test]
+    fn secrets_that_others_may_open_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path().join("relay"));
+        relay.init(&config()).unwrap();
+        let set_mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        // A group may use the relay, and not be it.
+        set_mode(&relay.access_path(), 0o640);
+        relay.access().unwrap();
+        for mode in [0o644, 0o602] {
+            set_mode(&relay.access_path(), mode);
+            let refused = relay.access().unwrap_err().to_string();
+            let mend = format!("`chmod {:03o} ", mode & 0o770);
+            assert!(refused.contains(&mend), "{refused}");
+        }
+        set_mode(&relay.key_path(), 0o640);
+        let refused = relay.identity().err().unwrap().to_string();
+        assert!(refused.contains("(mode 640)"), "{refused}");
+        assert!(refused.contains("`chmod 600 "), "{refused}");
+    }
+
+    #[test]
+    fn a_peer_is_not_added_to_a_file_of_another_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = RelayFolder::at(folder.path().join("relay"));
+        relay.init(&config()).unwrap();
+        let text = fs::read_to_string(relay.config_path()).unwrap() + "peer = []\n";
+        fs::write(relay.config_path(), &text).unwrap();
+        let refused = relay.trust(&peer("south")).unwrap_err().to_string();
+        assert!(
+            refused.contains("change the entry of the site south by hand"),
+            "{refused}"
+        );
+        assert_eq!(fs::read_to_string(relay.config_path()).unwrap(), text);
     }
 
     #[test]

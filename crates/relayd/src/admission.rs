@@ -1,7 +1,7 @@
 //! The runs that a relay serves: those that managers of the site have it admit, and those of the
 //! relays that it trusts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::Secret;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 const MOST_CIRCUITS: usize = 4096;
 
 /// The bringer of a run.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunSource {
     /// A manager of this site, by the number of its connection.
     Manager(u64),
@@ -28,9 +28,9 @@ impl RunSource {
 
 #[derive(Debug, Clone, Default)]
 struct AdmittedRun {
-    /// What each source tells of the run; all of them tell the same permit. Never empty but while a source is
-    /// added.
-    sources: BTreeMap<RunSource, RunPermit>,
+    /// What each source tells of the run, the first one to tell of it first. All of them tell the same permit. Never
+    /// empty but while a source is added.
+    sources: Vec<(RunSource, RunPermit)>,
     /// Shared with the circuits that processes of this site have dialled.
     circuits: RunCircuit,
 }
@@ -40,17 +40,54 @@ pub(crate) type RunCircuit = Arc<()>;
 
 impl AdmittedRun {
     fn is_of_manager(&self) -> bool {
-        self.sources.keys().any(RunSource::is_manager)
+        self.sources.iter().any(|(source, _)| source.is_manager())
+    }
+
+    /// What a source tells.
+    fn of(&self, source: &RunSource) -> Option<&RunPermit> {
+        let mut sources = self.sources.iter();
+        sources
+            .find(|(known, _)| known == source)
+            .map(|(_, permit)| permit)
+    }
+
+    /// Notes what a source tells.
+    fn set(&mut self, source: &RunSource, permit: RunPermit) {
+        match self.sources.iter_mut().find(|(known, _)| known == source) {
+            Some((_, known)) => *known = permit,
+            None => self.sources.push((source.clone(), permit)),
+        }
+    }
+
+    fn remove(&mut self, source: &RunSource) -> Option<RunPermit> {
+        let place = self.sources.iter().position(|(known, _)| known == source)?;
+        Some(self.sources.remove(place).1)
+    }
+
+    /// The source that is nearest to the manager, and what it tells. Of two as near the first one to tell of the
+    /// run counts: relays of the run's sites know the permit too, and cannot take its place.
+    fn nearest_source(&self) -> Option<&(RunSource, RunPermit)> {
+        let mut sources = self.sources.iter();
+        let first = sources.next()?;
+        let distance =
+            |(source, permit): &(RunSource, RunPermit)| (!source.is_manager(), permit.hops);
+        Some(sources.fold(first, |nearest, other| {
+            match distance(other) < distance(nearest) {
+                true => other,
+                false => nearest,
+            }
+        }))
     }
 
     /// What the source tells that is nearest to the manager.
     fn nearest(&self) -> Option<&RunPermit> {
-        let distance =
-            |(source, permit): &(&RunSource, &RunPermit)| (!source.is_manager(), permit.hops);
-        self.sources
-            .iter()
-            .min_by_key(distance)
-            .map(|(_, permit)| permit)
+        self.nearest_source().map(|(_, permit)| permit)
+    }
+
+    /// Whether all sources but one tell this permit.
+    fn has_permit(&self, permit: &Secret, except: &RunSource) -> bool {
+        let mut others = self.sources.iter().filter(|(source, _)| source != except);
+        others.all(|(_, known)| known.permit == *permit)
     }
 
     fn is_over(&self) -> bool {
@@ -74,9 +111,13 @@ pub(crate) struct FarSites<'a> {
 }
 
 impl FarSites<'_> {
+    /// Whether a site is among them.
+    pub(crate) fn has(&self, site: &str) -> bool {
+        site == self.site || self.behind.iter().any(|behind| behind == site)
+    }
+
     fn are_in(&self, permit: &RunPermit) -> bool {
-        let mut sites = permit.sites.iter();
-        sites.any(|site| site == self.site || self.behind.contains(site))
+        permit.sites.iter().any(|site| self.has(site))
     }
 }
 
@@ -129,8 +170,15 @@ impl AdmittedRuns {
     pub(crate) fn is_of_peer(&self, run: u64, peer: &str) -> bool {
         let runs = self.lock();
         let source = RunSource::Peer(peer.to_owned());
-        runs.get(&run)
-            .is_some_and(|run| run.sources.contains_key(&source))
+        runs.get(&run).is_some_and(|run| run.of(&source).is_some())
+    }
+
+    /// The runs that a peer has brought, and that go on.
+    pub(crate) fn of_peer(&self, peer: &str) -> Vec<RunPermit> {
+        let source = RunSource::Peer(peer.to_owned());
+        let mut permits = permits_of(&self.lock(), &source);
+        permits.retain(|permit| !permit.is_over);
+        permits
     }
 
     /// Whether a peer may use a run: the peer has brought the run, or the run is for the peer.
@@ -138,7 +186,7 @@ impl AdmittedRuns {
         let runs = self.lock();
         runs.get(&run).is_some_and(|run| {
             let source = RunSource::Peer(peer.site.to_owned());
-            let brought = run.sources.contains_key(&source);
+            let brought = run.of(&source).is_some();
             brought || run.nearest().is_some_and(|permit| peer.are_in(permit))
         })
     }
@@ -160,9 +208,9 @@ impl AdmittedRuns {
         }
         let known = runs.entry(run).or_default();
         if known.is_over() {
-            known.sources.retain(|source, _| !source.is_manager());
+            known.sources.retain(|(source, _)| !source.is_manager());
         }
-        known.sources.insert(source.clone(), permit);
+        known.set(&source, permit);
         drop(runs);
         self.note_change();
         Ok(ManagerAdmission {
@@ -178,9 +226,6 @@ impl AdmittedRuns {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
         let before = permits_of(&runs, &source);
-        let of_run = |(run, known): (&u64, &AdmittedRun)| (*run, known.circuits.clone());
-        let circuits: HashMap<u64, RunCircuit> = runs.iter().map(of_run).collect();
-        remove_source(&mut runs, &source);
         let (over, permits): (Vec<_>, Vec<_>) =
             permits.into_iter().partition(|permit| permit.is_over);
         // Runs that are known come before new ones.
@@ -188,17 +233,29 @@ impl AdmittedRuns {
         let (new, known): (Vec<_>, Vec<_>) = permits.into_iter().partition(is_new);
         let mut admitted: Vec<RunPermit> = known.into_iter().chain(new).collect();
         let surplus = admitted.split_off(most.min(admitted.len()));
-        for permit in admitted.into_iter().chain(over.into_iter().take(most)) {
-            let run = runs.entry(permit.run).or_insert_with(|| AdmittedRun {
-                sources: BTreeMap::new(),
-                circuits: circuits.get(&permit.run).cloned().unwrap_or_default(),
-            });
-            // A relay changes nothing of a run that it does not know.
-            let known = run.nearest();
-            if known.is_none_or(|known| known.permit == permit.permit) {
-                run.sources.insert(source.clone(), permit);
+        let admitted = admitted.into_iter().chain(over.into_iter().take(most));
+        let mut admitted: HashMap<u64, RunPermit> = admitted
+            .map(|permit| {
+                // Only a manager of this site is nearer than any relay.
+                let hops = permit.hops.max(1);
+                (permit.run, RunPermit { hops, ..permit })
+            })
+            .collect();
+        runs.retain(|number, run| {
+            match admitted.remove(number) {
+                // A relay changes nothing of a run that it does not know.
+                Some(permit) if run.has_permit(&permit.permit, &source) => run.set(&source, permit),
+                _ => drop(run.remove(&source)),
             }
-        }
+            !run.sources.is_empty()
+        });
+        runs.extend(admitted.into_iter().map(|(number, permit)| {
+            let run = AdmittedRun {
+                sources: vec![(source.clone(), permit)],
+                circuits: RunCircuit::default(),
+            };
+            (number, run)
+        }));
         let has_changed = before != permits_of(&runs, &source);
         drop(runs);
         if has_changed {
@@ -208,7 +265,7 @@ impl AdmittedRuns {
     }
 
     /// The runs that a peer is to admit: those of managers of this site, and those of relays with
-    /// `transit`, which are for the peer or for sites behind the peer.
+    /// `transit`, which are for the peer or for sites behind the peer. Those whose managers are nearest come first.
     pub(crate) fn for_peer(&self, peer: &FarSites<'_>, transit: &[String]) -> Vec<RunPermit> {
         let own = RunSource::Peer(peer.site.to_owned());
         let goes_on = |source: &RunSource| match source {
@@ -228,19 +285,19 @@ impl AdmittedRuns {
             })
         };
         let mut permits: Vec<RunPermit> = runs.values().filter_map(nearest).collect();
-        permits.sort_by_key(|permit| permit.run);
+        permits.sort_by_key(|permit| (permit.hops, permit.run));
         permits
     }
 
-    /// The number and name of each run that is not over, and the bringers of the run.
-    pub(crate) fn list(&self) -> Vec<(u64, String, BTreeSet<RunSource>)> {
+    /// The number and name of each run that is not over, and the nearest bringer of the run.
+    pub(crate) fn list(&self) -> Vec<(u64, String, RunSource)> {
         let runs = self.lock();
         let mut list: Vec<_> = runs
             .iter()
             .filter(|(_, run)| !run.is_over())
             .filter_map(|(number, run)| {
-                let sources = run.sources.keys().cloned().collect();
-                Some((*number, run.nearest()?.name.clone(), sources))
+                let (source, permit) = run.nearest_source()?;
+                Some((*number, permit.name.clone(), source.clone()))
             })
             .collect();
         list.sort_by_key(|(number, ..)| *number);
@@ -263,17 +320,10 @@ impl AdmittedRuns {
 }
 
 fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {
-    let of_source = runs.values().filter_map(|run| run.sources.get(source));
+    let of_source = runs.values().filter_map(|run| run.of(source));
     let mut permits: Vec<RunPermit> = of_source.cloned().collect();
     permits.sort_by_key(|permit| permit.run);
     permits
-}
-
-fn remove_source(runs: &mut HashMap<u64, AdmittedRun>, source: &RunSource) {
-    runs.retain(|_, run| {
-        run.sources.remove(source);
-        !run.sources.is_empty()
-    });
 }
 
 /// The admission of a manager's run.
@@ -289,7 +339,7 @@ impl ManagerAdmission {
     pub(crate) fn note_end(&self) {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get_mut(&self.run) {
-            let permit = run.sources.remove(&self.source);
+            let permit = run.remove(&self.source);
             if let Some(permit) = permit
                 && !run.is_of_manager()
             {
@@ -297,7 +347,7 @@ impl ManagerAdmission {
                     is_over: true,
                     ..permit
                 };
-                run.sources.insert(self.source.clone(), over);
+                run.set(&self.source, over);
             }
         }
         drop(runs);
@@ -309,7 +359,7 @@ impl Drop for ManagerAdmission {
     fn drop(&mut self) {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get_mut(&self.run) {
-            run.sources.remove(&self.source);
+            run.remove(&self.source);
             if run.sources.is_empty() {
                 runs.remove(&self.run);
             }
@@ -484,6 +534,44 @@ mod tests {
             exchange();
         }
         assert_eq!(known(), 0);
+    }
+
+    #[test]
+    fn a_relay_that_hears_of_a_run_does_not_speak_for_its_manager() {
+        let runs = AdmittedRuns::new();
+        let run = permit(1, &["east", "west"]);
+        let told = |is_over, hops| {
+            let permit = RunPermit {
+                is_over,
+                hops,
+                ..run.clone()
+            };
+            vec![permit]
+        };
+        runs.set_of_peer("west", told(false, 1), 9);
+        for hops in [0, 1] {
+            runs.set_of_peer("east", told(true, hops), 9);
+            assert!(!runs.is_over(1), "{hops}");
+        }
+        assert!(runs.is_of_peer(1, "east"));
+        // West tells of another run meanwhile, and stays the first to have told of this one.
+        runs.set_of_peer("west", [told(false, 1), vec![permit(2, &[])]].concat(), 9);
+        assert!(!runs.is_over(1));
+        let listed = runs.list();
+        assert_eq!(listed[0].2, RunSource::Peer("west".into()));
+        runs.set_of_peer("west", told(true, 1), 9);
+        assert!(runs.is_over(1));
+    }
+
+    #[test]
+    fn a_lone_relay_may_bring_another_run_by_the_same_number() {
+        let runs = Arc::new(AdmittedRuns::new());
+        runs.set_of_peer("west", vec![permit(1, &[])], 9);
+        let other = permit(1, &[]);
+        runs.set_of_peer("west", vec![other.clone()], 9);
+        assert!(runs.permit(1) == Some(other.permit.clone()));
+        runs.set_of_peer("east", vec![permit(1, &[])], 9);
+        assert!(runs.permit(1) == Some(other.permit) && !runs.is_of_peer(1, "east"));
     }
 
     #[test]

@@ -93,8 +93,12 @@ impl LoggedLines {
 
 /// The beginning of a text that somebody else has chosen, for the log.
 pub(crate) fn bounded(text: &str) -> String {
-    const MOST_LETTERS: usize = 500;
-    match text.char_indices().nth(MOST_LETTERS) {
+    beginning(text, 500)
+}
+
+/// The beginning of a text, with dots if there is more.
+pub(crate) fn beginning(text: &str, most_letters: usize) -> String {
+    match text.char_indices().nth(most_letters) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

@@ -5,8 +5,10 @@ use std::io;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use titin_wire::circuit;
+use titin_wire::{Malformed, circuit};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::log_limit::bounded;
 
 /// The most bytes of a short message.
 const SHORT: usize = 4096;
@@ -40,7 +42,10 @@ async fn read_at_most<T: DeserializeOwned>(
 ) -> io::Result<T> {
     loop {
         let message = circuit::decode(buffer);
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        // The error may quote a text of the other end.
+        let invalid = |error: Malformed| {
+            io::Error::new(io::ErrorKind::InvalidData, bounded(&error.to_string()))
+        };
         if let Some(message) = message.map_err(invalid)? {
             return Ok(message);
         }

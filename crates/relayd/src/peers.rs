@@ -8,23 +8,23 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::net::sockopt;
 use titin_os::sockets;
 use titin_relay::{PeerConfig, end_of_day};
-use titin_wire::circuit::{CircuitRefusal, RunPermit};
+use titin_wire::circuit::{self, CircuitRefusal, LONGEST_PERMIT, RunPermit};
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
 use crate::admission::FarSites;
 use crate::circuits::PeerStream;
-use crate::log_limit::bounded;
+use crate::log_limit::{LogLimit, bounded};
 use crate::messages;
 use crate::server::{Relay, hex};
 use crate::tls::{HANDSHAKE_TIME, PinnedKeys, Tls, check_protocol};
@@ -80,16 +80,20 @@ pub(crate) struct Peer {
     pub(crate) counts: PeerCounts,
     circuits: AtomicUsize,
     /// Bounds the connections that the peer has called for and not used yet.
-    answers: Semaphore,
+    answers: Arc<Semaphore>,
     control: Mutex<ControlState>,
     /// Connections that the peer was called for.
     calls: Mutex<HashMap<u64, CallAnswer>>,
     /// Why all connections are to end.
     revoked: watch::Sender<Option<&'static str>>,
+    /// The lines of the log that the peer causes, and those about runs that it brings.
+    lines: Mutex<LogLimit<()>>,
+    run_lines: Mutex<LogLimit<()>>,
 }
 
-#[derive(Default)]
 struct ControlState {
+    /// Since when there is none, if there is none.
+    down_since: Instant,
     /// The number of the newest control connection that there has been.
     number: u64,
     /// Why there is none, as far as this relay knows.
@@ -103,6 +107,17 @@ struct ControlConnection {
     queue: mpsc::Sender<ControlMessage>,
     /// Ends the connection, for newer ones.
     superseded: watch::Sender<bool>,
+}
+
+impl Default for ControlState {
+    fn default() -> Self {
+        ControlState {
+            down_since: Instant::now(),
+            number: 0,
+            down: None,
+            open: VecDeque::new(),
+        }
+    }
 }
 
 impl ControlState {
@@ -128,6 +143,7 @@ impl ControlState {
     /// connection that there has been if none is left.
     fn end(&mut self, number: u64, why: Option<&str>) -> Option<u64> {
         self.open.retain(|open| open.number != number);
+        self.down_since = Instant::now();
         self.down = why.map(str::to_owned);
         self.open.is_empty().then_some(self.number)
     }
@@ -148,15 +164,18 @@ impl Drop for CircuitPlace {
 
 impl Peer {
     pub(crate) fn new(config: PeerConfig, behind: Vec<String>) -> Self {
+        let most_answers = config.most_circuits().min(Semaphore::MAX_PERMITS);
         Peer {
             behind,
             counts: PeerCounts::default(),
             circuits: AtomicUsize::new(0),
-            answers: Semaphore::new(config.most_circuits().min(Semaphore::MAX_PERMITS)),
+            answers: Arc::new(Semaphore::new(most_answers)),
             config,
             control: Mutex::default(),
             calls: Mutex::default(),
             revoked: watch::channel(None).0,
+            lines: Mutex::new(LogLimit::of_refusals()),
+            run_lines: Mutex::new(LogLimit::of_runs()),
         }
     }
 
@@ -168,6 +187,25 @@ impl Peer {
         FarSites {
             site: self.site(),
             behind: &self.behind,
+        }
+    }
+
+    /// Whether the log has room for a line that the peer causes.
+    pub(crate) fn may_log(&self) -> bool {
+        let mut lines = self.lines.lock().expect("never poisoned");
+        lines.note((), Instant::now()).is_some()
+    }
+
+    /// Whether the log has room for a line about a run that the peer brings.
+    fn may_log_run(&self) -> bool {
+        let mut lines = self.run_lines.lock().expect("never poisoned");
+        lines.note((), Instant::now()).is_some()
+    }
+
+    /// Logs why something that the peer wants is refused.
+    pub(crate) fn log_refusal(&self, why: &str) {
+        if self.may_log() {
+            warn!(site = self.site(), why = bounded(why), "refused");
         }
     }
 
@@ -195,6 +233,12 @@ impl Peer {
 
     pub(crate) fn is_connected(&self) -> bool {
         !self.control().open.is_empty()
+    }
+
+    /// Whether the peer has not been connected for so long.
+    pub(crate) fn is_away_for(&self, time: Duration) -> bool {
+        let state = self.control();
+        state.open.is_empty() && state.down_since.elapsed() >= time
     }
 
     /// Why the peer is not connected; `None` if it is. `keys` know whether another relay has dialled in its place.
@@ -264,7 +308,10 @@ impl Peer {
         };
         match timeout(2 * HANDSHAKE_TIME, connecting).await {
             Ok(Ok((stream, buffer, PeerAnswer::Welcome))) => Ok((stream, buffer)),
-            Ok(Ok((_, _, PeerAnswer::Refused(refusal)))) => Err(refusal),
+            Ok(Ok((_, _, PeerAnswer::Refused(refusal)))) => Err(CircuitRefusal {
+                why: bounded(&refusal.why),
+                ..refusal
+            }),
             Ok(Err(error)) => Err(failed(relay.tls.why(&error))),
             Err(_) => Err(failed("it does not answer".to_owned())),
         }
@@ -334,7 +381,7 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
             }
             Err(refusal) => {
                 peer.note_down(&refusal.why);
-                if refusal.why != last {
+                if refusal.why != last && peer.may_log() {
                     warn!(site = peer.site(), why = refusal.why, "no connection");
                     last = refusal.why;
                 }
@@ -393,7 +440,11 @@ pub(crate) async fn control(
     let (sender, queue) = mpsc::channel(QUEUE);
     let number = relay.next_number();
     let mut superseded = peer.control().begin(number, sender.clone());
-    info!(site = peer.site(), "connected");
+    // A relay may connect again and again.
+    let is_logged = peer.may_log();
+    if is_logged {
+        info!(site = peer.site(), "connected");
+    }
     let (mut reader, mut writer) = tokio::io::split(stream);
     let writing = async {
         let outcome = send_control(relay, peer, &mut writer, queue).await;
@@ -416,14 +467,16 @@ pub(crate) async fn control(
             Err(io::Error::other("newer connections have taken its place"))
         }
     };
-    let why = outcome.err().map(|error| relay.tls.why(&error));
+    let why = outcome.err().map(|error| bounded(&relay.tls.why(&error)));
     let newest = peer.control().end(number, why.as_deref());
     if let Some(newest) = newest {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
         let (relay, peer) = (relay.clone(), peer.clone());
         tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
     }
-    info!(site = peer.site(), why, "disconnected");
+    if is_logged {
+        info!(site = peer.site(), why, "disconnected");
+    }
 }
 
 /// Forgets the runs of a peer that has been away for long, since the control connection with this number.
@@ -449,13 +502,12 @@ async fn send_control(
     let mut told_refusals = None;
     let mut ping = tokio::time::interval(PING_INTERVAL);
     loop {
-        let runs = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
+        let runs = fitting(relay.runs.for_peer(&peer.far_sites(), &relay.transit()));
         if told.as_ref() != Some(&runs) {
             messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
             told = Some(runs);
         }
-        let has_brought = |run| relay.runs.is_of_peer(run, peer.site());
-        let refusals = relay.refused_runs.for_peer(peer.site(), has_brought);
+        let refusals = relay.refusals_for(peer);
         if told_refusals.as_ref() != Some(&refusals) {
             messages::write(writer, &ControlMessage::RefusedRuns(refusals.clone())).await?;
             told_refusals = Some(refusals);
@@ -478,6 +530,19 @@ async fn send_control(
     }
 }
 
+/// The runs that fit into a message, those of managers of this site and those with short permits first.
+fn fitting(mut runs: Vec<RunPermit>) -> Vec<RunPermit> {
+    runs.sort_by_cached_key(|run| (run.hops > 1, circuit::encode(run).len()));
+    // Around the list, there are less than so many bytes.
+    let mut room = circuit::LONGEST - 64;
+    runs.retain(|run| {
+        let left = room.checked_sub(circuit::encode(run).len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    runs
+}
+
 fn take_control(
     relay: &Arc<Relay>,
     peer: &Arc<Peer>,
@@ -488,18 +553,21 @@ fn take_control(
         // The entry of the peer has changed meanwhile.
         ControlMessage::Runs(_) | ControlMessage::RefusedRuns(_) if !relay.has_peer(peer) => {}
         ControlMessage::Runs(runs) => {
+            let is_short = |run: &RunPermit| circuit::encode(run).len() <= LONGEST_PERMIT;
+            let (runs, long): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_short);
             let mut refusals = relay.not_passed_on(peer, &runs);
+            refusals.extend(long.iter().map(|run| relay.too_long(run.run)));
             let most = peer.config.most_runs();
             let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
             let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
             let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
             for RunPermit { run, name, .. } in &new {
-                if !surplus.contains(run) && relay.may_log_run_of(peer) {
+                if !surplus.contains(run) && peer.may_log_run() {
                     let (run, name) = (hex(*run), bounded(name));
                     info!(run, name, from = peer.site(), "admitted");
                 }
             }
-            if !surplus.is_empty() && relay.may_log_run_of(peer) {
+            if !surplus.is_empty() && peer.may_log_run() {
                 let surplus = surplus.len();
                 warn!(site = peer.site(), surplus, most, "refused: too many runs");
             }
@@ -523,8 +591,14 @@ fn take_control(
             }
         }
         ControlMessage::Call { call } => {
+            let Some(address) = peer.config.address.clone() else {
+                return;
+            };
+            let Ok(place) = peer.answers.clone().try_acquire_owned() else {
+                return peer.log_refusal("too many calls at a time");
+            };
             let (relay, peer) = (relay.clone(), peer.clone());
-            tokio::spawn(async move { call_back(&relay, &peer, call).await });
+            tokio::spawn(async move { call_back(&relay, &peer, &address, call, place).await });
         }
         // A queue without room has other answers, and the next ping comes soon.
         ControlMessage::Ping(number) => drop(queue.try_send(ControlMessage::Pong(number))),
@@ -537,30 +611,26 @@ fn take_control(
 }
 
 /// Dials the peer, which then says what the connection is for.
-async fn call_back(relay: &Arc<Relay>, peer: &Arc<Peer>, call: u64) {
-    let Some(address) = &peer.config.address else {
-        return;
-    };
-    let Ok(place) = peer.answers.try_acquire() else {
-        return warn!(site = peer.site(), "refused: too many calls at a time");
-    };
+async fn call_back(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    address: &str,
+    call: u64,
+    place: OwnedSemaphorePermit,
+) {
     let calling = async {
         let mut stream = dial(relay, peer, address).await?;
         let greeting = PeerGreeting::new(LinePurpose::Callback { call });
         messages::write(&mut stream, &greeting).await?;
         io::Result::Ok(stream)
     };
-    match timeout(HANDSHAKE_TIME, calling).await {
-        Ok(Ok(stream)) => relay.serve_peer(peer, stream, place).await,
-        Ok(Err(error)) => {
-            let why = relay.tls.why(&error);
-            warn!(site = peer.site(), why, "no connection");
-        }
-        Err(_) => warn!(
-            site = peer.site(),
-            why = "it does not answer",
-            "no connection"
-        ),
+    let why = match timeout(HANDSHAKE_TIME, calling).await {
+        Ok(Ok(stream)) => return relay.serve_peer(peer, stream, place).await,
+        Ok(Err(error)) => bounded(&relay.tls.why(&error)),
+        Err(_) => "it does not answer".to_owned(),
+    };
+    if peer.may_log() {
+        warn!(site = peer.site(), why, "no connection");
     }
 }
 
@@ -592,10 +662,34 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
 
 #[cfg(test)]
 mod tests {
+    use titin_wire::Secret;
+
     use super::*;
 
     fn begin(state: &mut ControlState, number: u64) -> watch::Receiver<bool> {
         state.begin(number, mpsc::channel(1).0)
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_message_is_left_out_longest_first() {
+        let permit = |run, hops, letters| RunPermit {
+            run,
+            permit: Secret::random(),
+            name: "x".repeat(letters),
+            sites: vec!["south".into()],
+            is_over: false,
+            hops,
+        };
+        let of_others = (10..90).map(|run| permit(run, 2, LONGEST_PERMIT - 300));
+        let short = (1..4).map(|run| permit(run, 2, 10));
+        let own = permit(100, 1, LONGEST_PERMIT - 300);
+        let all: Vec<_> = of_others.chain(short).chain([own]).collect();
+        let kept = fitting(all);
+        let numbers: Vec<u64> = kept.iter().map(|run| run.run).collect();
+        assert_eq!(numbers[..4], [100, 1, 2, 3]);
+        assert_eq!(numbers.len(), 4 + 63, "{numbers:?}");
+        let message = circuit::encode(&ControlMessage::Runs(kept));
+        assert!(message.len() <= circuit::LONGEST, "{}", message.len());
     }
 
     #[test]

@@ -9,10 +9,10 @@ use titin_wire::line::RunRefusal;
 use crate::log_limit::bounded;
 
 /// The most refusals that a relay may tell at a time.
-const MOST: usize = 64;
+pub(crate) const MOST: usize = 64;
 
 /// The most refusals that this relay tells another one at a time.
-const MOST_IN_ALL: usize = 256;
+const MOST_IN_ALL: usize = 128;
 
 /// The refusals that this relay knows.
 #[derive(Default)]
@@ -75,6 +75,7 @@ impl RefusedRuns {
         let mut texts: Vec<String> = of_run.map(|refusal| refusal.why.clone()).collect();
         texts.sort();
         texts.dedup();
+        texts.truncate(MOST);
         texts
     }
 

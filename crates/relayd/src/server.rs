@@ -84,8 +84,6 @@ pub(crate) struct Relay {
     logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
     /// The lines of the log about refusals, by run.
     refusal_lines: Mutex<LogLimit<u64>>,
-    /// The lines of the log about runs that relays bring, by site.
-    run_lines: Mutex<LogLimit<String>>,
     /// Sites that an earlier configuration trusted. Circuits to them are refused for now and not for
     /// good, so runs survive a correction of relay.toml.
     formerly_trusted: Mutex<HashSet<String>>,
@@ -130,7 +128,6 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         config: Mutex::new(config.clone()),
         logged_refusals: Mutex::default(),
         refusal_lines: Mutex::new(LogLimit::of_refusals()),
-        run_lines: Mutex::new(LogLimit::of_runs()),
         formerly_trusted: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
@@ -265,12 +262,6 @@ impl Relay {
         if own || told {
             self.runs.note_change();
         }
-    }
-
-    /// Whether the log has room for a line about a run of a peer.
-    pub(crate) fn may_log_run_of(&self, peer: &Peer) -> bool {
-        let mut lines = self.run_lines.lock().expect("never poisoned");
-        lines.note(peer.site().to_owned(), Instant::now()).is_some()
     }
 
     /// The configuration as read last.

@@ -5,16 +5,24 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use crate::admission::RunSource;
+use crate::log_limit::beginning;
 use crate::peers::Peer;
 use crate::server::{Relay, hex};
 
+/// The most runs that the state names, and the most letters of their names: an answer has at most 1 MiB.
+const MOST_RUNS: usize = 1000;
+const MOST_LETTERS: usize = 100;
+
 /// The state, as `titin relay status --json` prints it.
 pub(crate) fn of(relay: &Relay) -> Value {
-    let runs = relay.runs.list().into_iter().map(|(run, name, sources)| {
-        let from = match sources.first() {
-            Some(RunSource::Peer(site)) => site.clone(),
-            _ => relay.site.clone(),
+    let all = relay.runs.list();
+    let count = all.len();
+    let runs = all.into_iter().take(MOST_RUNS).map(|(run, name, source)| {
+        let from = match source {
+            RunSource::Peer(site) => site,
+            RunSource::Manager(_) => relay.site.clone(),
         };
+        let name = beginning(&name, MOST_LETTERS);
         json!({"run": hex(run), "name": name, "from": from})
     });
     json!({
@@ -24,6 +32,7 @@ pub(crate) fn of(relay: &Relay) -> Value {
         "seconds": relay.begun.elapsed().as_secs(),
         "config": relay.config(),
         "peers": relay.peers().iter().map(|peer| of_peer(relay, peer)).collect::<Vec<_>>(),
+        "run_count": count,
         "runs": runs.collect::<Vec<_>>(),
     })
 }

@@ -16,7 +16,10 @@ use crate::handshake::{Handshake, Refusal};
 use crate::{Malformed, Secret};
 
 /// The most bytes of a message.
-const LONGEST: usize = 1 << 20;
+pub const LONGEST: usize = 1 << 20;
+
+/// The most bytes of a permit in a message: the names of a run and its sites are as long as their bringer likes.
+pub const LONGEST_PERMIT: usize = 16 << 10;
 
 /// The number of the run by which a manager, or `titin relay status`, names the relay's own key.
 pub const RELAY_KEY: u64 = 0;

@@ -260,7 +260,8 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
         );
     }
     let runs = list(&state["runs"]);
-    out += &format!("{}\n", count(runs.len() as u64, "run"));
+    let all = state["run_count"].as_u64().unwrap_or(runs.len() as u64);
+    out += &format!("{}\n", count(all, "run"));
     for run in &runs {
         out += &format!(
             "  {} of {}, {}\n",
@@ -268,6 +269,9 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
             terminal::harmless(&text(&run["from"])),
             terminal::harmless(&text(&run["run"]))
         );
+    }
+    if all > runs.len() as u64 {
+        out += &format!("  and {} more\n", all - runs.len() as u64);
     }
     out
 }

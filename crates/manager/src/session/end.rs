@@ -154,7 +154,7 @@ impl Session {
         Some(Report {
             missing: self.host_files.lost().to_vec(),
             unreached: self.unreached.clone(),
-            waits: [waits_for_agents, report.waits].concat(),
+            waits: [waits_for_agents, self.refusals.clone(), report.waits].concat(),
             advice: report.advice.into_iter().chain(files_advice).collect(),
             ..report
         })

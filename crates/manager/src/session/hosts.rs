@@ -34,6 +34,9 @@ const MOST_MISSING: usize = 12;
 /// How many bytes of a launcher's output an error quotes, or characters of its error.
 const MOST_OUTPUT: usize = 1000;
 
+/// The most refusals of relays that the user is told.
+const MOST_TOLD: usize = 100;
+
 impl Session {
     /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
@@ -459,6 +462,20 @@ impl Session {
             }
             None => format!("; {} has ended, and has printed nothing", group.command()),
         }
+    }
+
+    /// Notes why relays do not take the run over, or do not pass it on. Tells the user of each reason once.
+    pub(super) fn refused(&mut self, refusals: Vec<String>, view: &mut dyn RunView) {
+        for why in &refusals {
+            if self.told_refusals.len() < MOST_TOLD && self.told_refusals.insert(why.clone()) {
+                self.say(Level::Warning, why.clone(), view);
+            }
+        }
+        if refusals.is_empty() && !self.refusals.is_empty() {
+            let text = "the relays pass the run on to all of its sites";
+            self.say(Level::Info, text.to_owned(), view);
+        }
+        self.refusals = refusals;
     }
 
     /// For which agents the run waited when the user ended it, or when their time was over: a line for

@@ -190,6 +190,8 @@ impl Session {
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
             host_files: HostFiles::default(),
+            refusals: Vec::new(),
+            told_refusals: BTreeSet::new(),
             unreached: Vec::new(),
             is_ending: false,
             is_interrupted: false,

@@ -1,6 +1,5 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
-use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +21,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// How long two relays take at most to notice that the line between them is away.
 const NOTICE_TIME: Duration = Duration::from_secs(15);
-
-/// The most refusals of relays that the user is told.
-const MOST_TOLD: usize = 100;
 
 /// After this time without an answer the system gives the connection up.
 const DEAD_RELAY: Duration = Duration::from_secs(15);
@@ -49,8 +45,8 @@ pub struct HomeRelay {
 pub(super) enum AdmissionNews {
     /// The relay of the site was away for this time, and has admitted the run again.
     Again(Duration),
-    /// Why the relay of another site does not take the run over, in words.
-    Refusal(String),
+    /// Why relays do not take the run over, or do not pass it on, in words.
+    Refused(Vec<String>),
 }
 
 /// The site of the manager.
@@ -319,22 +315,14 @@ fn admit(
     }
 }
 
-/// Takes all messages of the relay out of what was read. Returns the refusals that were not told before.
-fn new_refusals(
-    unread: &mut Vec<u8>,
-    told: &mut BTreeSet<String>,
-) -> Result<Vec<String>, Malformed> {
-    let mut new = Vec::new();
+/// Takes the next refusals out of what was read from the relay; `None` if no more have come.
+fn next_refusals(unread: &mut Vec<u8>) -> Result<Option<Vec<String>>, Malformed> {
     while let Some(message) = circuit::decode(unread)? {
         if let RelayAnswer::RefusedRun(refusals) = message {
-            new.extend(
-                refusals
-                    .into_iter()
-                    .filter(|why| told.len() < MOST_TOLD && told.insert(why.clone())),
-            );
+            return Ok(Some(refusals));
         }
     }
-    Ok(new)
+    Ok(None)
 }
 
 /// Keeps the run admitted, until dropped.
@@ -385,16 +373,17 @@ impl Admission {
         let shared = state.clone();
         let keep = move || {
             let (mut stream, mut unread) = (stream, unread);
-            let mut told = BTreeSet::new();
             let mut pause = PAUSE;
             while !shared.is_over() {
                 let begun = Instant::now();
                 let mut is_understood = true;
                 loop {
-                    match new_refusals(&mut unread, &mut told) {
-                        Ok(refusals) if is_understood => refusals
-                            .into_iter()
-                            .for_each(|why| tell(AdmissionNews::Refusal(why))),
+                    match next_refusals(&mut unread) {
+                        Ok(Some(refusals)) if is_understood => {
+                            tell(AdmissionNews::Refused(refusals));
+                            continue;
+                        }
+                        Ok(_) if is_understood => {}
                         // A later release may say more.
                         _ => (is_understood, unread) = (false, Vec::new()),
                     }
@@ -446,23 +435,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_refusal_is_told_once() {
+    fn refusals_are_read_as_they_come() {
         let refusals = |texts: &[&str]| {
             let texts = texts.iter().map(|text| (*text).to_owned());
             circuit::encode(&RelayAnswer::RefusedRun(texts.collect()))
         };
         let mut unread = [refusals(&["full"]), refusals(&["full", "no transit"])].concat();
         let last = unread.pop();
-        let mut told = BTreeSet::new();
-        assert_eq!(new_refusals(&mut unread, &mut told).unwrap(), ["full"]);
-        unread.extend(last);
-        assert_eq!(
-            new_refusals(&mut unread, &mut told).unwrap(),
-            ["no transit"]
-        );
-        assert!(unread.is_empty());
-        unread.extend([255; 8]);
-        assert!(new_refusals(&mut unread, &mut told).is_err());
+        let mut next = |more: &[u8]| {
+            unread.extend(more);
+            next_refusals(&mut unread)
+        };
+        assert_eq!(next(&[]).unwrap().unwrap(), ["full"]);
+        assert_eq!(next(&[]).unwrap(), None);
+        let last = [last.unwrap()];
+        assert_eq!(next(&last).unwrap().unwrap(), ["full", "no transit"]);
+        assert!(next(&[255; 8]).is_err());
     }
 
     #[test]

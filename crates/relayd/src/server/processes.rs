@@ -7,7 +7,8 @@ use std::time::Duration;
 use titin_os::sockets;
 use titin_wire::Secret;
 use titin_wire::circuit::{
-    AwaySite, CircuitRefusal, CircuitRequest, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit,
+    self, AwaySite, CircuitRefusal, CircuitRequest, LONGEST_PERMIT, RELAY_KEY, RelayAnswer,
+    RelayRequest, RunPermit,
 };
 use titin_wire::handshake::{HELLO, Handshake, Purpose, Refusal, run_of};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -129,6 +130,12 @@ impl Relay {
         // The relays of the other sites are to let circuits to this site through.
         if !permit.sites.contains(&self.site) {
             permit.sites.push(self.site.clone());
+        }
+        if circuit::encode(&permit).len() > LONGEST_PERMIT {
+            let why = format!(
+                "the names of the run and of its sites have more than {LONGEST_PERMIT} bytes"
+            );
+            return Err(CircuitRefusal::lasting(why));
         }
         let admitted = self.runs.admit(permit, self.next_number());
         admitted.map_err(CircuitRefusal::passing)

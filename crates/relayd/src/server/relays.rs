@@ -9,7 +9,6 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tracing::warn;
 
 use super::{CircuitCount, Relay, hex};
 use crate::circuits::{self, CircuitEnd, PeerLine, PeerStream};
@@ -57,9 +56,9 @@ impl Relay {
         let greeting = match timeout(HANDSHAKE_TIME, greeting).await {
             Ok(Ok(greeting)) => greeting,
             Ok(Err(error)) => {
-                return warn!(site = peer.site(), why = self.tls.why(&error), "refused");
+                return peer.log_refusal(&self.tls.why(&error));
             }
-            Err(_) => return warn!(site = peer.site(), why = "no greeting in time", "refused"),
+            Err(_) => return peer.log_refusal("no greeting in time"),
         };
         drop(place);
         let (lowest, highest) = greeting.versions;
@@ -73,7 +72,7 @@ impl Relay {
                 own.0,
                 own.1
             );
-            warn!(site = peer.site(), why, "refused");
+            peer.log_refusal(&why);
             return refuse_peer(&mut stream, CircuitRefusal::lasting(why)).await;
         }
         match greeting.purpose {
@@ -92,7 +91,7 @@ impl Relay {
             }
             LinePurpose::Callback { call } => {
                 if !peer.take_callback(call, stream, buffer) {
-                    warn!(site = peer.site(), call, "refused: no such call");
+                    peer.log_refusal(&format!("there is no call {call}"));
                 }
             }
         }

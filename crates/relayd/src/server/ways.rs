@@ -1,13 +1,19 @@
 //! The ways to other sites, and the runs that do not go there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use titin_wire::circuit::{CircuitRefusal, RunPermit};
+use titin_wire::circuit::{CircuitRefusal, LONGEST_PERMIT, RunPermit};
 use titin_wire::line::RunRefusal;
 use tracing::warn;
 
 use super::{Relay, hex};
+use crate::log_limit::bounded;
 use crate::peers::Peer;
+use crate::refused_runs::MOST;
+
+/// After this time without a connection to another relay, the managers of the runs hear of it that do not get there.
+const AWAY_TIME: Duration = Duration::from_secs(5);
 
 impl Relay {
     /// The sites whose runs may go on to other sites by this relay.
@@ -107,6 +113,60 @@ impl Relay {
         refusals
     }
 
+    /// Why the manager of a run that a peer has brought is to hear of it: relays do not take it over, or it does
+    /// not reach its sites.
+    pub(crate) fn refusals_for(&self, peer: &Peer) -> Vec<RunRefusal> {
+        let has_brought = |run| self.runs.is_of_peer(run, peer.site());
+        let mut refusals = self.refused_runs.for_peer(peer.site(), has_brought);
+        if peer.config.transit {
+            let runs = self.runs.of_peer(peer.site());
+            let stuck = runs.iter().flat_map(|run| self.missing_ways(peer, run));
+            refusals.extend(stuck.take(MOST));
+        }
+        refusals
+    }
+
+    /// The sites of a run that this relay does not reach for a peer, and has not reached for a while. The run may
+    /// have other ways to them, which the relay that has brought the run knows.
+    fn missing_ways(&self, peer: &Peer, run: &RunPermit) -> Vec<RunRefusal> {
+        let is_beyond = |site: &&String| **site != self.site && !peer.far_sites().has(site);
+        let sites = run.sites.iter().filter(is_beyond);
+        sites
+            .filter_map(|site| {
+                let why = match self.way_to(site) {
+                    Ok(next) if !next.is_away_for(AWAY_TIME) => return None,
+                    Ok(next) => format!(
+                        "the relay of the site {} is not connected to that of {}: {}",
+                        self.site,
+                        next.site(),
+                        next.why_down(&self.tls.keys)?
+                    ),
+                    Err(refusal) => refusal.why,
+                };
+                Some(RunRefusal {
+                    run: run.run,
+                    to: Some(site.clone()),
+                    hops: 1,
+                    why: bounded(&why),
+                })
+            })
+            .collect()
+    }
+
+    /// What the manager hears of a run whose permit is too long.
+    pub(crate) fn too_long(&self, run: u64) -> RunRefusal {
+        RunRefusal {
+            run,
+            to: None,
+            hops: 0,
+            why: format!(
+                "the relay of the site {} does not take the run over: the names of the run and of its sites have more than \
+                 {LONGEST_PERMIT} bytes",
+                self.site,
+            ),
+        }
+    }
+
     /// What the manager hears of a run that a peer brings beyond its limit.
     pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunRefusal {
         RunRefusal {
@@ -114,11 +174,11 @@ impl Relay {
             to: None,
             hops: 0,
             why: format!(
-                "the relay of the site {} does not take the run over: it takes {} runs from the relay of {} (`runs` in its \
-                 relay.toml)",
+                "the relay of the site {} does not take the run over: the most runs that it takes from the relay of {} are {} \
+                 (`runs` in its relay.toml)",
                 self.site,
-                peer.config.most_runs(),
-                peer.site()
+                peer.site(),
+                peer.config.most_runs()
             ),
         }
     }
