@@ -100,7 +100,8 @@ def test_a_run_too_many_is_told_with_the_limit(sites: Sites) -> None:
     limit_peer(sites.south, "runs", 0)
     said = fails_with(sites, "does not know the run")
     why = "does not take the run over: the most runs that it takes from the relay of north are 0 (`runs`"
-    assert said.count(why) == 1, said
+    # The warning, and the page.
+    assert said.count(why) == 2, said
 
 
 def test_a_relay_that_does_not_pass_on_is_named_on_the_page(tmp_path: Path, relays: Callable[..., Relay]) -> None:
@@ -165,6 +166,19 @@ def test_a_host_under_another_site_than_its_own_is_told_by_the_relay(sites: Site
     sites.write(steps=1, most=10)
     rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{sites.north.local}")
     fails_with(sites, "it is the relay of the site north, and not of south: correct `relay` under `titin: sites`")
+
+
+def test_a_line_for_another_site_is_refused_before_its_token_is_used(sites: Sites) -> None:
+    sites.write(steps=10, most=100, start="by hand")
+    rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{sites.north.local}")
+    run = sites.begin_by_hand()
+    with run.start_agent() as agent:
+        said, _ = agent.communicate(timeout=60)
+    assert agent.returncode == 2
+    assert "it is the relay of the site north, and not of south" in " ".join(said.split()), said
+    run.process.terminate()
+    assert run.process.wait(timeout=60) == 130
+    assert "has served" not in run.said.read_text()
 
 
 def test_what_a_relay_does_not_take_over_is_told(sites: Sites) -> None:

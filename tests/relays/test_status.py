@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..conftest import TITIN
 from .conftest import Line, Relay, Sites, wait_until
 
 KEYS = ("round_trip_ms", "bytes_sent_per_second", "bytes_received_per_second", "retransmissions")
@@ -66,3 +67,18 @@ def test_a_configuration_that_has_changed_since_is_told(relays: Callable[..., Re
     north.process.send_signal(signal.SIGHUP)
     wait_until(lambda: note not in north.titin("status"), "the relay has not read it again")
     assert [peer["site"] for peer in north.status["config"]["peer"]] == ["west"]
+
+
+def test_the_output_of_an_instance_is_followed_before_its_host_is_there(sites: Sites) -> None:
+    sites.write(steps=10, most=100, start="by hand")
+    run = sites.begin_by_hand()
+    follow = [TITIN, "logs", sites.folder / "run", "b", "--follow"]
+    with subprocess.Popen(follow, stdout=subprocess.PIPE, text=True) as follower:
+        other = subprocess.run([TITIN, "logs", sites.folder / "run", "c"], capture_output=True, text=True, check=False)
+        assert other.returncode == 2
+        assert "the run has no instance c; " in other.stderr
+        run.start_agent().communicate(timeout=60)
+        assert run.process.wait(timeout=60) == 0
+        said, _ = follower.communicate(timeout=30)
+    assert said.split() == [sites.printed()[1]]
+    assert follower.returncode == 0

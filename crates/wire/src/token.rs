@@ -58,6 +58,9 @@ pub struct Token {
 /// The relay of the site of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenRelay {
+    /// The name of the site. A relay of another site refuses the agent before the token is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// The address for processes of the site, `host:port`.
     pub address: String,
     /// The number of the run at relays.
@@ -97,6 +100,7 @@ impl Token {
         let addresses: Vec<Address> = addresses.cloned().collect();
         let is_elsewhere = addresses.iter().any(|address| address.site().is_some());
         let relay = site.filter(|_| is_elsewhere).map(|site| TokenRelay {
+            site: Some(site.site.clone()),
             address: site.relay.clone(),
             run: site.run,
             permit: site.permit.clone(),

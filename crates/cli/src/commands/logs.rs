@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use titin_model::{listing, nearest};
+use titin_model::{StartPolicy, listing, nearest};
 
+use crate::sources::Sources;
 use crate::terminal::{BOLD, complain, harmless};
 
 /// How often a file that grows is read.
@@ -87,7 +88,11 @@ impl Logs {
             )]);
         }
         let names = entries.flatten().map(|entry| entry.file_name());
-        let known: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
+        let mut known: BTreeSet<String> =
+            names.filter_map(|name| name.into_string().ok()).collect();
+        if !self.instances.iter().all(|name| known.contains(name)) {
+            known.extend(self.planned());
+        }
         let mut outputs = Vec::new();
         for name in &self.instances {
             if !known.contains(name) {
@@ -100,6 +105,19 @@ impl Logs {
             }
         }
         Ok(outputs)
+    }
+
+    /// The instances that the run is to have, as far as its description says. They have no folders before all
+    /// hosts are ready.
+    fn planned(&self) -> Vec<String> {
+        let sources = Sources {
+            files: vec![self.run.join("configuration.ymmsl")],
+            model: None,
+        };
+        let network = sources.load(StartPolicy::ByHand, false);
+        let network = network.ok().and_then(|found| found.network(None).ok());
+        let names = network.iter().flat_map(|network| network.instances());
+        names.map(|name| name.to_string()).collect()
     }
 }
 

@@ -137,7 +137,7 @@ fn open_circuit(address: &str, relay: &TokenRelay) -> io::Result<TcpStream> {
         let mut stream = sockets::connect(relay.address.as_str(), CONNECTION_TIME, ANSWER_TIME)?;
         let request = RelayRequest::Circuit(CircuitRequest {
             destination,
-            from: None,
+            from: relay.site.clone(),
         });
         let permit = (relay.run, relay.permit.clone());
         io::Result::Ok((circuit::ask(&mut stream, permit, &request)?, stream))

@@ -264,8 +264,8 @@ impl Relay {
     fn check_site(&self, site: Option<&str>) -> Result<(), CircuitRefusal> {
         match site {
             Some(site) if *site != *self.site => Err(CircuitRefusal::lasting(format!(
-                "it is the relay of the site {}, and not of {site}: correct `relay` under `titin: sites`, or the `site` of \
-                 the host",
+                "it is the relay of the site {}, and not of {site}: correct `relay` under `titin: sites` or the `site` of the \
+                 host, or start the agent at that site",
                 self.site
             ))),
             _ => Ok(()),

@@ -490,6 +490,7 @@ fn token_seeds() -> Vec<(&'static str, Vec<u8>)> {
         host: "box".into(),
         addresses: vec![Address::from("relay:north/node1:9".to_owned())],
         relay: Some(TokenRelay {
+            site: None,
             address: "login1:4710".into(),
             run: 5,
             permit: secret(),
