@@ -176,7 +176,11 @@ def test_a_host_that_goes_down_ends_the_run(far_sites: Sites, far_network: tuple
     began = time.monotonic()
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "First: the agent of host far has ended or is cut off" in " ".join(out.split()), out
+    told = " ".join(out.split())
+    assert "First: the agent of host far has ended or is cut off" in told, out
+    assert "Left: host far (site south) may be cut off: programs may then go on there until nothing" in told, (
+        out
+    )
     assert time.monotonic() - began < 25, out
     # What runs there ends by itself.
     wait_until(lambda: not of_run(sites.folder), "something is left", 60)

@@ -121,6 +121,30 @@ def test_a_local_job_ends_with_the_exit_code_of_the_run(tmp_path: Path) -> None:
     assert len(printed(tmp_path, "a", "b")) == 2
 
 
+def test_a_job_that_stays_in_the_queue_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Waiting(psij.Job):
+        """A job that begins and ends at the third look."""
+
+        looks = 0
+
+        def wait(self, *_: object) -> psij.JobStatus | None:
+            self.looks += 1
+            return psij.JobStatus(psij.JobState.COMPLETED, exit_code=0) if self.looks > 2 else None
+
+    job = Waiting()
+    job._native_id = "7"
+    job.status = psij.JobStatus(psij.JobState.QUEUED)
+    executor = psij.JobExecutor.get_instance("slurm")
+    options = argparse.Namespace(system="slurm", token=None, output=tmp_path / "output", command=["titin"])
+    for notice, said in (1e9, ""), (0, "job 7 of slurm is queued\n"):
+        job.looks = 0
+        monkeypatch.setattr(batch, "QUEUE_NOTICE", notice)
+        assert batch.follow(job, executor, options, []) == 0
+        assert capfd.readouterr().out == said
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_local_job_ends_in_order_by_a_signal(tmp_path: Path, number: int) -> None:
     chain(tmp_path, ["a", "b"], "")

@@ -259,7 +259,9 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
     """
     import psij
 
-    printed, cancelled, told, state = 0, False, 0, None
+    # The signals up to this number have told a run on this host to end.
+    told = 0
+    printed, cancelled, state = 0, False, None
     begun = time.monotonic()
     while True:
         if time.monotonic() > begun + LATER:
@@ -294,17 +296,20 @@ def tell_to_end(job: psij.Job, arguments: Sequence[str]) -> bool:
     import psutil
 
     try:
-        # The process of the job is the launcher of PSI/J. It has also a copy of itself, which writes its log.
         launcher = psutil.Process(int(job.native_id or 0))
-        lines = [(child, child.cmdline()) for child in launcher.children()]
-        commands = [
-            child for child, line in lines if line[-len(arguments) :] == arguments and line != launcher.cmdline()
-        ]
-        for command in commands:
-            command.terminate()
+        line, children = launcher.cmdline(), launcher.children()
     except psutil.Error:
         return False
-    return bool(commands)
+    is_told = False
+    for child in children:
+        # A child may end meanwhile.
+        with contextlib.suppress(psutil.Error):
+            words = child.cmdline()
+            # The launcher of PSI/J has also a copy of itself as a child, which writes its log.
+            if words[-len(arguments) :] == arguments and words != line:
+                child.terminate()
+                is_told = True
+    return is_told
 
 
 def is_queued(options: argparse.Namespace) -> bool:

@@ -181,10 +181,10 @@ pub struct Session {
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
     host_files: HostFiles,
-    /// Why relays do not take the run over, or do not pass it on, in words.
+    /// Why relays do not take the run over, do not pass it on, or cannot, in words.
     refusals: Vec<String>,
-    /// What the user was told of that.
-    told_refusals: BTreeSet<String>,
+    /// How often the user was told of such a reason.
+    told_refusals: usize,
     /// The hosts that did not answer any more, in words.
     unreached: Vec<String>,
     /// Whether the run ends, so that no agent comes any more.
@@ -348,7 +348,7 @@ impl Session {
                 None
             }
             SessionEvent::Admission(AdmissionNews::Refused(refusals)) => {
-                self.refused(refusals, view);
+                self.note_refusals(refusals, view);
                 None
             }
             SessionEvent::Admission(AdmissionNews::Again(away)) => {

@@ -13,8 +13,8 @@ use crate::config::RelayFolder;
 /// How long the relay may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Asks the running relay of a folder for its state. `is_config_current` says there whether relay.toml is as the
-/// relay has read it last.
+/// Asks the running relay of a folder for its state. `is_config_current` says there whether relay.toml is what the
+/// relay goes by; a relay of an earlier release does not tell.
 ///
 /// # Errors
 /// If no relay runs there, in words.
@@ -33,7 +33,9 @@ pub fn ask_status(folder: &RelayFolder) -> Result<Value, String> {
     let mut stream = sockets::connect(address.as_str(), ANSWER_TIME, ANSWER_TIME).map_err(none)?;
     let mut state = circuit::ask_state(&mut stream, access)
         .map_err(|error| without_answer(folder, address, &error))?;
-    state["is_config_current"] = (state["config"] == json!(config)).into();
+    if !state["config"].is_null() {
+        state["is_config_current"] = (state["config"] == json!(config)).into();
+    }
     Ok(state)
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// The most circuits of a run that processes of this site have dialled.
 const MOST_CIRCUITS: usize = 4096;
 
-/// The bringer of a run.
+/// From where a relay knows a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunSource {
     /// A manager of this site, by the number of its connection.
@@ -67,7 +67,12 @@ impl AdmittedRun {
     /// The source that is nearest to the manager, and what it tells. Of two as near the first one to tell of the
     /// run counts: relays of the run's sites know the permit too, and cannot take its place.
     fn nearest_source(&self) -> Option<&(RunSource, RunPermit)> {
-        let mut sources = self.sources.iter();
+        self.nearest_of(|_| true)
+    }
+
+    /// The nearest of the sources for which `counts` is true.
+    fn nearest_of(&self, counts: impl Fn(&RunSource) -> bool) -> Option<&(RunSource, RunPermit)> {
+        let mut sources = self.sources.iter().filter(|(source, _)| counts(source));
         let first = sources.next()?;
         let distance =
             |(source, permit): &(RunSource, RunPermit)| (!source.is_manager(), permit.hops);
@@ -265,7 +270,7 @@ impl AdmittedRuns {
     }
 
     /// The runs that a peer is to admit: those of managers of this site, and those of relays with
-    /// `transit`, which are for the peer or for sites behind the peer. Those whose managers are nearest come first.
+    /// `transit`, which are for the peer or for sites behind the peer.
     pub(crate) fn for_peer(&self, peer: &FarSites<'_>, transit: &[String]) -> Vec<RunPermit> {
         let own = RunSource::Peer(peer.site.to_owned());
         let goes_on = |source: &RunSource| match source {
@@ -274,10 +279,7 @@ impl AdmittedRuns {
         };
         let runs = self.lock();
         let nearest = |run: &AdmittedRun| {
-            let told = run.sources.iter().filter(|(source, _)| goes_on(source));
-            let nearest = told
-                .map(|(_, permit)| permit)
-                .min_by_key(|permit| permit.hops)?;
+            let (_, nearest) = run.nearest_of(goes_on)?;
             let goes_on = nearest.hops < MOST_HOPS && peer.are_in(nearest);
             goes_on.then(|| RunPermit {
                 hops: nearest.hops + 1,
@@ -285,11 +287,11 @@ impl AdmittedRuns {
             })
         };
         let mut permits: Vec<RunPermit> = runs.values().filter_map(nearest).collect();
-        permits.sort_by_key(|permit| (permit.hops, permit.run));
+        permits.sort_by_key(|permit| permit.run);
         permits
     }
 
-    /// The number and name of each run that is not over, and the nearest bringer of the run.
+    /// The number and name of each run that is not over, and its nearest source.
     pub(crate) fn list(&self) -> Vec<(u64, String, RunSource)> {
         let runs = self.lock();
         let mut list: Vec<_> = runs
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_several_bringers_goes_with_the_last() {
+    fn a_run_of_several_sources_goes_with_the_last() {
         let runs = Arc::new(AdmittedRuns::new());
         let run = permit(1, &["west"]);
         runs.set_of_peer("west", vec![run.clone()], 9);
@@ -501,8 +503,8 @@ mod tests {
     fn a_run_does_not_go_round_in_a_ring_of_relays() {
         let relays: Vec<AdmittedRuns> = (0..4).map(|_| AdmittedRuns::new()).collect();
         let names = ["a", "b", "c", "d"];
-        let bringers = names.iter().chain(&["outside"]);
-        let transit: Vec<String> = bringers.map(|name| (*name).to_owned()).collect();
+        let sources = names.iter().chain(&["outside"]);
+        let transit: Vec<String> = sources.map(|name| (*name).to_owned()).collect();
         // Each relay tells each other one.
         let exchange = || {
             for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {

@@ -71,6 +71,19 @@ fn unclosed(error: io::Error) -> io::Error {
     }
 }
 
+/// Keeps the first of the items that fit into a message together. Returns how many are left out.
+pub(crate) fn keep_fitting<T: Serialize>(items: &mut Vec<T>) -> usize {
+    let all = items.len();
+    // Around the list there are less than so many bytes.
+    let mut room = circuit::LONGEST - 64;
+    items.retain(|item| {
+        let left = room.checked_sub(circuit::encode(item).len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    all - items.len()
+}
+
 /// Writes a message.
 ///
 /// # Errors

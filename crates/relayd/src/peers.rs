@@ -3,7 +3,9 @@
 //! Of two relays the one that has an address of the other dials. If that is one of them alone, the
 //! other calls by the control connection for a connection to use.
 
-use std::collections::{HashMap, VecDeque};
+mod control;
+
+use std::collections::HashMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,27 +15,23 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::net::sockopt;
 use titin_os::sockets;
 use titin_relay::{PeerConfig, end_of_day};
-use titin_wire::circuit::{self, CircuitRefusal, LONGEST_PERMIT, RunPermit};
+use titin_wire::circuit::CircuitRefusal;
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
-use tracing::{info, warn};
+use tracing::warn;
+
+use control::ControlState;
+pub(crate) use control::serve_control;
 
 use crate::admission::FarSites;
 use crate::circuits::PeerStream;
 use crate::log_limit::{LogLimit, bounded};
 use crate::messages;
-use crate::server::{Relay, hex};
+use crate::server::Relay;
 use crate::tls::{HANDSHAKE_TIME, PinnedKeys, Tls, check_protocol};
-
-/// How often the round trip is measured.
-const PING_INTERVAL: Duration = Duration::from_secs(2);
-
-/// After this time without a message the control connection is dead.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// The first and the longest pause before a relay is dialled again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -42,16 +40,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// After this time without an answer the system gives an idle connection up. The ends of sessions
 /// leave a circuit that stands still.
 const DEAD_LINE: Duration = Duration::from_secs(30);
-
-/// How long the runs of a peer are kept when the control connection is lost.
-const RUNS_KEPT: Duration = Duration::from_secs(600);
-
-/// The most control connections of a peer: one that each of the two has dialled. The oldest goes
-/// first.
-const CONTROLS: usize = 2;
-
-/// Control messages on their way to a peer, at most.
-const QUEUE: usize = 256;
 
 /// Why there is no connection to a relay that this one cannot dial.
 const NEVER_DIALLED: &str = "it has not connected, and `address` does not say where it listens";
@@ -89,68 +77,6 @@ pub(crate) struct Peer {
     /// The lines of the log that the peer causes, and those about runs that it brings.
     lines: Mutex<LogLimit<()>>,
     run_lines: Mutex<LogLimit<()>>,
-}
-
-struct ControlState {
-    /// Since when there is none, if there is none.
-    down_since: Instant,
-    /// The number of the newest control connection that there has been.
-    number: u64,
-    /// Why there is none, as far as this relay knows.
-    down: Option<String>,
-    /// The oldest first.
-    open: VecDeque<ControlConnection>,
-}
-
-struct ControlConnection {
-    number: u64,
-    queue: mpsc::Sender<ControlMessage>,
-    /// Ends the connection, for newer ones.
-    superseded: watch::Sender<bool>,
-}
-
-impl Default for ControlState {
-    fn default() -> Self {
-        ControlState {
-            down_since: Instant::now(),
-            number: 0,
-            down: None,
-            open: VecDeque::new(),
-        }
-    }
-}
-
-impl ControlState {
-    /// Notes a control connection. Returns what tells that the connection is to end.
-    fn begin(&mut self, number: u64, queue: mpsc::Sender<ControlMessage>) -> watch::Receiver<bool> {
-        let (superseded, is_superseded) = watch::channel(false);
-        self.number = number;
-        self.down = None;
-        self.open.push_back(ControlConnection {
-            number,
-            queue,
-            superseded,
-        });
-        if self.open.len() > CONTROLS
-            && let Some(oldest) = self.open.pop_front()
-        {
-            oldest.superseded.send_replace(true);
-        }
-        is_superseded
-    }
-
-    /// Notes the end of a control connection, and why it has ended. Returns the number of the newest
-    /// connection that there has been if none is left.
-    fn end(&mut self, number: u64, why: Option<&str>) -> Option<u64> {
-        self.open.retain(|open| open.number != number);
-        self.down_since = Instant::now();
-        self.down = why.map(str::to_owned);
-        self.open.is_empty().then_some(self.number)
-    }
-
-    fn queue(&self) -> Option<mpsc::Sender<ControlMessage>> {
-        self.open.back().map(|newest| newest.queue.clone())
-    }
 }
 
 /// The place of a circuit among those of a peer.
@@ -377,7 +303,7 @@ pub(crate) async fn keep_connected(relay: Arc<Relay>, peer: Arc<Peer>) {
             Ok((stream, buffer)) => {
                 last.clear();
                 pause = PAUSE;
-                control(&relay, &peer, stream, buffer).await;
+                serve_control(&relay, &peer, stream, buffer).await;
             }
             Err(refusal) => {
                 peer.note_down(&refusal.why);
@@ -430,210 +356,6 @@ pub(crate) fn check_congestion(name: &str) -> Result<(), String> {
     check().map_err(|error| error.to_string())
 }
 
-/// Sends and takes control messages, as long as the connection lives.
-pub(crate) async fn control(
-    relay: &Arc<Relay>,
-    peer: &Arc<Peer>,
-    stream: PeerStream,
-    mut buffer: Vec<u8>,
-) {
-    let (sender, queue) = mpsc::channel(QUEUE);
-    let number = relay.next_number();
-    let mut superseded = peer.control().begin(number, sender.clone());
-    // A relay may connect again and again.
-    let is_logged = peer.may_log();
-    if is_logged {
-        info!(site = peer.site(), "connected");
-    }
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let writing = async {
-        let outcome = send_control(relay, peer, &mut writer, queue).await;
-        let _ = writer.shutdown().await;
-        outcome
-    };
-    let reading = async {
-        loop {
-            let message = timeout(SILENCE, messages::read(&mut reader, &mut buffer)).await;
-            let why = || format!("nothing has come for {} s", SILENCE.as_secs());
-            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, why());
-            take_control(relay, peer, message.map_err(silent)??, &sender);
-        }
-    };
-    let outcome: io::Result<()> = tokio::select! {
-        outcome = writing => outcome,
-        outcome = reading => outcome,
-        () = peer.revoked() => Err(io::Error::other(peer.revocation().unwrap_or_default())),
-        _ = superseded.wait_for(|superseded| *superseded) => {
-            Err(io::Error::other("newer connections have taken its place"))
-        }
-    };
-    let why = outcome.err().map(|error| bounded(&relay.tls.why(&error)));
-    let newest = peer.control().end(number, why.as_deref());
-    if let Some(newest) = newest {
-        peer.counts.round_trip.store(0, Ordering::Relaxed);
-        let (relay, peer) = (relay.clone(), peer.clone());
-        tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
-    }
-    if is_logged {
-        info!(site = peer.site(), why, "disconnected");
-    }
-}
-
-/// Forgets the runs of a peer that has been away for long, since the control connection with this number.
-/// Until then the runs go on: circuits do not need the control connection.
-async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
-    tokio::select! {
-        () = sleep(RUNS_KEPT) => {}
-        () = peer.revoked() => {}
-    }
-    if relay.has_peer(peer) && peer.control().number == number {
-        relay.forget_runs_of(peer);
-    }
-}
-
-async fn send_control(
-    relay: &Relay,
-    peer: &Peer,
-    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
-    mut queue: mpsc::Receiver<ControlMessage>,
-) -> io::Result<()> {
-    let mut changes = relay.runs.changes();
-    let mut told = None;
-    let mut told_refusals = None;
-    let mut ping = tokio::time::interval(PING_INTERVAL);
-    loop {
-        let runs = fitting(relay.runs.for_peer(&peer.far_sites(), &relay.transit()));
-        if told.as_ref() != Some(&runs) {
-            messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
-            told = Some(runs);
-        }
-        let refusals = relay.refusals_for(peer);
-        if told_refusals.as_ref() != Some(&refusals) {
-            messages::write(writer, &ControlMessage::RefusedRuns(refusals.clone())).await?;
-            told_refusals = Some(refusals);
-        }
-        tokio::select! {
-            changed = changes.changed() => {
-                if changed.is_err() {
-                    return Ok(());
-                }
-            }
-            _ = ping.tick() => {
-                let now = relay.begun.elapsed().as_micros() as u64;
-                messages::write(writer, &ControlMessage::Ping(now)).await?;
-            }
-            message = queue.recv() => match message {
-                Some(message) => messages::write(writer, &message).await?,
-                None => return Ok(()),
-            },
-        }
-    }
-}
-
-/// The runs that fit into a message, those of managers of this site and those with short permits first.
-fn fitting(mut runs: Vec<RunPermit>) -> Vec<RunPermit> {
-    runs.sort_by_cached_key(|run| (run.hops > 1, circuit::encode(run).len()));
-    // Around the list, there are less than so many bytes.
-    let mut room = circuit::LONGEST - 64;
-    runs.retain(|run| {
-        let left = room.checked_sub(circuit::encode(run).len());
-        room = left.unwrap_or(room);
-        left.is_some()
-    });
-    runs
-}
-
-fn take_control(
-    relay: &Arc<Relay>,
-    peer: &Arc<Peer>,
-    message: ControlMessage,
-    queue: &mpsc::Sender<ControlMessage>,
-) {
-    match message {
-        // The entry of the peer has changed meanwhile.
-        ControlMessage::Runs(_) | ControlMessage::RefusedRuns(_) if !relay.has_peer(peer) => {}
-        ControlMessage::Runs(runs) => {
-            let is_short = |run: &RunPermit| circuit::encode(run).len() <= LONGEST_PERMIT;
-            let (runs, long): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_short);
-            let mut refusals = relay.not_passed_on(peer, &runs);
-            refusals.extend(long.iter().map(|run| relay.too_long(run.run)));
-            let most = peer.config.most_runs();
-            let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
-            let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
-            let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
-            for RunPermit { run, name, .. } in &new {
-                if !surplus.contains(run) && peer.may_log_run() {
-                    let (run, name) = (hex(*run), bounded(name));
-                    info!(run, name, from = peer.site(), "admitted");
-                }
-            }
-            if !surplus.is_empty() && peer.may_log_run() {
-                let surplus = surplus.len();
-                warn!(site = peer.site(), surplus, most, "refused: too many runs");
-            }
-            refusals.extend(
-                surplus
-                    .into_iter()
-                    .map(|run| relay.too_many_runs(peer, run)),
-            );
-            if relay.refused_runs.set_own(peer.site(), refusals) {
-                relay.runs.note_change();
-            }
-        }
-        ControlMessage::RefusedRuns(mut refusals) => {
-            let sites = peer.far_sites();
-            refusals.retain(|refusal| {
-                relay.runs.is_for(refusal.run, &sites)
-                    && relay.is_on_way(peer, refusal.to.as_deref())
-            });
-            if relay.refused_runs.set_told(peer.site(), refusals) {
-                relay.runs.note_change();
-            }
-        }
-        ControlMessage::Call { call } => {
-            let Some(address) = peer.config.address.clone() else {
-                return;
-            };
-            let Ok(place) = peer.answers.clone().try_acquire_owned() else {
-                return peer.log_refusal("too many calls at a time");
-            };
-            let (relay, peer) = (relay.clone(), peer.clone());
-            tokio::spawn(async move { call_back(&relay, &peer, &address, call, place).await });
-        }
-        // A queue without room has other answers, and the next ping comes soon.
-        ControlMessage::Ping(number) => drop(queue.try_send(ControlMessage::Pong(number))),
-        ControlMessage::Pong(number) => {
-            let now = relay.begun.elapsed().as_micros() as u64;
-            let round_trip = now.saturating_sub(number).max(1);
-            peer.counts.round_trip.store(round_trip, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Dials the peer, which then says what the connection is for.
-async fn call_back(
-    relay: &Arc<Relay>,
-    peer: &Arc<Peer>,
-    address: &str,
-    call: u64,
-    place: OwnedSemaphorePermit,
-) {
-    let calling = async {
-        let mut stream = dial(relay, peer, address).await?;
-        let greeting = PeerGreeting::new(LinePurpose::Callback { call });
-        messages::write(&mut stream, &greeting).await?;
-        io::Result::Ok(stream)
-    };
-    let why = match timeout(HANDSHAKE_TIME, calling).await {
-        Ok(Ok(stream)) => return relay.serve_peer(peer, stream, place).await,
-        Ok(Err(error)) => bounded(&relay.tls.why(&error)),
-        Err(_) => "it does not answer".to_owned(),
-    };
-    if peer.may_log() {
-        warn!(site = peer.site(), why, "no connection");
-    }
-}
-
 /// Each second measures the rates of all peers, and ends what goes on with those whose day is over.
 pub(crate) async fn watch(relay: Arc<Relay>) {
     let mut before: HashMap<String, (u64, u64)> = HashMap::new();
@@ -657,62 +379,5 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
             counts.sent_rate.store(sent, Ordering::Relaxed);
             counts.received_rate.store(received, Ordering::Relaxed);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use titin_wire::Secret;
-
-    use super::*;
-
-    fn begin(state: &mut ControlState, number: u64) -> watch::Receiver<bool> {
-        state.begin(number, mpsc::channel(1).0)
-    }
-
-    #[test]
-    fn what_does_not_fit_into_a_message_is_left_out_longest_first() {
-        let permit = |run, hops, letters| RunPermit {
-            run,
-            permit: Secret::random(),
-            name: "x".repeat(letters),
-            sites: vec!["south".into()],
-            is_over: false,
-            hops,
-        };
-        let of_others = (10..90).map(|run| permit(run, 2, LONGEST_PERMIT - 300));
-        let short = (1..4).map(|run| permit(run, 2, 10));
-        let own = permit(100, 1, LONGEST_PERMIT - 300);
-        let all: Vec<_> = of_others.chain(short).chain([own]).collect();
-        let kept = fitting(all);
-        let numbers: Vec<u64> = kept.iter().map(|run| run.run).collect();
-        assert_eq!(numbers[..4], [100, 1, 2, 3]);
-        assert_eq!(numbers.len(), 4 + 63, "{numbers:?}");
-        let message = circuit::encode(&ControlMessage::Runs(kept));
-        assert!(message.len() <= circuit::LONGEST, "{}", message.len());
-    }
-
-    #[test]
-    fn the_last_control_connection_to_end_tells_which_was_the_newest() {
-        let mut state = ControlState::default();
-        begin(&mut state, 1);
-        begin(&mut state, 2);
-        assert_eq!(state.end(2, None), None);
-        assert_eq!(state.end(1, Some("it is gone")), Some(2));
-        assert_eq!(state.down.as_deref(), Some("it is gone"));
-        begin(&mut state, 3);
-        assert_eq!(state.down, None);
-        assert_eq!(state.end(3, None), Some(3));
-    }
-
-    #[test]
-    fn a_control_connection_too_many_ends_the_oldest() {
-        let mut state = ControlState::default();
-        let ends: Vec<_> = (0..=CONTROLS as u64)
-            .map(|number| begin(&mut state, number))
-            .collect();
-        let is_to_end: Vec<bool> = ends.iter().map(|end| *end.borrow()).collect();
-        assert_eq!(is_to_end, [true, false, false]);
-        assert_eq!(state.end(0, None), None);
     }
 }

@@ -8,11 +8,14 @@ use titin_wire::line::RunRefusal;
 
 use crate::log_limit::bounded;
 
-/// The most refusals that a relay may tell at a time.
-pub(crate) const MOST: usize = 64;
+/// The most refusals of each kind that a relay has of its own for the relay of a site.
+pub(crate) const MOST_OWN: usize = 64;
 
-/// The most refusals that this relay tells another one at a time.
-const MOST_IN_ALL: usize = 128;
+/// The most refusals that a relay tells another one at a time.
+pub(crate) const MOST_TOLD: usize = 128;
+
+/// The most reasons that a manager hears at a time.
+const MOST_REASONS: usize = 64;
 
 /// The refusals that this relay knows.
 #[derive(Default)]
@@ -29,13 +32,13 @@ struct RefusalTable {
 impl RefusedRuns {
     /// Notes why this relay does not take over runs that the relay of a site brings. True if that is new.
     pub(crate) fn set_own(&self, site: &str, mut refusals: Vec<RunRefusal>) -> bool {
-        refusals.truncate(MOST);
+        refusals.truncate(MOST_OWN);
         replace(&mut self.lock().own, site, refusals)
     }
 
     /// Notes what the relay of a site has told of runs that are for the site. True if that is new.
     pub(crate) fn set_told(&self, site: &str, refusals: Vec<RunRefusal>) -> bool {
-        let refusals = refusals.into_iter().take(MOST);
+        let refusals = refusals.into_iter().take(MOST_TOLD);
         let refusals = refusals.map(|refusal| RunRefusal {
             to: refusal.to.as_deref().map(bounded),
             why: bounded(&refusal.why),
@@ -63,7 +66,6 @@ impl RefusedRuns {
         refusals.dedup_by(|one, other| {
             (one.run, &one.to, &one.why) == (other.run, &other.to, &other.why)
         });
-        refusals.truncate(MOST_IN_ALL);
         refusals
     }
 
@@ -75,7 +77,7 @@ impl RefusedRuns {
         let mut texts: Vec<String> = of_run.map(|refusal| refusal.why.clone()).collect();
         texts.sort();
         texts.dedup();
-        texts.truncate(MOST);
+        texts.truncate(MOST_REASONS);
         texts
     }
 
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_go_back_to_the_bringer_of_the_run() {
+    fn refusals_go_back_to_the_source_of_the_run() {
         let known = RefusedRuns::default();
         assert!(known.set_own("north", vec![refusal(1, "too many runs")]));
         assert!(!known.set_own("north", vec![refusal(1, "too many runs")]));
@@ -149,7 +151,7 @@ mod tests {
         let many = (0..10_000).map(|run| refusal(run, &"x".repeat(10_000)));
         known.set_told("east", many.collect());
         let kept = known.for_peer("north", |_| true);
-        assert_eq!(kept.len(), MOST);
+        assert_eq!(kept.len(), MOST_TOLD);
         assert!(kept.iter().all(|refusal| refusal.why.len() < 600));
     }
 }

@@ -1,6 +1,7 @@
 //! The daemon: its listeners, its configuration, and its end.
 
 mod processes;
+mod refusals;
 mod relays;
 mod ways;
 
@@ -77,7 +78,7 @@ pub(crate) struct Relay {
     pub(crate) tls: Tls,
     pub(crate) begun: Instant,
     access: Secret,
-    /// The configuration as read last.
+    /// The configuration as read last, with the addresses of the start.
     config: Mutex<Config>,
     /// The last refusal that the log tells, by run and site. Only hashes are kept: peers choose the
     /// texts, and may choose long ones.
@@ -264,7 +265,7 @@ impl Relay {
         }
     }
 
-    /// The configuration as read last.
+    /// The configuration that the relay goes by.
     pub(crate) fn config(&self) -> Config {
         self.config.lock().expect("never poisoned").clone()
     }
@@ -362,7 +363,11 @@ impl Relay {
                         if addresses(&config) != addresses(begun_with) {
                             warn!("`local` and `listen` stay as they were: start the relay again to change them");
                         }
-                        self.configure(&config);
+                        self.configure(&Config {
+                            local: begun_with.local.clone(),
+                            listen: begun_with.listen.clone(),
+                            ..config
+                        });
                     }
                     Err(error) => warn!(why = error.to_string(), "the configuration stays as it was"),
                 },

@@ -100,6 +100,11 @@ pub struct RunPermit {
 /// The most relays by which news of a run go on. In a ring of relays old news would go round for ever.
 pub const MOST_HOPS: u8 = 8;
 
+/// Why a run with a longer permit than [`LONGEST_PERMIT`] is refused.
+pub fn too_long_permit() -> String {
+    format!("the names of the run and of its sites have more than {LONGEST_PERMIT} bytes")
+}
+
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "the form that serde wants"

@@ -44,6 +44,8 @@ enum LogsError {
     NoRun(PathBuf),
     #[error("the run has no instance {name}{hint}")]
     NoInstance { name: String, hint: String },
+    #[error("{name} was not started, so it has printed nothing")]
+    NotStarted { name: String },
     #[error("{}: {error}", .path.display())]
     File { path: PathBuf, error: io::Error },
 }
@@ -62,7 +64,7 @@ impl Logs {
 
     fn work(&self) -> Result<(), LogsError> {
         let mut outputs = self.outputs()?;
-        let connection = self.run.join("connection.json");
+        let connection = self.connection();
         loop {
             // Looked up before the last lines are read: a run that is over prints no more.
             let goes_on = self.follow && connection.exists();
@@ -74,6 +76,11 @@ impl Logs {
             }
             std::thread::sleep(INTERVAL);
         }
+    }
+
+    /// The file that is there as long as the run goes on.
+    fn connection(&self) -> PathBuf {
+        self.run.join("connection.json")
     }
 
     /// The files to print.
@@ -88,15 +95,18 @@ impl Logs {
             )]);
         }
         let names = entries.flatten().map(|entry| entry.file_name());
-        let mut known: BTreeSet<String> =
-            names.filter_map(|name| name.into_string().ok()).collect();
-        if !self.instances.iter().all(|name| known.contains(name)) {
-            known.extend(self.planned());
-        }
+        let started: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
+        let may_start = self.follow && self.connection().exists();
         let mut outputs = Vec::new();
         for name in &self.instances {
-            if !known.contains(name) {
-                return Err(no_instance(name, &known));
+            if !started.contains(name) {
+                let known: BTreeSet<String> =
+                    started.iter().cloned().chain(self.planned()).collect();
+                match known.contains(name) {
+                    true if may_start => {}
+                    true => return Err(LogsError::NotStarted { name: name.clone() }),
+                    false => return Err(no_instance(name, &known)),
+                }
             }
             let prefix = (self.instances.len() > 1).then(|| name.clone());
             for (file, is_error) in [("stdout.txt", false), ("stderr.txt", true)] {

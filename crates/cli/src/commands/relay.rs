@@ -255,7 +255,8 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
     }
     if state["is_config_current"] == false {
         out += &format!(
-            "{WARNING}relay.toml has changed since the relay has read it: `kill -HUP {}` on its host has it read again{WARNING:#}\n\n",
+            "{WARNING}relay.toml has changed since the relay has read it: `kill -HUP {}` on its host has it read again, but for `local` \
+             and `listen`, which want a new start{WARNING:#}\n\n",
             state["process"]
         );
     }

@@ -4,8 +4,6 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use titin_transport::LinkError;
-
 use super::{RunView, Session, SessionEvent};
 use crate::agent::AgentOrder;
 use crate::event::{Level, RunEvent};
@@ -144,7 +142,7 @@ impl Session {
     }
 
     /// That a host does not answer, and what this means for the programs there.
-    fn silence_text(&self, host: HostId) -> String {
+    pub(super) fn silence_text(&self, host: HostId) -> String {
         format!(
             "nothing has come from host {}{} for {} s: programs may go on there {}",
             self.host_name(host),
@@ -155,31 +153,8 @@ impl Session {
     }
 
     /// Until when programs go on at a host that is cut off.
-    fn end_of_silence(&self, host: HostId) -> String {
+    pub(super) fn end_of_silence(&self, host: HostId) -> String {
         let seconds = self.plan.longest_silence(host).as_secs_f64();
         format!("until nothing has come there from this run for {seconds} s")
-    }
-
-    /// Lets go of a host that has been silent for too long.
-    pub(super) fn close_silent_agent(&mut self, host: HostId) {
-        let text = self.silence_text(host);
-        self.unreached.push(text);
-        self.close_agent(host);
-    }
-
-    /// Notes that the link of an agent is lost. At another site the end of an agent looks like that of the way to
-    /// its host.
-    pub(super) fn note_lost_agent(&mut self, host: HostId, why: &LinkError) {
-        let is_closed = matches!(why, LinkError::Closed);
-        if is_closed && (self.is_ending || self.plan.other_site(host).is_none()) {
-            return;
-        }
-        let text = format!(
-            "host {}{} may be cut off: programs may then go on there {}",
-            self.host_name(host),
-            self.plan.site_text(host),
-            self.end_of_silence(host)
-        );
-        self.unreached.push(text);
     }
 }

@@ -34,9 +34,6 @@ const MOST_MISSING: usize = 12;
 /// How many bytes of a launcher's output an error quotes, or characters of its error.
 const MOST_OUTPUT: usize = 1000;
 
-/// The most refusals of relays that the user is told.
-const MOST_TOLD: usize = 100;
-
 impl Session {
     /// Starts the agents of the further hosts, and tells the user which agents to start by hand.
     pub(super) fn start_agents(&mut self, view: &mut dyn RunView) {
@@ -362,6 +359,35 @@ impl Session {
         Some(RunEvent::HostLost(host, how))
     }
 
+    /// Lets go of a host that has been silent for too long.
+    pub(super) fn close_silent_agent(&mut self, host: HostId) {
+        let text = self.silence_text(host);
+        self.unreached.push(text);
+        self.close_agent(host);
+    }
+
+    /// Notes that the link of an agent is lost, if the host may be cut off. At another site the end of an agent looks
+    /// like that of the way to its host.
+    fn note_lost_agent(&mut self, host: HostId, why: &LinkError) {
+        let may_be_cut_off = match why {
+            // The manager has closed the link of an agent that it does not understand. The agent ends its programs.
+            LinkError::Malformed(_) => false,
+            LinkError::Closed => !self.is_ending && self.plan.other_site(host).is_some(),
+            // An agent that has handed over all files has ended its programs.
+            _ => !self.is_ending || self.host_files.arriving(host).is_some(),
+        };
+        if !may_be_cut_off {
+            return;
+        }
+        let text = format!(
+            "host {}{} may be cut off: programs may then go on there {}",
+            self.host_name(host),
+            self.plan.site_text(host),
+            self.end_of_silence(host)
+        );
+        self.unreached.push(text);
+    }
+
     fn close_agents(&self) {
         for host in self.agents.hosts() {
             self.close_agent(host);
@@ -462,20 +488,6 @@ impl Session {
             }
             None => format!("; {} has ended, and has printed nothing", group.command()),
         }
-    }
-
-    /// Notes why relays do not take the run over, or do not pass it on. Tells the user of each reason once.
-    pub(super) fn refused(&mut self, refusals: Vec<String>, view: &mut dyn RunView) {
-        for why in &refusals {
-            if self.told_refusals.len() < MOST_TOLD && self.told_refusals.insert(why.clone()) {
-                self.say(Level::Warning, why.clone(), view);
-            }
-        }
-        if refusals.is_empty() && !self.refusals.is_empty() {
-            let text = "the relays pass the run on to all of its sites";
-            self.say(Level::Info, text.to_owned(), view);
-        }
-        self.refusals = refusals;
     }
 
     /// For which agents the run waited when the user ended it, or when their time was over: a line for

@@ -191,7 +191,7 @@ impl Session {
             launchers: BTreeSet::new(),
             host_files: HostFiles::default(),
             refusals: Vec::new(),
-            told_refusals: BTreeSet::new(),
+            told_refusals: 0,
             unreached: Vec::new(),
             is_ending: false,
             is_interrupted: false,

@@ -12,7 +12,8 @@ use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RelayAnswer, RelayRequest, 
 use titin_wire::connection::{Connection, SiteAccess};
 use titin_wire::{Address, EndpointId, Malformed, Secret};
 
-use super::SessionError;
+use super::{RunView, Session, SessionError};
+use crate::event::Level;
 use crate::host::HostId;
 use crate::plan::Plan;
 
@@ -21,6 +22,9 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// How long two relays take at most to notice that the line between them is away.
 const NOTICE_TIME: Duration = Duration::from_secs(15);
+
+/// The most refusals of relays that the user is told.
+const MOST_TOLD: usize = 100;
 
 /// After this time without an answer the system gives the connection up.
 const DEAD_RELAY: Duration = Duration::from_secs(15);
@@ -45,7 +49,7 @@ pub struct HomeRelay {
 pub(super) enum AdmissionNews {
     /// The relay of the site was away for this time, and has admitted the run again.
     Again(Duration),
-    /// Why relays do not take the run over, or do not pass it on, in words.
+    /// Why relays do not take the run over, do not pass it on, or cannot, in words: all reasons of now.
     Refused(Vec<String>),
 }
 
@@ -251,6 +255,23 @@ fn line_text(state: &Value, site: &str) -> LineText {
             ),
             is_up: true,
         },
+    }
+}
+
+impl Session {
+    /// Notes why relays do not take the run over, do not pass it on, or cannot. Tells the user what is new.
+    pub(super) fn note_refusals(&mut self, refusals: Vec<String>, view: &mut dyn RunView) {
+        let known = std::mem::take(&mut self.refusals);
+        for why in refusals.iter().filter(|why| !known.contains(why)) {
+            if self.told_refusals < MOST_TOLD {
+                self.told_refusals += 1;
+                self.say(Level::Warning, why.clone(), view);
+            }
+        }
+        if refusals.is_empty() && !known.is_empty() && self.told_refusals < MOST_TOLD {
+            self.say(Level::Info, "no relay refuses the run now".to_owned(), view);
+        }
+        self.refusals = refusals;
     }
 }
 

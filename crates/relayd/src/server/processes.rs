@@ -19,6 +19,7 @@ use tracing::{info, warn};
 use super::{CircuitCount, Relay, hex};
 use crate::admission::ManagerAdmission;
 use crate::circuits::{self, CircuitEnd, FarSide, REDIAL_TIME};
+use crate::log_limit::bounded;
 use crate::strangers::StrangerPlace;
 use crate::tls::HANDSHAKE_TIME;
 use crate::{messages, peers, status};
@@ -92,7 +93,8 @@ impl Relay {
         let admitted = self.admit(permit);
         // A manager whose run was admitted before asks again and again.
         if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted) {
-            warn!(run, name = permit.name, why = refusal.why, "not admitted");
+            let (name, why) = (bounded(&permit.name), bounded(&refusal.why));
+            warn!(run, name, why, "not admitted");
         }
         match admitted {
             Ok(admission) => {
@@ -132,10 +134,7 @@ impl Relay {
             permit.sites.push(self.site.clone());
         }
         if circuit::encode(&permit).len() > LONGEST_PERMIT {
-            let why = format!(
-                "the names of the run and of its sites have more than {LONGEST_PERMIT} bytes"
-            );
-            return Err(CircuitRefusal::lasting(why));
+            return Err(CircuitRefusal::lasting(circuit::too_long_permit()));
         }
         let admitted = self.runs.admit(permit, self.next_number());
         admitted.map_err(CircuitRefusal::passing)

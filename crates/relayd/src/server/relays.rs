@@ -79,7 +79,7 @@ impl Relay {
             LinePurpose::Control => {
                 let answered = messages::write(&mut stream, &PeerAnswer::Welcome).await;
                 if answered.is_ok() {
-                    peers::control(self, peer, stream, buffer).await;
+                    peers::serve_control(self, peer, stream, buffer).await;
                 }
             }
             LinePurpose::Circuit { run, destination } => {

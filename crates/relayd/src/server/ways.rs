@@ -1,19 +1,11 @@
-//! The ways to other sites, and the runs that do not go there.
+//! The ways to other sites.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use titin_wire::circuit::{CircuitRefusal, LONGEST_PERMIT, RunPermit};
-use titin_wire::line::RunRefusal;
-use tracing::warn;
+use titin_wire::circuit::CircuitRefusal;
 
-use super::{Relay, hex};
-use crate::log_limit::bounded;
+use super::Relay;
 use crate::peers::Peer;
-use crate::refused_runs::MOST;
-
-/// After this time without a connection to another relay, the managers of the runs hear of it that do not get there.
-const AWAY_TIME: Duration = Duration::from_secs(5);
 
 impl Relay {
     /// The sites whose runs may go on to other sites by this relay.
@@ -24,7 +16,7 @@ impl Relay {
     }
 
     /// The relay on the way to a site.
-    fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
+    pub(super) fn peer_towards(&self, site: &str) -> Option<Arc<Peer>> {
         let peers = self.lock();
         let direct = peers.get(site).cloned();
         direct.or_else(|| {
@@ -65,121 +57,6 @@ impl Relay {
         match sites.is_empty() {
             true => "no other site".to_owned(),
             false => sites.join(", "),
-        }
-    }
-
-    /// Why runs of a peer without `transit` are not passed on to sites to which this relay knows the way. Logs those
-    /// that are not for this site: the others may have another way.
-    pub(crate) fn not_passed_on(&self, peer: &Peer, runs: &[RunPermit]) -> Vec<RunRefusal> {
-        let goes_on = |run: &&RunPermit| !run.is_over;
-        let mut refusals = Vec::new();
-        if peer.config.transit {
-            return refusals;
-        }
-        for run in runs.iter().filter(goes_on) {
-            let leads_on = |site: &&String| {
-                self.peer_towards(site)
-                    .is_some_and(|next| next.site() != peer.site())
-            };
-            for site in run.sites.iter().filter(leads_on) {
-                let from = peer.site();
-                let why = format!("the site {from} is trusted without `transit`");
-                refusals.push(RunRefusal {
-                    run: run.run,
-                    to: Some(site.clone()),
-                    hops: 0,
-                    why: format!(
-                        "the relay of the site {} does not pass the run on to {site}: {why}",
-                        self.site
-                    ),
-                });
-                if run.sites.contains(&self.site) {
-                    continue;
-                }
-                let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
-                if let Some(CircuitRefusal { why, .. }) =
-                    self.refusal_to_log(run.run, site, &outcome)
-                {
-                    warn!(
-                        from,
-                        to = site,
-                        run = hex(run.run),
-                        why,
-                        "a run is not passed on"
-                    );
-                }
-            }
-        }
-        refusals
-    }
-
-    /// Why the manager of a run that a peer has brought is to hear of it: relays do not take it over, or it does
-    /// not reach its sites.
-    pub(crate) fn refusals_for(&self, peer: &Peer) -> Vec<RunRefusal> {
-        let has_brought = |run| self.runs.is_of_peer(run, peer.site());
-        let mut refusals = self.refused_runs.for_peer(peer.site(), has_brought);
-        if peer.config.transit {
-            let runs = self.runs.of_peer(peer.site());
-            let stuck = runs.iter().flat_map(|run| self.missing_ways(peer, run));
-            refusals.extend(stuck.take(MOST));
-        }
-        refusals
-    }
-
-    /// The sites of a run that this relay does not reach for a peer, and has not reached for a while. The run may
-    /// have other ways to them, which the relay that has brought the run knows.
-    fn missing_ways(&self, peer: &Peer, run: &RunPermit) -> Vec<RunRefusal> {
-        let is_beyond = |site: &&String| **site != self.site && !peer.far_sites().has(site);
-        let sites = run.sites.iter().filter(is_beyond);
-        sites
-            .filter_map(|site| {
-                let why = match self.way_to(site) {
-                    Ok(next) if !next.is_away_for(AWAY_TIME) => return None,
-                    Ok(next) => format!(
-                        "the relay of the site {} is not connected to that of {}: {}",
-                        self.site,
-                        next.site(),
-                        next.why_down(&self.tls.keys)?
-                    ),
-                    Err(refusal) => refusal.why,
-                };
-                Some(RunRefusal {
-                    run: run.run,
-                    to: Some(site.clone()),
-                    hops: 1,
-                    why: bounded(&why),
-                })
-            })
-            .collect()
-    }
-
-    /// What the manager hears of a run whose permit is too long.
-    pub(crate) fn too_long(&self, run: u64) -> RunRefusal {
-        RunRefusal {
-            run,
-            to: None,
-            hops: 0,
-            why: format!(
-                "the relay of the site {} does not take the run over: the names of the run and of its sites have more than \
-                 {LONGEST_PERMIT} bytes",
-                self.site,
-            ),
-        }
-    }
-
-    /// What the manager hears of a run that a peer brings beyond its limit.
-    pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunRefusal {
-        RunRefusal {
-            run,
-            to: None,
-            hops: 0,
-            why: format!(
-                "the relay of the site {} does not take the run over: the most runs that it takes from the relay of {} are {} \
-                 (`runs` in its relay.toml)",
-                self.site,
-                peer.site(),
-                peer.config.most_runs()
-            ),
         }
     }
 }

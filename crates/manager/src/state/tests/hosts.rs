@@ -131,6 +131,9 @@ fn a_silent_host_is_lost_and_a_host_that_answers_is_not() {
         InstanceProcess::Unknown
     );
     assert!(rig.was_told_of_failure("macro"));
+    let affected = rig.manager.affected_instances(&[]);
+    let told: Vec<&str> = affected.iter().map(|(_, told)| told.as_str()).collect();
+    assert_eq!(told, ["was told to end", "was lost with its host"]);
 }
 
 #[test]

@@ -1,0 +1,368 @@
+//! Control connections: what two relays tell each other of runs, and their calls for connections.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use titin_wire::circuit::{self, LONGEST_PERMIT, RunPermit};
+use titin_wire::line::{ControlMessage, LinePurpose, PeerGreeting};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::{Peer, dial};
+use crate::circuits::PeerStream;
+use crate::log_limit::bounded;
+use crate::messages;
+use crate::refused_runs::MOST_OWN;
+use crate::server::{Relay, hex};
+use crate::tls::HANDSHAKE_TIME;
+
+/// How often the round trip is measured.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// After this time without a message the control connection is dead.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// How long the runs of a peer are kept when the control connection is lost.
+const RUNS_KEPT: Duration = Duration::from_secs(600);
+
+/// The most control connections of a peer: one that each of the two has dialled. The oldest goes
+/// first.
+const CONTROLS: usize = 2;
+
+/// Control messages on their way to a peer, at most.
+const QUEUE: usize = 256;
+
+pub(super) struct ControlState {
+    /// Since when no control connection is open, if none is.
+    pub(super) down_since: Instant,
+    /// The number of the newest control connection that there has been.
+    number: u64,
+    /// Why no control connection is open, as far as this relay knows.
+    pub(super) down: Option<String>,
+    /// The oldest first.
+    pub(super) open: VecDeque<ControlConnection>,
+}
+
+impl Default for ControlState {
+    fn default() -> Self {
+        ControlState {
+            down_since: Instant::now(),
+            number: 0,
+            down: None,
+            open: VecDeque::new(),
+        }
+    }
+}
+
+pub(super) struct ControlConnection {
+    number: u64,
+    queue: mpsc::Sender<ControlMessage>,
+    /// Ends the connection, for newer ones.
+    superseded: watch::Sender<bool>,
+}
+
+impl ControlState {
+    /// Notes a control connection. Returns what tells that the connection is to end.
+    fn begin(&mut self, number: u64, queue: mpsc::Sender<ControlMessage>) -> watch::Receiver<bool> {
+        let (superseded, is_superseded) = watch::channel(false);
+        self.number = number;
+        self.down = None;
+        self.open.push_back(ControlConnection {
+            number,
+            queue,
+            superseded,
+        });
+        if self.open.len() > CONTROLS
+            && let Some(oldest) = self.open.pop_front()
+        {
+            oldest.superseded.send_replace(true);
+        }
+        is_superseded
+    }
+
+    /// Notes the end of a control connection, and why it has ended. Returns the number of the newest
+    /// connection that there has been if none is left.
+    fn end(&mut self, number: u64, why: Option<&str>) -> Option<u64> {
+        self.open.retain(|open| open.number != number);
+        self.down_since = Instant::now();
+        self.down = why.map(str::to_owned);
+        self.open.is_empty().then_some(self.number)
+    }
+
+    pub(super) fn queue(&self) -> Option<mpsc::Sender<ControlMessage>> {
+        self.open.back().map(|newest| newest.queue.clone())
+    }
+}
+
+/// Sends and takes control messages, as long as the connection lives.
+pub(crate) async fn serve_control(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    stream: PeerStream,
+    mut buffer: Vec<u8>,
+) {
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let number = relay.next_number();
+    let mut superseded = peer.control().begin(number, sender.clone());
+    // A relay may connect again and again.
+    let is_logged = peer.may_log();
+    if is_logged {
+        info!(site = peer.site(), "connected");
+    }
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let writing = async {
+        let outcome = send_control(relay, peer, &mut writer, queue).await;
+        let _ = writer.shutdown().await;
+        outcome
+    };
+    let reading = async {
+        loop {
+            let message = timeout(SILENCE, messages::read(&mut reader, &mut buffer)).await;
+            let why = || format!("nothing has come for {} s", SILENCE.as_secs());
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, why());
+            take_control(relay, peer, message.map_err(silent)??, &sender);
+        }
+    };
+    let outcome: io::Result<()> = tokio::select! {
+        outcome = writing => outcome,
+        outcome = reading => outcome,
+        () = peer.revoked() => Err(io::Error::other(peer.revocation().unwrap_or_default())),
+        _ = superseded.wait_for(|superseded| *superseded) => {
+            Err(io::Error::other("newer connections have taken its place"))
+        }
+    };
+    let why = outcome.err().map(|error| bounded(&relay.tls.why(&error)));
+    let newest = peer.control().end(number, why.as_deref());
+    if let Some(newest) = newest {
+        peer.counts.round_trip.store(0, Ordering::Relaxed);
+        let (relay, peer) = (relay.clone(), peer.clone());
+        tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
+    }
+    if is_logged {
+        info!(site = peer.site(), why, "disconnected");
+    }
+}
+
+/// Forgets the runs of a peer that has been away for long, since the control connection with this number.
+/// Until then the runs go on: circuits do not need the control connection.
+async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
+    tokio::select! {
+        () = sleep(RUNS_KEPT) => {}
+        () = peer.revoked() => {}
+    }
+    if relay.has_peer(peer) && peer.control().number == number {
+        relay.forget_runs_of(peer);
+    }
+}
+
+async fn send_control(
+    relay: &Relay,
+    peer: &Peer,
+    writer: &mut (impl tokio::io::AsyncWrite + Unpin),
+    mut queue: mpsc::Receiver<ControlMessage>,
+) -> io::Result<()> {
+    let mut changes = relay.runs.changes();
+    let mut told = None;
+    let mut told_refusals = None;
+    let mut ping = tokio::time::interval(PING_INTERVAL);
+    loop {
+        let all = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
+        let (runs, left_out) = fitting(all);
+        if told.as_ref() != Some(&runs) {
+            if left_out > 0 && peer.may_log() {
+                let why = "their permits do not fit into a message";
+                warn!(site = peer.site(), left_out, why, "runs are not passed on");
+            }
+            messages::write(writer, &ControlMessage::Runs(runs.clone())).await?;
+            told = Some(runs);
+        }
+        let refusals = relay.refusals_for(peer);
+        if told_refusals.as_ref() != Some(&refusals) {
+            messages::write(writer, &ControlMessage::RefusedRuns(refusals.clone())).await?;
+            told_refusals = Some(refusals);
+        }
+        tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return Ok(());
+                }
+            }
+            _ = ping.tick() => {
+                let now = relay.begun.elapsed().as_micros() as u64;
+                messages::write(writer, &ControlMessage::Ping(now)).await?;
+            }
+            message = queue.recv() => match message {
+                Some(message) => messages::write(writer, &message).await?,
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+/// The runs that fit into a message, those of managers of this site and those with short permits first, and how many
+/// are left out.
+fn fitting(mut runs: Vec<RunPermit>) -> (Vec<RunPermit>, usize) {
+    runs.sort_by_cached_key(|run| (run.hops > 1, circuit::encode(run).len()));
+    let left_out = messages::keep_fitting(&mut runs);
+    (runs, left_out)
+}
+
+fn take_control(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    message: ControlMessage,
+    queue: &mpsc::Sender<ControlMessage>,
+) {
+    match message {
+        // The entry of the peer has changed meanwhile.
+        ControlMessage::Runs(_) | ControlMessage::RefusedRuns(_) if !relay.has_peer(peer) => {}
+        ControlMessage::Runs(runs) => take_runs(relay, peer, runs),
+        ControlMessage::RefusedRuns(mut refusals) => {
+            let sites = peer.far_sites();
+            refusals.retain(|refusal| {
+                relay.runs.is_for(refusal.run, &sites)
+                    && relay.is_on_way(peer, refusal.to.as_deref())
+            });
+            if relay.refused_runs.set_told(peer.site(), refusals) {
+                relay.runs.note_change();
+            }
+        }
+        ControlMessage::Call { call } => {
+            let Some(address) = peer.config.address.clone() else {
+                return;
+            };
+            let Ok(place) = peer.answers.clone().try_acquire_owned() else {
+                return peer.log_refusal("too many calls at a time");
+            };
+            let (relay, peer) = (relay.clone(), peer.clone());
+            tokio::spawn(async move { call_back(&relay, &peer, &address, call, place).await });
+        }
+        // A queue without room has other answers, and the next ping comes soon.
+        ControlMessage::Ping(number) => drop(queue.try_send(ControlMessage::Pong(number))),
+        ControlMessage::Pong(number) => {
+            let now = relay.begun.elapsed().as_micros() as u64;
+            let round_trip = now.saturating_sub(number).max(1);
+            peer.counts.round_trip.store(round_trip, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Takes over the runs that a peer brings, as far as this relay does.
+fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
+    for run in &mut runs {
+        run.sites.sort_unstable();
+        run.sites.dedup();
+    }
+    let is_short = |run: &RunPermit| circuit::encode(run).len() <= LONGEST_PERMIT;
+    let (runs, long): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_short);
+    let not_passed_on = relay.not_passed_on(peer, &runs);
+    let most = peer.config.most_runs();
+    let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
+    let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
+    let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
+    for RunPermit { run, name, .. } in &new {
+        if !surplus.contains(run) && peer.may_log_run() {
+            let (run, name) = (hex(*run), bounded(name));
+            info!(run, name, from = peer.site(), "admitted");
+        }
+    }
+    if !surplus.is_empty() && peer.may_log_run() {
+        let surplus = surplus.len();
+        warn!(site = peer.site(), surplus, most, "refused: too many runs");
+    }
+    let long = long.iter().map(|run| relay.too_long(run.run));
+    let surplus = surplus.iter().map(|run| relay.too_many_runs(peer, *run));
+    let refusals = long.chain(surplus).take(MOST_OWN / 2);
+    if relay
+        .refused_runs
+        .set_own(peer.site(), refusals.chain(not_passed_on).collect())
+    {
+        relay.runs.note_change();
+    }
+}
+
+/// Dials the peer, which then says what the connection is for.
+async fn call_back(
+    relay: &Arc<Relay>,
+    peer: &Arc<Peer>,
+    address: &str,
+    call: u64,
+    place: OwnedSemaphorePermit,
+) {
+    let calling = async {
+        let mut stream = dial(relay, peer, address).await?;
+        let greeting = PeerGreeting::new(LinePurpose::Callback { call });
+        messages::write(&mut stream, &greeting).await?;
+        io::Result::Ok(stream)
+    };
+    let why = match timeout(HANDSHAKE_TIME, calling).await {
+        Ok(Ok(stream)) => return relay.serve_peer(peer, stream, place).await,
+        Ok(Err(error)) => bounded(&relay.tls.why(&error)),
+        Err(_) => "it does not answer".to_owned(),
+    };
+    if peer.may_log() {
+        warn!(site = peer.site(), why, "no connection");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use titin_wire::Secret;
+
+    use super::*;
+
+    fn begin(state: &mut ControlState, number: u64) -> watch::Receiver<bool> {
+        state.begin(number, mpsc::channel(1).0)
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_message_is_left_out_longest_first() {
+        let permit = |run, hops, letters| RunPermit {
+            run,
+            permit: Secret::random(),
+            name: "x".repeat(letters),
+            sites: vec!["south".into()],
+            is_over: false,
+            hops,
+        };
+        let of_others = (10..90).map(|run| permit(run, 2, LONGEST_PERMIT - 300));
+        let short = (1..4).map(|run| permit(run, 2, 10));
+        let own = permit(100, 1, LONGEST_PERMIT - 300);
+        let all: Vec<_> = of_others.chain(short).chain([own]).collect();
+        let (kept, left_out) = fitting(all);
+        let numbers: Vec<u64> = kept.iter().map(|run| run.run).collect();
+        assert_eq!(numbers[..4], [100, 1, 2, 3]);
+        assert_eq!((numbers.len(), left_out), (4 + 63, 80 - 63), "{numbers:?}");
+        let message = circuit::encode(&ControlMessage::Runs(kept));
+        assert!(message.len() <= circuit::LONGEST, "{}", message.len());
+    }
+
+    #[test]
+    fn the_last_control_connection_to_end_tells_which_was_the_newest() {
+        let mut state = ControlState::default();
+        begin(&mut state, 1);
+        begin(&mut state, 2);
+        assert_eq!(state.end(2, None), None);
+        assert_eq!(state.end(1, Some("it is gone")), Some(2));
+        assert_eq!(state.down.as_deref(), Some("it is gone"));
+        begin(&mut state, 3);
+        assert_eq!(state.down, None);
+        assert_eq!(state.end(3, None), Some(3));
+    }
+
+    #[test]
+    fn a_control_connection_too_many_ends_the_oldest() {
+        let mut state = ControlState::default();
+        let ends: Vec<_> = (0..=CONTROLS as u64)
+            .map(|number| begin(&mut state, number))
+            .collect();
+        let is_to_end: Vec<bool> = ends.iter().map(|end| *end.borrow()).collect();
+        assert_eq!(is_to_end, [true, false, false]);
+        assert_eq!(state.end(0, None), None);
+    }
+}
