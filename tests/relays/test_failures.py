@@ -96,6 +96,17 @@ def test_an_agent_hears_that_the_manager_of_another_site_was_killed(sites: Sites
     wait_until(lambda: not sites.south.status["runs"], "the run is still shown")
 
 
+def test_an_agent_that_says_that_it_ends_is_not_cut_off(sites: Sites) -> None:
+    run, agent = begin_by_hand(sites)
+    (pid,) = processes(sites.folder, "titin agent")
+    os.kill(pid, signal.SIGTERM)
+    agent.communicate(timeout=60)
+    assert run.wait(timeout=60) == 1
+    said = " ".join((sites.folder / "said").read_text().split())
+    assert "First: the agent of host far was ended by SIGTERM, so it ended the programs there" in said, said
+    assert "Left:" not in said, said
+
+
 @pytest.mark.skipif(not may_leave(), reason="a mount that hides a folder is for root")
 def test_a_second_signal_ends_an_agent_that_cannot_hand_its_files_over(sites: Sites) -> None:
     hide = f"mount -t tmpfs none {sites.folder}/run && exec sh"

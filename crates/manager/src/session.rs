@@ -181,6 +181,8 @@ pub struct Session {
     /// The commands that run, by the place in `groups`.
     launchers: BTreeSet<usize>,
     host_files: HostFiles,
+    /// The hosts whose agents have said that they end early.
+    leaving: BTreeSet<HostId>,
     /// Why relays do not take the run over, do not pass it on, or cannot, in words.
     refusals: Vec<String>,
     /// How often the user was told of such a reason.

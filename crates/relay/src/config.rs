@@ -334,15 +334,15 @@ impl RelayFolder {
             })
     }
 
-    /// Reads a secret. No user may be allowed to do what one of the bits `nobody` of the file's mode stands for.
-    fn read_private(&self, path: &Path, nobody: u32) -> Result<String, ConfigError> {
+    /// Reads a secret. Fails if the file's mode has one of the bits `forbidden`.
+    fn read_private(&self, path: &Path, forbidden: u32) -> Result<String, ConfigError> {
         let text = self.read(path)?;
         let found = fs::metadata(path).map_err(|error| ConfigError::File {
             path: path.to_owned(),
             error,
         })?;
         let mode = found.permissions().mode() & 0o777;
-        if mode & nobody == 0 {
+        if mode & forbidden == 0 {
             return Ok(text);
         }
         Err(ConfigError::Content {
@@ -350,7 +350,7 @@ impl RelayFolder {
             why: format!(
                 "other users may open the file (mode {mode:03o}), and it is a secret: `chmod {:03o} {}` mends that; if \
                  somebody may have read it, make the relay anew",
-                mode & !nobody,
+                mode & !forbidden,
                 path.display()
             ),
         })

@@ -229,6 +229,7 @@ impl Session {
                 RunEvent::HostHeard(host)
             }
             AgentReport::Leaving(reason) => {
+                self.leaving.insert(host);
                 self.skip_starts(host);
                 self.leaving(host, &reason)
             }
@@ -370,6 +371,7 @@ impl Session {
     /// like that of the way to its host.
     fn note_lost_agent(&mut self, host: HostId, why: &LinkError) {
         let may_be_cut_off = match why {
+            _ if self.leaving.contains(&host) => false,
             // The manager has closed the link of an agent that it does not understand. The agent ends its programs.
             LinkError::Malformed(_) => false,
             LinkError::Closed => !self.is_ending && self.plan.other_site(host).is_some(),

@@ -190,6 +190,7 @@ impl Session {
             groups: agent::groups(&plan, &setup.titin),
             launchers: BTreeSet::new(),
             host_files: HostFiles::default(),
+            leaving: BTreeSet::new(),
             refusals: Vec::new(),
             told_refusals: 0,
             unreached: Vec::new(),
