@@ -189,9 +189,7 @@ def test_a_host_that_goes_down_ends_the_run(far_sites: Sites, far_network: tuple
     assert process.returncode == 1
     told = " ".join(out.split())
     assert "First: the agent of host far has ended or is cut off" in told, out
-    assert "Left: host far (site south) may be cut off: programs may then go on there until nothing" in told, (
-        out
-    )
+    assert "Left: host far (site south) may be cut off: programs may then go on there until nothing" in told, out
     assert time.monotonic() - began < 25, out
     # What runs there ends by itself.
     wait_until(lambda: not of_run(sites.folder), "something is left", 60)
