@@ -273,7 +273,7 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
             state = job.status.state
             say(f"job {job.native_id} of {options.system} is queued\n".encode())
         status = job.wait(datetime.timedelta(seconds=OUTPUT_INTERVAL))
-        if len(signals) > told and not told and options.system == "local" and not options.token:
+        if signals and not told and options.system == "local" and not options.token:
             told = len(signals) if tell_to_end(job, options.command[1:]) else 0
         if not cancelled and (len(signals) > told or (options.token and is_queued(options) and is_deserted())):
             cancelled = cancel(job, options.system)

@@ -118,14 +118,12 @@ impl Peer {
 
     /// Whether the log has room for a line that the peer causes.
     pub(crate) fn may_log(&self) -> bool {
-        let mut lines = self.lines.lock().expect("never poisoned");
-        lines.note((), Instant::now()).is_some()
+        has_room(&self.lines)
     }
 
     /// Whether the log has room for a line about a run that the peer brings.
     fn may_log_run(&self) -> bool {
-        let mut lines = self.run_lines.lock().expect("never poisoned");
-        lines.note((), Instant::now()).is_some()
+        has_room(&self.run_lines)
     }
 
     /// Logs why something that the peer wants is refused.
@@ -273,6 +271,12 @@ impl Peer {
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, CallAnswer>> {
         self.calls.lock().expect("never poisoned")
     }
+}
+
+/// Notes a line of the log. Whether there is room for the line.
+fn has_room(lines: &Mutex<LogLimit<()>>) -> bool {
+    let mut lines = lines.lock().expect("never poisoned");
+    lines.note((), Instant::now()).is_some()
 }
 
 /// A call that waits for the peer.

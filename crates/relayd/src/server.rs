@@ -272,7 +272,8 @@ impl Relay {
 
     /// The congestion control of new connections to other relays, if the configuration names one.
     pub(crate) fn congestion(&self) -> Option<String> {
-        self.config().congestion
+        let config = self.config.lock().expect("never poisoned");
+        config.congestion.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Peer>>> {
