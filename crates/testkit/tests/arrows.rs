@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The crates of titin that each crate may use.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("titin-element", &[]),
     ("titin-model", &["titin-element"]),
     ("titin-array", &[]),
@@ -23,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "titin-model",
         ],
     ),
+    ("titin-path", &["titin-transport", "titin-wire"]),
     ("titin-components", &["titin-runtime"]),
     (
         "titin-manager",

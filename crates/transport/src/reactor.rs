@@ -182,8 +182,8 @@ impl Reactor {
             .collect())
     }
 
-    /// Listens at a place of the host. For tcp the place is an address, and the system chooses the
-    /// port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
+    /// Listens at a place of the host. For tcp the place is an address with or without a port; without
+    /// one the system chooses the port. For shm the place is a file: `listen` makes the file, and the caller removes it later.
     /// For file the place is a folder, which only the user of this process may open. For relay the
     /// place is the `host:port` of a tcp listener, as the relay of the site calls it.
     /// A peer must prove knowledge of the secret.

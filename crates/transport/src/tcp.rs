@@ -4,7 +4,7 @@ mod tuning;
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,11 +38,16 @@ impl SocketMedium for TcpMedium {
         Medium::Tcp
     }
 
-    /// Listens at an address of the host, at a port chosen by the system.
+    /// Listens at an address of the host, at the port given or one chosen by the system.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
-        let ip: IpAddr = place.parse().map_err(io::Error::other)?;
-        let socket = sockets::new_tcp(ip)?;
-        net::bind(&socket, &SocketAddr::new(ip, 0))?;
+        let place = match place.parse() {
+            Ok(ip) => SocketAddr::new(ip, 0),
+            Err(_) => place.parse().map_err(io::Error::other)?,
+        };
+        let socket = sockets::new_tcp(place.ip())?;
+        // Connections of an earlier listener at the port may linger.
+        net::sockopt::set_socket_reuseaddr(&socket, place.port() != 0)?;
+        net::bind(&socket, &place)?;
         net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
         let address = Address::Tcp(bound.ip().to_string(), bound.port());

@@ -1,0 +1,373 @@
+//! The sockets of paths, and the requests for paths that come and go by them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Reactor};
+use titin_wire::connection::PATIENCE;
+use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::path::PathControl;
+use titin_wire::{Address, ConduitId, Malformed, Secret};
+
+use crate::end::PathEnd;
+use crate::error::{PathError, Result};
+use crate::settings::PathSettings;
+
+/// The most paths that wait until a listening program takes them.
+const MOST_WAITING: usize = 1024;
+
+/// The contexts of the paths that this process has opened: one for each key.
+static CONTEXTS: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+
+/// The sockets of paths that share a key, and the thread that reads them.
+pub(crate) struct Context {
+    key: Secret,
+    pub(crate) reactor: Arc<Reactor>,
+    requests: Arc<PathRequests>,
+}
+
+impl Context {
+    /// The context for paths that this process opens with the key.
+    pub(crate) fn to_open(key: &Secret) -> Result<Arc<Self>> {
+        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        contexts.retain(|context| context.strong_count() > 0);
+        let known = contexts.iter().filter_map(Weak::upgrade);
+        if let Some(context) = known.into_iter().find(|context| context.key == *key) {
+            return Ok(context);
+        }
+        let context = Self::start(key, false)?;
+        contexts.push(Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    /// A context of its own, which also takes paths that others open.
+    pub(crate) fn to_listen(key: &Secret) -> Result<Arc<Self>> {
+        Self::start(key, true)
+    }
+
+    fn start(key: &Secret, listens: bool) -> Result<Arc<Self>> {
+        let conduits = Arc::new(ConduitTable::default());
+        let requests = Arc::new(PathRequests {
+            listens,
+            conduits: conduits.clone(),
+            next_conduit: AtomicU32::new(1),
+            next_tag: AtomicU64::new(1),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let reactor = Reactor::with_conduits(key.clone(), requests.clone(), conduits, PATIENCE);
+        let refused = |error: std::io::Error| PathError::System(error.to_string());
+        Ok(Arc::new(Context {
+            key: key.clone(),
+            reactor: reactor.map_err(refused)?,
+            requests,
+        }))
+    }
+
+    /// Opens a path to the first of the addresses that answers.
+    pub(crate) fn open(
+        &self,
+        addresses: &[Address],
+        name: &str,
+        settings: &PathSettings,
+    ) -> Result<Arc<PathEnd>> {
+        let requests = &self.requests;
+        let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
+        let request = OpenRequest::Dialling(name.to_owned());
+        requests.state().opening.insert(tag, request);
+        let dialled = self.reactor.dial(
+            addresses,
+            Purpose::Data,
+            tag,
+            None,
+            settings.of_link(),
+            settings.patience,
+        );
+        let opened = match dialled {
+            Ok(()) => requests.await_open(tag, settings.patience),
+            Err(why) => Err(PathError::NotOpened(why.to_string())),
+        };
+        requests.state().opening.remove(&tag);
+        opened
+    }
+
+    /// The next path that another program has opened to this one.
+    pub(crate) fn accept(&self, limit: Option<Duration>) -> Result<Arc<PathEnd>> {
+        self.requests.accept(limit)
+    }
+
+    /// Forgets a path that has ended.
+    pub(crate) fn forget(&self, end: &PathEnd) {
+        self.requests.state().ends.remove(&end.link.id());
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let ends: Vec<_> = self.requests.state().ends.drain().collect();
+        ends.iter()
+            .for_each(|(_, end)| end.fail(PathError::ClosedHere));
+        self.reactor.stop();
+        self.requests.conduits.clear();
+    }
+}
+
+/// The requests for paths.
+struct PathRequests {
+    /// Whether the process takes paths that others open.
+    listens: bool,
+    conduits: Arc<ConduitTable>,
+    /// The number of the next conduit by which this process receives.
+    next_conduit: AtomicU32,
+    next_tag: AtomicU64,
+    state: Mutex<RequestState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct RequestState {
+    /// The paths that this process is opening, by the tag of their link.
+    opening: HashMap<u128, OpenRequest>,
+    /// The ends of all paths.
+    ends: HashMap<LinkId, Arc<PathEnd>>,
+    /// The paths that another program has opened, until this program accepts them.
+    waiting: VecDeque<Arc<PathEnd>>,
+    /// Why the reactor's thread has ended, if it has.
+    broken: Option<String>,
+}
+
+/// A path that this process is opening.
+enum OpenRequest {
+    /// There is no link yet. The text is the name of the path.
+    Dialling(String),
+    /// The other end is asked.
+    Asked {
+        name: String,
+        incoming: ConduitId,
+    },
+    Answered(Result<Arc<PathEnd>>),
+}
+
+impl PathRequests {
+    fn state(&self) -> MutexGuard<'_, RequestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for something in the state.
+    fn wait<T>(
+        &self,
+        what: &'static str,
+        limit: Option<Duration>,
+        mut look: impl FnMut(&mut RequestState) -> Option<T>,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let mut state = self.state();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return Ok(found);
+            }
+            if let Some(text) = &state.broken {
+                return Err(PathError::System(text.clone()));
+            }
+            state = match limit {
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(limit) => {
+                    let left = limit.saturating_sub(begun.elapsed());
+                    if left.is_zero() {
+                        return Err(PathError::Late { what, limit });
+                    }
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn accept(&self, limit: Option<Duration>) -> Result<Arc<PathEnd>> {
+        self.wait("a path of another program", limit, |state| {
+            state.waiting.pop_front()
+        })
+    }
+
+    fn await_open(&self, tag: u128, patience: Duration) -> Result<Arc<PathEnd>> {
+        // The reactor gives up after `patience`, with the reason.
+        let limit = patience.saturating_add(Duration::from_secs(5));
+        self.wait("the answer of the other end", Some(limit), |state| {
+            let answered = matches!(state.opening.get(&tag), Some(OpenRequest::Answered(_)));
+            match answered.then(|| state.opening.remove(&tag)).flatten() {
+                Some(OpenRequest::Answered(answer)) => Some(answer),
+                _ => None,
+            }
+        })?
+    }
+
+    /// Chooses the conduit by which an end receives.
+    fn new_incoming(&self) -> ConduitId {
+        let conduit = ConduitId(self.next_conduit.fetch_add(1, Ordering::Relaxed));
+        // What comes before the end is made finds the inbox.
+        self.conduits.inbox(conduit);
+        conduit
+    }
+
+    /// Asks the other end of a new link for the path.
+    fn ask(&self, state: &mut RequestState, link: &Arc<Link>, tag: u128) {
+        if let Some(request) = state.opening.get_mut(&tag)
+            && let OpenRequest::Dialling(name) = request
+        {
+            let (name, incoming) = (std::mem::take(name), self.new_incoming());
+            let open = PathControl::Open {
+                name: name.clone(),
+                conduit: incoming.0,
+            };
+            *request = OpenRequest::Asked { name, incoming };
+            link.tell(&open.encode());
+        } else {
+            link.close();
+        }
+    }
+
+    /// Takes the answer to a request of this process.
+    fn take_answer(
+        &self,
+        state: &mut RequestState,
+        link: &Arc<Link>,
+        answer: PathControl,
+    ) -> std::result::Result<(), Malformed> {
+        let unasked = || Malformed::new("answer to a request for a path", "nobody has asked");
+        let tag = link.tag().ok_or_else(unasked)?;
+        let Some(OpenRequest::Asked { name, incoming }) = state.opening.get_mut(&tag) else {
+            return Err(unasked());
+        };
+        let answer = match answer {
+            PathControl::Opened { conduit } => {
+                let name = std::mem::take(name);
+                let outgoing = ConduitId(conduit);
+                let end = PathEnd::new(name, link, &self.conduits, *incoming, outgoing);
+                state.ends.insert(link.id(), end.clone());
+                Ok(end)
+            }
+            PathControl::Refused { why } => {
+                self.conduits.forget(*incoming, true);
+                link.close();
+                Err(PathError::NotOpened(format!(
+                    "the other end refuses the path: {why}"
+                )))
+            }
+            _ => return Err(unasked()),
+        };
+        state.opening.insert(tag, OpenRequest::Answered(answer));
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Takes a path that the other end of a link opens.
+    fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String, conduit: u32) {
+        let refusal = if !self.listens {
+            Some("the program does not listen")
+        } else if state.waiting.len() >= MOST_WAITING {
+            Some("too many paths wait until the program accepts them")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            link.tell(&PathControl::Refused { why: why.into() }.encode());
+            return link.close();
+        }
+        let incoming = self.new_incoming();
+        let end = PathEnd::new(name, link, &self.conduits, incoming, ConduitId(conduit));
+        end.tell(&PathControl::Opened {
+            conduit: incoming.0,
+        });
+        state.ends.insert(link.id(), end.clone());
+        state.waiting.push_back(end);
+        self.changed.notify_all();
+    }
+
+    fn hear(&self, link: &Arc<Link>, body: &[u8]) -> std::result::Result<(), Malformed> {
+        let control = PathControl::decode(body)?;
+        let mut state = self.state();
+        if let Some(end) = state.ends.get(&link.id()).cloned() {
+            drop(state);
+            return end.hear(control);
+        }
+        match control {
+            PathControl::Open { name, conduit } if link.tag().is_none() => {
+                self.take_path(&mut state, link, name, conduit);
+                Ok(())
+            }
+            answer => self.take_answer(&mut state, link, answer),
+        }
+    }
+
+    /// Notes why a path that this process is opening does not open.
+    fn give_up(&self, tag: u128, why: PathError) {
+        if let Some(request) = self.state().opening.get_mut(&tag)
+            && !matches!(request, OpenRequest::Answered(_))
+        {
+            *request = OpenRequest::Answered(Err(why));
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Handler for PathRequests {
+    fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        if let Some(tag) = link.tag() {
+            self.ask(&mut self.state(), link, tag);
+        }
+    }
+
+    fn control(&self, link: &Arc<Link>, body: &[u8]) {
+        if let Err(why) = self.hear(link, body) {
+            let end = self.state().ends.get(&link.id()).cloned();
+            match end {
+                Some(end) => drop(end.refuse(why)),
+                None => link.close(),
+            }
+        }
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: LinkError) {
+        let end = self.state().ends.remove(&link.id());
+        if let Some(end) = end {
+            let why = match why {
+                LinkError::Closed if end.window.closed() => PathError::Closed,
+                why => PathError::Lost(why),
+            };
+            return end.fail(why);
+        }
+        if let Some(tag) = link.tag() {
+            self.give_up(tag, PathError::NotOpened(why.to_string()));
+        }
+    }
+
+    fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
+        // No other end knows the number.
+        self.conduits.forget(conduit, true);
+        let end = link.and_then(|link| self.state().ends.get(&link).cloned());
+        if let Some(end) = end {
+            let why = format!("conduit {conduit} is not the path's");
+            end.refuse(Malformed::new("message of a path", why));
+        }
+    }
+
+    fn unreachable(&self, tag: u128, why: LinkError) {
+        self.give_up(tag, PathError::NotOpened(why.to_string()));
+    }
+
+    fn broken(&self, text: String) {
+        let mut state = self.state();
+        let ends: Vec<_> = state.ends.drain().collect();
+        state.broken = Some(text.clone());
+        drop(state);
+        self.changed.notify_all();
+        for (_, end) in ends {
+            end.fail(PathError::System(text.clone()));
+        }
+    }
+}

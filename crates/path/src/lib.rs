@@ -1,0 +1,34 @@
+//! Paths: messages between two programs that share a key, without a manager.
+//!
+//! One program [listens](Listener), the other one [opens](Path::open) a path. Both prove that they know the key.
+//! A message knows its size and its elements. A path keeps the order of messages, and carries them
+//! both ways at once.
+//!
+//! ```
+//! use titin_path::{Key, Listener, Path, PathSettings};
+//!
+//! let (key, settings) = (Key::random(), PathSettings::default());
+//! let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+//! let here = Path::open(&[listener.address()], "mesh", &key, &settings).unwrap();
+//! let there = listener.accept(None).unwrap();
+//! here.send(b"four", None).unwrap();
+//! assert_eq!(&there.receive(None).unwrap().bytes[..], b"four");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod context;
+mod end;
+mod error;
+mod listener;
+mod path;
+mod receive;
+mod send;
+mod settings;
+
+pub use error::{PathError, Result};
+pub use listener::Listener;
+pub use path::Path;
+pub use receive::{ReceivedInto, ReceivedMessage};
+pub use settings::PathSettings;
+pub use titin_wire::Secret as Key;

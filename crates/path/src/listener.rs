@@ -1,0 +1,58 @@
+//! Where other programs open paths to this one.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_transport::Medium;
+use titin_wire::{Address, Secret};
+
+use crate::context::Context;
+use crate::error::{PathError, Result};
+use crate::path::Path;
+
+/// A port where other programs with the key open any number of paths, of any number of streams each.
+pub struct Listener {
+    context: Arc<Context>,
+    address: Address,
+}
+
+impl Listener {
+    /// Listens at `HOST:PORT`. For port 0 the system chooses a port. The host `0.0.0.0` or `::` stands for all
+    /// networks of the host.
+    ///
+    /// # Errors
+    /// [`PathError::System`] if the place is not known, or is in use.
+    pub fn start(place: &str, key: &Secret) -> Result<Self> {
+        let no_place = |why: &dyn std::fmt::Display| {
+            PathError::System(format!("cannot listen at {place}: {why}"))
+        };
+        let found = place.to_socket_addrs().map_err(|error| no_place(&error))?;
+        let context = Context::to_listen(key)?;
+        let mut refusal = None;
+        for address in found {
+            match context
+                .reactor
+                .listen(Medium::Tcp, &SocketAddr::to_string(&address))
+            {
+                Ok(address) => return Ok(Listener { context, address }),
+                Err(error) => refusal = Some(no_place(&error)),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| no_place(&"the host has no address")))
+    }
+
+    /// The address at which the listener was started, with the port.
+    pub fn address(&self) -> Address {
+        self.address.clone()
+    }
+
+    /// The next path that another program has opened. Waits for at most `limit`. Several threads may call.
+    ///
+    /// # Errors
+    /// [`PathError::Late`] after `limit`.
+    pub fn accept(&self, limit: Option<Duration>) -> Result<Path> {
+        let end = self.context.accept(limit)?;
+        Ok(Path::new(end, self.context.clone()))
+    }
+}

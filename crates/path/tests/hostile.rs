@@ -1,0 +1,226 @@
+//! A program that has the key and follows no rule.
+
+use std::io::{IoSlice, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use titin_path::{Key, Listener, Path, PathError, PathSettings};
+use titin_testkit::{Host, Watchdog};
+use titin_transport::{Link, LinkError, Outgoing};
+use titin_wire::ConduitId;
+use titin_wire::frame::Head;
+use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
+use titin_wire::path::{LONGEST_TEXT, LongMessage, PathControl};
+
+const SOON: Option<Duration> = Some(Duration::from_millis(50));
+
+/// A listener, a host that has opened a path to it by hand, and the path.
+struct Hostile {
+    listener: Listener,
+    key: Key,
+    link: Arc<Link>,
+    /// The conduit by which the listener receives.
+    conduit: ConduitId,
+    path: Path,
+    sent: u64,
+    host: Host,
+    _watchdog: Watchdog,
+}
+
+impl Hostile {
+    fn start() -> Self {
+        let watchdog = Watchdog::start();
+        let key = Key::random();
+        let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+        let host = Host::start(&key);
+        let link = dial(&host, &listener);
+        link.tell(&open("hostile"));
+        let conduit = match PathControl::decode(&host.events.control()) {
+            Ok(PathControl::Opened { conduit }) => ConduitId(conduit),
+            other => panic!("{other:?}"),
+        };
+        Hostile {
+            path: listener.accept(None).unwrap(),
+            listener,
+            key,
+            link,
+            conduit,
+            sent: 0,
+            host,
+            _watchdog: watchdog,
+        }
+    }
+
+    /// Sends a message of the conduit with this tag.
+    fn send(&mut self, tag: u32, bytes: &[u8]) {
+        send(&self.link, self.conduit, self.sent, tag, bytes);
+        self.sent += 1;
+    }
+
+    /// The path is lost with this reason, and other paths are not.
+    fn expect_refusal(self, why: &str) {
+        let lost = loop {
+            match self.path.receive(None) {
+                Err(PathError::Lost(LinkError::Malformed(why))) => break why.to_string(),
+                Err(PathError::Late { .. }) | Ok(_) => {}
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert!(lost.contains(why), "{lost}");
+        self.host.events.lost();
+        serves(&self.listener, &self.key);
+    }
+}
+
+fn dial(host: &Host, listener: &Listener) -> Arc<Link> {
+    host.dial(&[listener.address()], 1);
+    host.events.opened()
+}
+
+fn open(name: &str) -> Vec<u8> {
+    let name = name.to_owned();
+    PathControl::Open { name, conduit: 1 }.encode()
+}
+
+fn send(link: &Arc<Link>, conduit: ConduitId, number: u64, tag: u32, bytes: &[u8]) {
+    let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [bytes.len() as u64]);
+    let meta = Arc::new(Meta {
+        content: Content::Array(layout),
+        ..Meta::default()
+    });
+    let head = Head {
+        tag,
+        ..Head::new(conduit, number, 0.0, None)
+    };
+    let parts = [IoSlice::new(bytes)];
+    let _ = link.carrier().send(&Outgoing::new(head, &meta, &parts));
+}
+
+/// The listener serves others.
+fn serves(listener: &Listener, key: &Key) {
+    let here = Path::open(&[listener.address()], "good", key, &PathSettings::default()).unwrap();
+    let there = listener.accept(None).unwrap();
+    assert_eq!(there.name(), "good");
+    here.send(b"good", None).unwrap();
+    assert_eq!(&there.receive(None).unwrap().bytes[..], b"good");
+}
+
+fn head(length: u64) -> Vec<u8> {
+    let layout = Layout::new(Dtype::UInt8, StorageOrder::C, [length]);
+    let meta = Meta {
+        content: Content::Array(layout),
+        ..Meta::default()
+    };
+    LongMessage { length, meta }.encode()
+}
+
+#[test]
+fn garbage_before_the_proof_disturbs_nobody() {
+    let _watchdog = Watchdog::start();
+    let key = Key::random();
+    let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+    let place = listener.address().to_string()[4..].to_owned();
+    let strangers: Vec<TcpStream> = (0..100u8)
+        .map(|byte| {
+            let mut stranger = TcpStream::connect(&place).unwrap();
+            let _ = stranger.write_all(&vec![byte; usize::from(byte) * 11]);
+            stranger
+        })
+        .collect();
+    serves(&listener, &key);
+    drop(strangers);
+}
+
+#[test]
+fn a_first_message_that_asks_for_no_path_ends_the_link() {
+    let watchdog = Watchdog::start();
+    let key = Key::random();
+    let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+    for first in [
+        b"garbage".to_vec(),
+        PathControl::Opened { conduit: 1 }.encode(),
+        PathControl::Closing.encode(),
+        open(&"x".repeat(LONGEST_TEXT + 1)),
+    ] {
+        let host = Host::start(&key);
+        dial(&host, &listener).tell(&first);
+        host.events.lost();
+        serves(&listener, &key);
+    }
+    drop(watchdog);
+}
+
+#[test]
+fn a_second_request_on_a_link_ends_the_path() {
+    let hostile = Hostile::start();
+    hostile.link.tell(&open("again"));
+    hostile.expect_refusal("a second one");
+}
+
+#[test]
+fn a_message_of_a_conduit_that_is_not_the_paths_ends_the_path() {
+    let hostile = Hostile::start();
+    let stray = ConduitId(hostile.conduit.0 + 1000);
+    send(&hostile.link, stray, 0, 0, b"stray");
+    hostile.expect_refusal("is not the path's");
+}
+
+#[test]
+fn parts_that_do_not_belong_there_end_the_path() {
+    let head = |length| move |hostile: &mut Hostile| hostile.send(1, &head(length));
+    let part = |length: usize| move |hostile: &mut Hostile| hostile.send(2, &vec![0; length]);
+    type Step<'a> = &'a dyn Fn(&mut Hostile);
+    let cases: [(&[Step<'_>], &str); 8] = [
+        (&[&|hostile| hostile.send(4, b"")], "the tag 4"),
+        (&[&part(9)], "does not belong"),
+        (&[&|hostile| hostile.send(3, b"")], "does not belong"),
+        (&[&|hostile| hostile.send(1, b"short")], "too short"),
+        (&[&head(100), &part(0)], "does not belong"),
+        (&[&head(100), &part(60), &part(41)], "does not belong"),
+        (&[&head(100), &head(100)], "does not belong"),
+        (
+            &[&head(100), &|hostile| hostile.send(0, b"short")],
+            "does not belong",
+        ),
+    ];
+    for (steps, why) in cases {
+        let mut hostile = Hostile::start();
+        steps.iter().for_each(|step| step(&mut hostile));
+        hostile.expect_refusal(why);
+    }
+}
+
+#[test]
+fn a_length_beyond_all_memory_is_an_error_of_the_message() {
+    let mut hostile = Hostile::start();
+    hostile.send(1, &head(1 << 63));
+    let why = hostile.path.receive(None).unwrap_err();
+    assert!(matches!(why, PathError::Message(_)), "{why}");
+    hostile.send(3, b"");
+    hostile.send(0, b"next");
+    assert_eq!(&hostile.path.receive(None).unwrap().bytes[..], b"next");
+}
+
+#[test]
+fn accounts_of_dropped_messages_are_bounded() {
+    let mut hostile = Hostile::start();
+    for message in 0..100_000 {
+        let (length, room) = (1, 0);
+        hostile.link.tell(
+            &PathControl::Dropped {
+                message,
+                length,
+                room,
+            }
+            .encode(),
+        );
+    }
+    // Behind all accounts.
+    hostile.send(0, b"next");
+    hostile.path.receive(None).unwrap();
+    let told = (0..1000)
+        .filter(|_| matches!(hostile.path.flush(SOON), Err(PathError::Dropped { .. })))
+        .count();
+    assert_eq!(told, 64);
+}
