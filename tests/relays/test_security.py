@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..conftest import needs
+from ..conftest import TITIN, needs
 from .conftest import Relay, Sites, expected_digests, wait_until
 from .test_sites import done
 
@@ -993,6 +993,89 @@ def test_a_long_permit_of_a_peer_does_not_cut_others_off(
     assert manager.prove(RELAY_KEY, access(north))
     refused = manager.ask({"admit": permit_of(RUN, "south") | {"name": 20_000 * "x"}})["refused"]
     assert "the names of the run and of its sites have more than" in refused["why"]
+
+
+def test_a_user_with_many_runs_does_not_push_out_those_of_others(
+    north: Relay, guest: ssl.SSLContext, dial: Dial, descriptors: int
+) -> None:
+    assert descriptors > 2500
+    north.start()
+    control = dial(north.listen).secure(guest)
+    assert control.ask(greeting("control")) == "welcome"
+    admit(north, dial, "guest")
+    answers = []
+    while len(answers) < 2000 and "refused" not in (answers[-1] if answers else {}):
+        user = dial(north.local)
+        assert user.prove(RELAY_KEY, access(north))
+        answers.append(user.ask({"admit": permit_of(RUN + 1 + len(answers), "guest") | {"name": ""}}))
+    assert len(answers) == 1024
+    refused = answers[-1]["refused"]
+    assert "1024 runs here already" in refused["why"] and refused["may_pass"]
+    heard: list[dict[str, object]] = []
+    while len(heard) < 1024:
+        heard = control.hear().get("runs", heard)
+        assert not heard or RUN in [run["run"] for run in heard]
+    assert north.log.count("admitted") < 1100
+    goes_on(north)
+
+
+def test_a_request_that_goes_round_in_a_ring_of_relays_ends(
+    north: Relay, relays: Callable[..., Relay], guest: ssl.SSLContext, dial: Dial
+) -> None:
+    north.trust(relays("south", open_port=False))
+    north.start()
+    admit(north, dial, "guest", "south")
+    destination = {"site": "south", "host": "127.0.0.1", "port": 1}
+    wanted = greeting({"circuit": {"run": RUN, "destination": destination, "hops": 8}})
+    refused = dial(north.listen).secure(guest).ask(wanted)["refused"]
+    assert "by 9 relays, so the way to the site south goes round in a ring" in refused["why"]
+    assert not refused["may_pass"]
+
+
+def test_commands_to_a_terminal_in_the_name_of_a_run_are_not_shown(
+    north: Relay, guest: ssl.SSLContext, dial: Dial
+) -> None:
+    north.start()
+    control = dial(north.listen).secure(guest)
+    assert control.ask(greeting("control")) == "welcome"
+    control.send(encode({"runs": [permit_of(RUN, "guest") | {"name": "ours\r\n1000 runs\x1b[2J"}]}))
+    wait_until(lambda: north.status["runs"], "no run", PROMPT)
+    assert [run["name"] for run in north.status["runs"]] == ["ours\ufffd\ufffd1000 runs\ufffd[2J"]
+
+
+# The log, and the end
+
+
+@pytest.mark.parametrize("output", ["full", "closed"])
+def test_a_relay_whose_log_cannot_be_written_goes_on(north: Relay, dial: Dial, output: str) -> None:
+    if output == "full":
+        error = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, error = os.pipe()
+        os.close(reader)
+    command = [TITIN, "relay", "run", "--folder", north.folder]
+    north.process = subprocess.Popen(command, stderr=error)
+    os.close(error)
+    wait_until(north.answers, "the relay takes no connections", PROMPT)
+    for _ in range(3):
+        stranger = dial(north.local)
+        stranger.send(100 * b"x")
+        stranger.rest()
+    goes_on(north)
+    assert north.process.poll() is None
+
+
+def test_a_second_signal_ends_a_relay_that_drains(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
+    config = north.folder / "relay.toml"
+    config.write_text(re.sub(r"(?m)^drain = .*$", "drain = 3600.0", config.read_text()))
+    with circuit_to_listener(north, guest, dial):
+        assert north.process
+        north.process.send_signal(signal.SIGTERM)
+        has_logged(north, "the relay ends", "circuits=1")
+        with pytest.raises(subprocess.TimeoutExpired):
+            north.process.wait(0.5)
+        north.process.send_signal(signal.SIGTERM)
+        assert north.process.wait(PROMPT) == 0
 
 
 # Secrets

@@ -88,6 +88,32 @@ def test_a_wrong_relay_is_named_with_the_reason(sites: Sites, relays: Callable[.
     assert "Try the command by hand" in said, said
 
 
+def test_the_port_for_other_relays_is_not_the_one_for_programs(sites: Sites) -> None:
+    """Each of the two ports says so when it is taken for the other."""
+    sites.write(steps=1, most=10, more="  register_timeout: 4 s")
+    assert sites.north.listen
+    # The agent at south is told the open port of a relay.
+    rewrite(sites.folder / "model.ymmsl", f":{sites.south.local}", f":{sites.north.listen}")
+    place = f"127.0.0.1:{sites.north.listen}"
+    fails_with(sites, f"what listens at {place} is not a relay's port for programs of its site: give the `local`")
+    sites.south.titin(
+        "trust", "north", sites.north.fingerprint, "--replace", "--address", f"127.0.0.1:{sites.south.local}"
+    )
+    assert sites.south.process
+    sites.south.process.send_signal(signal.SIGHUP)
+    why = "`address` is not the `listen` address of that relay"
+    wait_until(lambda: why in (sites.south.peer("north")["down"] or ""), lambda: sites.south.log)
+
+
+def test_a_line_that_is_down_is_named_on_the_page(sites: Sites) -> None:
+    sites.write(steps=1, most=10, more="  register_timeout: 5 s")
+    sites.line.cut()
+    wait_until(lambda: not sites.north.peer("south")["connected"], "north takes south for connected")
+    said = fails_with(sites, "Waiting:")
+    waiting = said.partition("Waiting:")[2]
+    assert "the relay of this site is not connected to that of south: " in waiting, said
+
+
 def limit_peer(relay: Relay, key: str, limit: int) -> None:
     """Has a relay allow its only peer no more than a limit, such as so many ``streams``."""
     rewrite(relay.folder / "relay.toml", "fingerprint = ", f"{key} = {limit}\nfingerprint = ")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from ..conftest import TITIN
 from .conftest import Line, Relay, Sites, wait_until
@@ -67,6 +70,28 @@ def test_a_configuration_that_has_changed_since_is_told(relays: Callable[..., Re
     north.process.send_signal(signal.SIGHUP)
     wait_until(lambda: note not in north.titin("status"), "the relay has not read it again")
     assert [peer["site"] for peer in north.status["config"]["peer"]] == ["west"]
+
+
+def test_a_configuration_that_is_no_ordinary_file_stops_nothing(relays: Callable[..., Relay]) -> None:
+    north = relays("north")
+    north.start()
+    assert north.process
+    config = north.folder / "relay.toml"
+    config.unlink()
+    os.mkfifo(config)
+    north.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "it is no ordinary file" in north.log, "nothing is logged")
+    north.process.send_signal(signal.SIGTERM)
+    assert north.process.wait(10) == 0
+
+
+def test_a_relay_does_not_trust_itself(relays: Callable[..., Relay]) -> None:
+    north = relays("north")
+    before = (north.folder / "relay.toml").read_text()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        north.titin("trust", "south", north.fingerprint)
+    assert "the fingerprint for the site south is that of this relay itself" in " ".join(refused.value.stderr.split())
+    assert (north.folder / "relay.toml").read_text() == before
 
 
 def test_the_output_of_an_instance_is_followed_before_its_host_is_there(sites: Sites) -> None:

@@ -288,7 +288,8 @@ def follow(job: psij.Job, executor: psij.JobExecutor, options: argparse.Namespac
         return int(status.exit_code) if status.exit_code >= 0 else 128 - int(status.exit_code)
     if options.system == "flux" and status.state == psij.JobState.COMPLETED:
         return 0
-    return complain(f"the job has ended in state {status.state}: {status.message}", FAILED)
+    reason = f": {status.message}" if status.message else ""
+    return complain(f"the job has ended in state {status.state.name.lower()}{reason}", FAILED)
 
 
 def tell_to_end(job: psij.Job, arguments: Sequence[str]) -> bool:

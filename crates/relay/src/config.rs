@@ -127,6 +127,9 @@ pub enum ConfigError {
     },
 }
 
+/// The most bytes of a file in the folder.
+const LONGEST_FILE: u64 = 4 << 20;
+
 /// The folder of a relay: its configuration, its key, and the key for managers.
 #[derive(Debug, Clone)]
 pub struct RelayFolder(PathBuf);
@@ -284,6 +287,7 @@ impl RelayFolder {
     ) -> Result<(), ConfigError> {
         let path = self.config_path();
         check(&path, config)?;
+        self.check_own_key(&path, config)?;
         let is_right = |text: &String| toml::from_str::<Config>(text).is_ok_and(|it| it == *config);
         let Some(text) = text.filter(is_right) else {
             let why = format!(
@@ -292,6 +296,26 @@ impl RelayFolder {
             return Err(ConfigError::Content { path, why });
         };
         overwrite(&path, &text).map_err(|error| ConfigError::File { path, error })
+    }
+
+    /// Fails if the relay is to trust its own key. A copy of the folder may be without the key.
+    fn check_own_key(&self, path: &Path, config: &Config) -> Result<(), ConfigError> {
+        let Ok(identity) = self.identity() else {
+            return Ok(());
+        };
+        let own = identity.fingerprint();
+        let mut peers = config.peers.iter();
+        match peers.find(|peer| peer.fingerprint.as_ref() == Some(&own)) {
+            None => Ok(()),
+            Some(peer) => Err(ConfigError::Content {
+                path: path.to_owned(),
+                why: format!(
+                    "the fingerprint for the site {} is that of this relay itself: give that of the other relay, which `titin \
+                     relay status` shows there",
+                    peer.site
+                ),
+            }),
+        }
     }
 
     /// The configuration.
@@ -357,6 +381,16 @@ impl RelayFolder {
     }
 
     fn read(&self, path: &Path) -> Result<String, ConfigError> {
+        // To open a pipe may take for ever, and so may reading a device.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() || found.len() > LONGEST_FILE) {
+            return Err(ConfigError::Content {
+                path: path.to_owned(),
+                why: format!(
+                    "it is no ordinary file of at most {} MiB",
+                    LONGEST_FILE >> 20
+                ),
+            });
+        }
         fs::read_to_string(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ConfigError::Content {
                 path: path.to_owned(),

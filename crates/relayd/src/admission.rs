@@ -5,11 +5,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::Secret;
-use titin_wire::circuit::{CircuitRefusal, MOST_HOPS, RunPermit};
+use titin_wire::circuit::{self, CircuitRefusal, MOST_HOPS, RunPermit};
 use tokio::sync::watch;
 
 /// The most circuits of a run that processes of this site have dialled.
 const MOST_CIRCUITS: usize = 4096;
+
+/// The most runs of managers of this site at a time, in number and in bytes of their permits: they have to fit into
+/// a message together.
+const MOST_OF_MANAGERS: usize = 1024;
+const LONGEST_OF_MANAGERS: usize = circuit::LONGEST / 2;
+
+/// The most runs of managers of this site that are over and stay known.
+const MOST_OVER: usize = 1024;
 
 /// From where a relay knows a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +41,8 @@ struct AdmittedRun {
     sources: Vec<(RunSource, RunPermit)>,
     /// Shared with the circuits that processes of this site have dialled.
     circuits: RunCircuit,
+    /// The bytes of the permit, if it is of a manager of this site.
+    length: usize,
 }
 
 /// Counts a circuit among those of the processes of a run at this site.
@@ -64,29 +74,23 @@ impl AdmittedRun {
         Some(self.sources.remove(place).1)
     }
 
-    /// The source that is nearest to the manager, and what it tells. Of two as near the first one to tell of the
-    /// run counts: relays of the run's sites know the permit too, and cannot take its place.
-    fn nearest_source(&self) -> Option<&(RunSource, RunPermit)> {
-        self.nearest_of(|_| true)
+    /// The source that counts, and what it tells: a manager of this site, or else the first relay to tell of the run.
+    /// The relays of all sites of the run know the permit and may tell anything, so no later one takes the place of
+    /// the first as long as that one tells of the run.
+    fn trusted_source(&self) -> Option<&(RunSource, RunPermit)> {
+        self.trusted_of(|_| true)
     }
 
-    /// The nearest of the sources for which `counts` is true.
-    fn nearest_of(&self, counts: impl Fn(&RunSource) -> bool) -> Option<&(RunSource, RunPermit)> {
-        let mut sources = self.sources.iter().filter(|(source, _)| counts(source));
-        let first = sources.next()?;
-        let distance =
-            |(source, permit): &(RunSource, RunPermit)| (!source.is_manager(), permit.hops);
-        Some(sources.fold(first, |nearest, other| {
-            match distance(other) < distance(nearest) {
-                true => other,
-                false => nearest,
-            }
-        }))
+    /// As [`AdmittedRun::trusted_source`], of the sources for which `counts` is true.
+    fn trusted_of(&self, counts: impl Fn(&RunSource) -> bool) -> Option<&(RunSource, RunPermit)> {
+        let sources = || self.sources.iter().filter(|(source, _)| counts(source));
+        let manager = sources().find(|(source, _)| source.is_manager());
+        manager.or_else(|| sources().next())
     }
 
-    /// What the source tells that is nearest to the manager.
-    fn nearest(&self) -> Option<&RunPermit> {
-        self.nearest_source().map(|(_, permit)| permit)
+    /// What the source tells that counts.
+    fn trusted(&self) -> Option<&RunPermit> {
+        self.trusted_source().map(|(_, permit)| permit)
     }
 
     /// Whether all sources but one tell this permit.
@@ -96,7 +100,7 @@ impl AdmittedRun {
     }
 
     fn is_over(&self) -> bool {
-        self.nearest().is_some_and(|permit| permit.is_over)
+        self.trusted().is_some_and(|permit| permit.is_over)
     }
 }
 
@@ -137,7 +141,7 @@ impl AdmittedRuns {
     /// The permit of a run.
     pub(crate) fn permit(&self, run: u64) -> Option<Secret> {
         let runs = self.lock();
-        let permit = runs.get(&run)?.nearest()?;
+        let permit = runs.get(&run)?.trusted()?;
         Some(permit.permit.clone())
     }
 
@@ -166,7 +170,7 @@ impl AdmittedRuns {
     /// Whether a run has a site.
     pub(crate) fn has_site(&self, run: u64, site: &str) -> bool {
         let runs = self.lock();
-        let permit = runs.get(&run).and_then(AdmittedRun::nearest);
+        let permit = runs.get(&run).and_then(AdmittedRun::trusted);
         let mut sites = permit.into_iter().flat_map(|permit| &permit.sites);
         sites.any(|known| known == site)
     }
@@ -192,12 +196,12 @@ impl AdmittedRuns {
         runs.get(&run).is_some_and(|run| {
             let source = RunSource::Peer(peer.site.to_owned());
             let brought = run.of(&source).is_some();
-            brought || run.nearest().is_some_and(|permit| peer.are_in(permit))
+            brought || run.trusted().is_some_and(|permit| peer.are_in(permit))
         })
     }
 
     /// Admits the run of a manager, until the returned value is dropped. `connection` is the number
-    /// of the manager's connection.
+    /// of the manager's connection. What relays tell of another run with the same number does not count.
     pub(crate) fn admit(
         self: &Arc<Self>,
         permit: RunPermit,
@@ -206,16 +210,19 @@ impl AdmittedRuns {
         let run = permit.run;
         let source = RunSource::Manager(connection);
         let mut runs = self.lock();
-        if let Some(known) = runs.get(&run).and_then(AdmittedRun::nearest)
-            && known.permit != permit.permit
-        {
+        let length = circuit::encode(&permit).len();
+        check_room(&runs, run, length)?;
+        let known = runs.entry(run).or_default();
+        let is_same = |(_, known): &(RunSource, RunPermit)| known.permit == permit.permit;
+        if known.is_of_manager() && !known.sources.iter().all(is_same) {
             return Err(format!("the number {run:016x} is that of another run"));
         }
-        let known = runs.entry(run).or_default();
+        known.sources.retain(is_same);
         if known.is_over() {
             known.sources.retain(|(source, _)| !source.is_manager());
         }
         known.set(&source, permit);
+        known.length = length;
         drop(runs);
         self.note_change();
         Ok(ManagerAdmission {
@@ -226,8 +233,13 @@ impl AdmittedRuns {
     }
 
     /// Admits the runs of a peer, at most `most` that go on and as many that are over, and no others of the
-    /// peer. Returns the numbers of the runs that were too many.
-    pub(crate) fn set_of_peer(&self, peer: &str, permits: Vec<RunPermit>, most: usize) -> Vec<u64> {
+    /// peer. A run that is over when the relay first hears of it is left out.
+    pub(crate) fn set_of_peer(
+        &self,
+        peer: &str,
+        permits: Vec<RunPermit>,
+        most: usize,
+    ) -> NotAdmitted {
         let source = RunSource::Peer(peer.to_owned());
         let mut runs = self.lock();
         let before = permits_of(&runs, &source);
@@ -241,23 +253,28 @@ impl AdmittedRuns {
         let admitted = admitted.into_iter().chain(over.into_iter().take(most));
         let mut admitted: HashMap<u64, RunPermit> = admitted
             .map(|permit| {
-                // Only a manager of this site is nearer than any relay.
+                // The peer itself is one.
                 let hops = permit.hops.max(1);
                 (permit.run, RunPermit { hops, ..permit })
             })
             .collect();
+        let mut of_others = Vec::new();
         runs.retain(|number, run| {
             match admitted.remove(number) {
                 // A relay changes nothing of a run that it does not know.
                 Some(permit) if run.has_permit(&permit.permit, &source) => run.set(&source, permit),
-                _ => drop(run.remove(&source)),
+                told => {
+                    of_others.extend(told.map(|permit| permit.run));
+                    run.remove(&source);
+                }
             }
             !run.sources.is_empty()
         });
+        admitted.retain(|_, permit| !permit.is_over);
         runs.extend(admitted.into_iter().map(|(number, permit)| {
             let run = AdmittedRun {
                 sources: vec![(source.clone(), permit)],
-                circuits: RunCircuit::default(),
+                ..AdmittedRun::default()
             };
             (number, run)
         }));
@@ -266,7 +283,11 @@ impl AdmittedRuns {
         if has_changed {
             self.note_change();
         }
-        surplus.iter().map(|permit| permit.run).collect()
+        of_others.sort_unstable();
+        NotAdmitted {
+            surplus: surplus.iter().map(|permit| permit.run).collect(),
+            of_others,
+        }
     }
 
     /// The runs that a peer is to admit: those of managers of this site, and those of relays with
@@ -278,27 +299,27 @@ impl AdmittedRuns {
             RunSource::Peer(site) => *source != own && transit.contains(site),
         };
         let runs = self.lock();
-        let nearest = |run: &AdmittedRun| {
-            let (_, nearest) = run.nearest_of(goes_on)?;
-            let goes_on = nearest.hops < MOST_HOPS && peer.are_in(nearest);
+        let told = |run: &AdmittedRun| {
+            let (_, permit) = run.trusted_of(goes_on)?;
+            let goes_on = permit.hops < MOST_HOPS && peer.are_in(permit);
             goes_on.then(|| RunPermit {
-                hops: nearest.hops + 1,
-                ..nearest.clone()
+                hops: permit.hops + 1,
+                ..permit.clone()
             })
         };
-        let mut permits: Vec<RunPermit> = runs.values().filter_map(nearest).collect();
+        let mut permits: Vec<RunPermit> = runs.values().filter_map(told).collect();
         permits.sort_by_key(|permit| permit.run);
         permits
     }
 
-    /// The number and name of each run that is not over, and its nearest source.
+    /// The number and name of each run that is not over, and the source that counts.
     pub(crate) fn list(&self) -> Vec<(u64, String, RunSource)> {
         let runs = self.lock();
         let mut list: Vec<_> = runs
             .iter()
             .filter(|(_, run)| !run.is_over())
             .filter_map(|(number, run)| {
-                let (source, permit) = run.nearest_source()?;
+                let (source, permit) = run.trusted_source()?;
                 Some((*number, permit.name.clone(), source.clone()))
             })
             .collect();
@@ -321,6 +342,32 @@ impl AdmittedRuns {
     }
 }
 
+/// The runs of a peer that were not admitted, by their numbers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct NotAdmitted {
+    /// Those beyond the peer's limit.
+    pub(crate) surplus: Vec<u64>,
+    /// Those whose number is that of another run.
+    pub(crate) of_others: Vec<u64>,
+}
+
+/// Whether there is room for a run of a manager of this site, with a permit of `length` bytes.
+fn check_room(runs: &HashMap<u64, AdmittedRun>, run: u64, length: usize) -> Result<(), String> {
+    let others = runs.iter().filter(|(number, other)| {
+        let goes_on = other.is_of_manager() && !other.is_over();
+        goes_on && **number != run
+    });
+    let (count, bytes) = others.fold((0, 0), |(count, bytes), (_, other)| {
+        (count + 1, bytes + other.length)
+    });
+    match count < MOST_OF_MANAGERS && bytes + length <= LONGEST_OF_MANAGERS {
+        true => Ok(()),
+        false => Err(format!(
+            "managers of this site have {count} runs here already, which is as many as a relay admits: wait until some have ended"
+        )),
+    }
+}
+
 fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {
     let of_source = runs.values().filter_map(|run| run.of(source));
     let mut permits: Vec<RunPermit> = of_source.cloned().collect();
@@ -340,9 +387,14 @@ impl ManagerAdmission {
     /// dropped, unless the manager has come again by another connection.
     pub(crate) fn note_end(&self) {
         let mut runs = self.runs.lock();
+        let over = runs
+            .values()
+            .filter(|run| run.is_of_manager() && run.is_over());
+        let has_room = over.count() < MOST_OVER;
         if let Some(run) = runs.get_mut(&self.run) {
             let permit = run.remove(&self.source);
             if let Some(permit) = permit
+                && has_room
                 && !run.is_of_manager()
             {
                 let over = RunPermit {
@@ -350,6 +402,9 @@ impl ManagerAdmission {
                     ..permit
                 };
                 run.set(&self.source, over);
+            }
+            if run.sources.is_empty() {
+                runs.remove(&self.run);
             }
         }
         drop(runs);
@@ -445,7 +500,7 @@ mod tests {
         let mine = runs.admit(permit(1, &[]), 1).unwrap();
         assert!(runs.admit(permit(1, &[]), 2).is_err());
         let two = vec![permit(2, &[]), permit(3, &[])];
-        assert_eq!(runs.set_of_peer("west", two, 1).len(), 1);
+        assert_eq!(runs.set_of_peer("west", two, 1).surplus.len(), 1);
         assert!(runs.permit(2).is_some() && runs.permit(3).is_none());
         // A relay that names the number of another run changes nothing.
         runs.set_of_peer("west", vec![permit(1, &["west"])], 9);
@@ -490,7 +545,7 @@ mod tests {
         let others = AdmittedRuns::new();
         others.set_of_peer("north", vec![run.clone(), permit(2, &[])], 1);
         let all = [told, vec![permit(2, &[])]].concat();
-        assert_eq!(others.set_of_peer("north", all, 1), [0; 0]);
+        assert_eq!(others.set_of_peer("north", all, 1), NotAdmitted::default());
         assert!(others.is_over(1) && others.permit(1).is_some() && others.permit(2).is_some());
         // The manager was not gone after all.
         let third = runs.admit(run, 3).unwrap();
@@ -550,8 +605,9 @@ mod tests {
             };
             vec![permit]
         };
-        runs.set_of_peer("west", told(false, 1), 9);
-        for hops in [0, 1] {
+        // The run has come by another relay, and east says that it is nearer to the manager.
+        runs.set_of_peer("west", told(false, 2), 9);
+        for hops in [0, 1, 2] {
             runs.set_of_peer("east", told(true, hops), 9);
             assert!(!runs.is_over(1), "{hops}");
         }
@@ -572,8 +628,63 @@ mod tests {
         let other = permit(1, &[]);
         runs.set_of_peer("west", vec![other.clone()], 9);
         assert!(runs.permit(1) == Some(other.permit.clone()));
-        runs.set_of_peer("east", vec![permit(1, &[])], 9);
+        let refused = runs.set_of_peer("east", vec![permit(1, &[])], 9);
+        assert_eq!((refused.of_others, refused.surplus), (vec![1], vec![]));
         assert!(runs.permit(1) == Some(other.permit) && !runs.is_of_peer(1, "east"));
+    }
+
+    #[test]
+    fn a_manager_of_the_site_takes_the_number_of_its_run_from_relays_and_not_from_managers() {
+        let runs = Arc::new(AdmittedRuns::new());
+        runs.set_of_peer("west", vec![permit(1, &["west"])], 9);
+        let own = permit(1, &["west"]);
+        let admission = runs.admit(own.clone(), 1).unwrap();
+        assert!(runs.permit(1) == Some(own.permit.clone()) && !runs.is_of_peer(1, "west"));
+        assert!(runs.admit(permit(1, &["west"]), 2).is_err());
+        assert!(runs.admit(own, 3).is_ok());
+        drop(admission);
+    }
+
+    #[test]
+    fn a_run_that_is_over_when_it_comes_is_left_out() {
+        let runs = AdmittedRuns::new();
+        let over = RunPermit {
+            is_over: true,
+            ..permit(1, &[])
+        };
+        runs.set_of_peer("west", vec![over], 9);
+        assert!(runs.permit(1).is_none());
+    }
+
+    #[test]
+    fn runs_of_managers_are_bounded_and_so_are_those_that_are_over() {
+        let runs = Arc::new(AdmittedRuns::new());
+        let admit = |number| runs.admit(permit(number, &[]), number);
+        let mut admitted: Vec<_> = (0..MOST_OF_MANAGERS as u64)
+            .map(|number| admit(number).unwrap())
+            .collect();
+        let refused = admit(u64::MAX).err().unwrap();
+        assert!(refused.contains("1024 runs"), "{refused}");
+        admitted[0].note_end();
+        admitted.push(admit(u64::MAX).unwrap());
+        admitted.iter().for_each(ManagerAdmission::note_end);
+        let more: Vec<_> = (2000..2100).map(|number| admit(number).unwrap()).collect();
+        more.iter().for_each(ManagerAdmission::note_end);
+        assert_eq!(runs.lock().len(), MOST_OVER);
+        drop((admitted, more));
+        assert!(runs.lock().is_empty());
+
+        let long = "x".repeat(LONGEST_OF_MANAGERS / 40);
+        let admit = |number| {
+            let name = long.clone();
+            let permit = RunPermit {
+                name,
+                ..permit(number, &[])
+            };
+            runs.admit(permit, number)
+        };
+        let admitted: Vec<_> = (0..50).map_while(|number| admit(number).ok()).collect();
+        assert_eq!(admitted.len(), 39);
     }
 
     #[test]
@@ -581,7 +692,8 @@ mod tests {
         let runs = Arc::new(AdmittedRuns::new());
         let old = permit(9, &[]);
         runs.set_of_peer("west", vec![old.clone()], 1);
-        assert_eq!(runs.set_of_peer("west", vec![permit(1, &[]), old], 1), [1]);
+        let refused = runs.set_of_peer("west", vec![permit(1, &[]), old], 1);
+        assert_eq!(refused.surplus, [1]);
         assert!(runs.permit(9).is_some() && runs.permit(1).is_none());
     }
 }

@@ -2,6 +2,7 @@
 //! the bytes on it.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,13 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::net::{Shutdown, shutdown};
 use titin_os::sockets::{self, Acknowledgements};
 use titin_relay::CIRCUIT_MEMORY;
-use titin_wire::circuit::{CircuitRefusal, Destination};
+use titin_wire::circuit::{CircuitRefusal, Destination, MOST_HOPS};
 use titin_wire::handshake::{HELLO, MAGIC, is_for_circuit};
 use titin_wire::line::LinePurpose;
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
 };
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
@@ -264,12 +266,21 @@ impl PeerLine {
     }
 }
 
-/// Opens the way to a listener. `from` is the site of the relay that asks, if one does.
+/// Where a request for a circuit comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum CircuitOrigin<'a> {
+    /// A process of this site.
+    Process,
+    /// A relay, and by how many relays the request has come to it.
+    Relay(&'a Arc<Peer>, u8),
+}
+
+/// Opens the way to a listener.
 pub(crate) async fn open(
     relay: &Arc<Relay>,
     run: u64,
     destination: &Destination,
-    from: Option<&str>,
+    origin: CircuitOrigin<'_>,
 ) -> Result<FarSide, CircuitRefusal> {
     let site = &destination.site;
     if relay.runs.is_over(run) {
@@ -284,15 +295,22 @@ pub(crate) async fn open(
             hex(run)
         )));
     }
-    let run_circuit = match from {
-        None => Some(relay.runs.enter(run)?),
-        Some(_) => None,
+    let (run_circuit, from, hops) = match origin {
+        CircuitOrigin::Process => (Some(relay.runs.enter(run)?), None, 0),
+        CircuitOrigin::Relay(peer, hops) => (None, Some(peer), hops.saturating_add(1)),
     };
     if *site == relay.site {
-        return open_to_listener(destination, run_circuit).await;
+        let lookups = from.map_or(relay.lookups(), |peer| peer.lookups());
+        return open_to_listener(destination, run_circuit, lookups.clone()).await;
     }
     let peer = relay.way_to(site)?;
-    if from == Some(peer.site()) {
+    if hops > MOST_HOPS {
+        return Err(CircuitRefusal::lasting(format!(
+            "the request has come by {hops} relays, so the way to the site {site} goes round in a ring: look at `via` in each \
+             relay.toml"
+        )));
+    }
+    if from.is_some_and(|from| from.site() == peer.site()) {
         return Err(CircuitRefusal::lasting(format!(
             "the relays of the sites {} and {} each take the other for the way to the site {site}",
             relay.site,
@@ -303,6 +321,7 @@ pub(crate) async fn open(
     let purpose = LinePurpose::Circuit {
         run,
         destination: destination.clone(),
+        hops,
     };
     let (stream, first_bytes) = peer.connect(relay, purpose).await?;
     let line = PeerLine::of(&peer, &stream);
@@ -318,8 +337,12 @@ pub(crate) async fn open(
 async fn open_to_listener(
     Destination { host, port, .. }: &Destination,
     run_circuit: Option<RunCircuit>,
+    lookups: Arc<Semaphore>,
 ) -> Result<FarSide, CircuitRefusal> {
-    let connecting = TcpStream::connect((host.as_str(), *port));
+    let connecting = async {
+        let addresses = look_up(host, *port, lookups).await?;
+        TcpStream::connect(&addresses[..]).await
+    };
     let stream = match timeout(LISTENER_TIME, connecting).await {
         Ok(Ok(stream)) => stream,
         // A process listens as long as it takes part in the run.
@@ -345,6 +368,22 @@ async fn open_to_listener(
         _place: None,
         _run_circuit: run_circuit,
     })
+}
+
+/// The addresses of a listener. The look-up of a name takes one of `lookups` until the system has an answer, also when
+/// nobody waits for it any more: an answer may take long, and each one takes a thread.
+async fn look_up(host: &str, port: u16, lookups: Arc<Semaphore>) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let place = lookups.acquire_owned().await.map_err(io::Error::other)?;
+    let host = host.to_owned();
+    let looking = tokio::task::spawn_blocking(move || {
+        let found = (host.as_str(), port).to_socket_addrs();
+        drop(place);
+        found.map(Iterator::collect)
+    });
+    looking.await.map_err(io::Error::other)?
 }
 
 fn no_descriptor(error: io::Error) -> CircuitRefusal {
@@ -525,5 +564,25 @@ mod tests {
         assert!(!progress.note(seen(11, true, 0), after(105)));
         assert!(!progress.note(seen(11, true, 7), after(112)));
         assert!(progress.note(seen(11, true, 8), after(113)));
+    }
+
+    #[test]
+    fn a_name_waits_for_a_place_and_an_address_does_not() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let lookups = Arc::new(Semaphore::new(1));
+            let place = lookups.clone().acquire_owned().await.unwrap();
+            let look_up = |host| look_up(host, 7, lookups.clone());
+            let own: SocketAddr = "[::1]:7".parse().unwrap();
+            assert_eq!(look_up("::1").await.unwrap(), [own]);
+            let short = Duration::from_millis(20);
+            assert!(timeout(short, look_up("localhost")).await.is_err());
+            drop(place);
+            assert!(!look_up("localhost").await.unwrap().is_empty());
+            assert_eq!(lookups.available_permits(), 1);
+        });
     }
 }

@@ -91,17 +91,19 @@ impl LoggedLines {
     }
 }
 
-/// The beginning of a text that somebody else has chosen, for the log.
+/// The beginning of a text that somebody else has chosen, for the log, in one line.
 pub(crate) fn bounded(text: &str) -> String {
     beginning(text, 500)
 }
 
-/// The beginning of a text, with dots if there is more.
+/// The beginning of a text, with dots if there is more. Ends of lines and commands to terminals are replaced.
 pub(crate) fn beginning(text: &str, most_letters: usize) -> String {
+    let is_command = |letter: char| letter.is_control();
     match text.char_indices().nth(most_letters) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
+    .replace(is_command, "\u{fffd}")
 }
 
 #[cfg(test)]
@@ -146,6 +148,7 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         assert_eq!(bounded("short"), "short");
+        assert_eq!(bounded("a\r\n\u{1b}[2Jb"), "a\u{fffd}\u{fffd}\u{fffd}[2Jb");
         assert_eq!(bounded(&"ä".repeat(501)), format!("{}...", "ä".repeat(500)));
     }
 }

@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
-use tracing::warn;
+use tracing::{info, warn};
 
 use control::ControlState;
 pub(crate) use control::serve_control;
@@ -40,6 +40,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// After this time without an answer the system gives an idle connection up. The ends of sessions
 /// leave a circuit that stands still.
 const DEAD_LINE: Duration = Duration::from_secs(30);
+
+/// The most host names that are looked up at a time for the circuits of a peer.
+const MOST_LOOKUPS: usize = 8;
+
+/// Why connections end at the end of the day until which a peer is trusted.
+const DAY_OVER: &str = "the day until which the site is trusted is over";
 
 /// Why there is no connection to a relay that this one cannot dial.
 const NEVER_DIALLED: &str = "it has not connected, and `address` does not say where it listens";
@@ -69,6 +75,8 @@ pub(crate) struct Peer {
     circuits: AtomicUsize,
     /// Bounds the connections that the peer has called for and not used yet.
     answers: Arc<Semaphore>,
+    /// Bounds the host names that are looked up for the peer's circuits.
+    lookups: Arc<Semaphore>,
     control: Mutex<ControlState>,
     /// Connections that the peer was called for.
     calls: Mutex<HashMap<u64, CallAnswer>>,
@@ -96,6 +104,7 @@ impl Peer {
             counts: PeerCounts::default(),
             circuits: AtomicUsize::new(0),
             answers: Arc::new(Semaphore::new(most_answers)),
+            lookups: Arc::new(Semaphore::new(MOST_LOOKUPS)),
             config,
             control: Mutex::default(),
             calls: Mutex::default(),
@@ -107,6 +116,11 @@ impl Peer {
 
     pub(crate) fn site(&self) -> &str {
         &self.config.site
+    }
+
+    /// Bounds the host names that are looked up for the peer's circuits.
+    pub(crate) fn lookups(&self) -> &Arc<Semaphore> {
+        &self.lookups
     }
 
     pub(crate) fn far_sites(&self) -> FarSites<'_> {
@@ -151,8 +165,17 @@ impl Peer {
 
     /// Whether the day until which the peer is trusted is over, for the first time.
     fn is_past(&self) -> bool {
+        self.is_day_over() && self.revocation().is_none()
+    }
+
+    /// Whether the connections have ended because of the day, and the clock was set back since.
+    fn is_trusted_again(&self) -> bool {
+        self.revocation() == Some(DAY_OVER) && !self.is_day_over()
+    }
+
+    fn is_day_over(&self) -> bool {
         let end = self.config.until.as_deref().and_then(end_of_day);
-        end.is_some_and(|end| end <= SystemTime::now()) && self.revocation().is_none()
+        end.is_some_and(|end| end <= SystemTime::now())
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -326,11 +349,25 @@ async fn dial(relay: &Relay, peer: &Peer, address: &str) -> io::Result<PeerStrea
     let stream = TcpStream::connect(address).await?;
     prepare_line(&stream, relay.congestion().as_deref());
     let config = relay.tls.client(peer.site()).map_err(io::Error::other)?;
-    let stream = TlsConnector::from(config)
-        .connect(Tls::name(), stream)
-        .await?;
+    let greeting = TlsConnector::from(config).connect(Tls::name(), stream);
+    let stream = greeting.await.map_err(perhaps_no_relay)?;
     check_protocol(stream.get_ref().1.alpn_protocol()).map_err(io::Error::other)?;
     Ok(stream.into())
+}
+
+/// Adds to the error of a handshake that what has answered may be no relay.
+fn perhaps_no_relay(error: io::Error) -> io::Error {
+    let inner = error.get_ref();
+    let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let is_alien = matches!(tls, Some(rustls::Error::InvalidMessage(_)));
+    if !is_alien && error.kind() != io::ErrorKind::ConnectionReset {
+        return error;
+    }
+    let text = format!(
+        "{error}: if that comes again and again, `address` is not the `listen` address of that relay (its `local` address is for \
+         programs of its site)"
+    );
+    io::Error::new(error.kind(), text)
 }
 
 /// The congestion control between relays unless the configuration names another, where the system has it.
@@ -371,7 +408,13 @@ pub(crate) async fn watch(relay: Arc<Relay>) {
                     site = peer.site(),
                     "the day until which it is trusted is over"
                 );
-                relay.revoke(&peer, "the day until which the site is trusted is over");
+                relay.revoke(&peer, DAY_OVER);
+            } else if peer.is_trusted_again() {
+                info!(
+                    site = peer.site(),
+                    "by the clock of this host it is trusted again"
+                );
+                relay.begin_again(&peer);
             }
             let counts = &peer.counts;
             let now = (

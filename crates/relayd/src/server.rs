@@ -18,6 +18,7 @@ use titin_wire::Secret;
 use titin_wire::circuit::{CircuitRefusal, Destination};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -33,6 +34,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most reasons that are kept so that the log does not repeat them.
 const MOST_REFUSALS: usize = 1024;
+
+/// The most host names that are looked up at a time for processes of this site.
+const MOST_LOOKUPS: usize = 64;
 
 /// Why a relay ends, or does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +89,10 @@ pub(crate) struct Relay {
     logged_refusals: Mutex<HashMap<(u64, u64), u64>>,
     /// The lines of the log about refusals, by run.
     refusal_lines: Mutex<LogLimit<u64>>,
+    /// The lines of the log about runs of managers of this site.
+    run_lines: Mutex<LogLimit<()>>,
+    /// Bounds the host names that are looked up for processes of this site.
+    lookups: Arc<Semaphore>,
     /// Sites that an earlier configuration trusted. Circuits to them are refused for now and not for
     /// good, so runs survive a correction of relay.toml.
     formerly_trusted: Mutex<HashSet<String>>,
@@ -105,7 +113,8 @@ pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
         .map_err(|error| RelayError::Begin(error.to_string()))?;
     // Lines for people on a terminal, and for `journalctl` and `grep` elsewhere.
     let _ = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
+        .with_writer(|| LogOutput)
+        .log_internal_errors(false)
         .with_target(false)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .try_init();
@@ -115,6 +124,21 @@ pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();
     outcome
+}
+
+/// Standard error, for the log. The relay serves on when a line cannot be written, because a disk is full or nobody
+/// reads a pipe any more, and drops the line.
+struct LogOutput;
+
+impl io::Write for LogOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
@@ -129,12 +153,14 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         config: Mutex::new(config.clone()),
         logged_refusals: Mutex::default(),
         refusal_lines: Mutex::new(LogLimit::of_refusals()),
+        run_lines: Mutex::new(LogLimit::of_runs()),
+        lookups: Arc::new(Semaphore::new(MOST_LOOKUPS)),
         formerly_trusted: Mutex::default(),
         peers: Mutex::default(),
         next: AtomicU64::new(1),
         circuits: tokio::sync::watch::channel(0).0,
     });
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
     let local = listen(&config.local).await?;
     let open = match &config.listen {
         Some(address) => Some(listen(address).await?),
@@ -157,9 +183,12 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let mut accepting = vec![tokio::spawn(accept_processes(relay.clone(), local))];
     accepting.extend(open.map(|open| tokio::spawn(accept_relays(relay.clone(), open))));
     tokio::spawn(peers::watch(relay.clone()));
-    relay.obey(signals, folder, &config).await;
+    relay.obey(&mut signals, folder, &config).await;
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
-    relay.drain(config.drain).await;
+    tokio::select! {
+        () = relay.drain(config.drain) => {}
+        () = signals.end() => info!("a second signal ends the relay at once"),
+    }
     Ok(())
 }
 
@@ -178,6 +207,11 @@ impl Relay {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Bounds the host names that are looked up for processes of this site.
+    pub(crate) fn lookups(&self) -> &Arc<Semaphore> {
+        &self.lookups
+    }
+
     /// The peers, by name.
     pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
         let mut peers: Vec<_> = self.lock().values().cloned().collect();
@@ -193,11 +227,13 @@ impl Relay {
 
     /// Notes the outcome of a request. Returns the refusal if it is to be logged: sessions and managers ask
     /// again and again, and one line is enough as long as the reason stays.
+    /// `peer` is the relay that asks, if one does.
     fn refusal_to_log<'a, T>(
         &self,
         run: u64,
         site: &str,
         outcome: &'a Result<T, CircuitRefusal>,
+        peer: Option<&Peer>,
     ) -> Option<&'a CircuitRefusal> {
         let mut refusals = self.logged_refusals.lock().expect("never poisoned");
         let key = (run, hash(site));
@@ -212,6 +248,10 @@ impl Relay {
         if refusals.get(&key) == Some(&why) {
             return None;
         }
+        // A relay could choose another run each time.
+        if peer.is_some_and(|peer| !peer.may_log()) {
+            return None;
+        }
         // A process of the run could choose another site, host or port each time.
         let mut lines = self.refusal_lines.lock().expect("never poisoned");
         lines.note(run, Instant::now())?;
@@ -219,16 +259,17 @@ impl Relay {
         Some(refusal)
     }
 
-    /// Logs why a request for a circuit is refused. `from` is a site, or the address of a process.
+    /// Logs why a request for a circuit is refused. `from` is a site, or the address of a process; `peer` is the
+    /// relay that asks, if one does.
     fn log_refused_circuit<T>(
         &self,
-        from: &str,
+        (from, peer): (&str, Option<&Peer>),
         run: u64,
         destination: &Destination,
         outcome: &Result<T, CircuitRefusal>,
     ) {
         let Some(CircuitRefusal { why, may_pass }) =
-            self.refusal_to_log(run, &destination.site, outcome)
+            self.refusal_to_log(run, &destination.site, outcome, peer)
         else {
             return;
         };
@@ -344,11 +385,17 @@ impl Relay {
         }
     }
 
+    /// Begins anew with a peer whose connections have ended.
+    pub(crate) fn begin_again(self: &Arc<Self>, peer: &Peer) {
+        self.lock().remove(peer.site());
+        self.configure(&self.config());
+    }
+
     /// Reads the configuration again at SIGHUP. Returns at SIGTERM or SIGINT.
     /// `begun_with` is the configuration at the start.
     async fn obey(
         self: &Arc<Self>,
-        mut signals: Signals,
+        signals: &mut Signals,
         folder: &RelayFolder,
         begun_with: &Config,
     ) {
@@ -372,8 +419,8 @@ impl Relay {
                     }
                     Err(error) => warn!(why = error.to_string(), "the configuration stays as it was"),
                 },
-                _ = signals.end.recv() => break,
-                _ = signals.interrupt.recv() => break,
+                _ = signals.end.recv() => return,
+                _ = signals.interrupt.recv() => return,
             }
         }
     }
@@ -403,6 +450,14 @@ impl Signals {
             end: of(SignalKind::terminate())?,
             interrupt: of(SignalKind::interrupt())?,
         })
+    }
+
+    /// Returns at SIGTERM or SIGINT.
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.end.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
 

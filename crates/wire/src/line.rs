@@ -39,6 +39,9 @@ pub enum LinePurpose {
         run: u64,
         /// The listener.
         destination: Destination,
+        /// By how many relays the request has come.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        hops: u8,
     },
     /// The relay that dials was called ([`ControlMessage::Call`]). The relay that has called now greets on this
     /// connection.

@@ -92,7 +92,10 @@ impl Session {
     /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
         self.is_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
-        let waits_for_agents = match manager.outcome() {
+        let waits_for_hosts = match manager.outcome() {
+            Some(RunOutcome::Failed(failure)) if !failure.is_interrupt() => {
+                [self.waits_for_agents(failure), self.lines_down()].concat()
+            }
             Some(RunOutcome::Failed(failure)) => self.waits_for_agents(failure),
             _ => Vec::new(),
         };
@@ -105,7 +108,7 @@ impl Session {
         } = self.stage_out(view);
         let is_ended_by_user = self.is_ended_by_user;
         let seconds = self.begun.elapsed().as_secs_f64();
-        let report = self.report(manager, waits_for_agents);
+        let report = self.report(manager, waits_for_hosts);
         troubles.extend_from_slice(self.host_files.lost());
         let summary = summary(manager, report.as_ref(), seconds);
         self.reactor.stop();
@@ -143,7 +146,7 @@ impl Session {
     }
 
     /// The report of the failure, if the run has failed.
-    fn report(&self, manager: &Manager, waits_for_agents: Vec<String>) -> Option<Report> {
+    fn report(&self, manager: &Manager, waits_for_hosts: Vec<String>) -> Option<Report> {
         let Some(RunOutcome::Failed(failure)) = manager.outcome() else {
             return None;
         };
@@ -154,7 +157,7 @@ impl Session {
         Some(Report {
             missing: self.host_files.lost().to_vec(),
             unreached: self.unreached.clone(),
-            waits: [waits_for_agents, self.refusals.clone(), report.waits].concat(),
+            waits: [waits_for_hosts, self.refusals.clone(), report.waits].concat(),
             advice: report.advice.into_iter().chain(files_advice).collect(),
             ..report
         })

@@ -151,18 +151,30 @@ impl HomeSite {
                     Ok(LineText { text, is_up: true }) if Instant::now() >= until => break text,
                     Ok(LineText { is_up: true, .. }) => std::thread::sleep(Duration::from_secs(1)),
                     Ok(LineText { text, .. }) => break text,
-                    Err(error) => {
-                        let address = &relay.address;
-                        break format!(
-                            "the relay of this site does not answer at {address}: {error}; `titin relay run` starts it"
-                        );
-                    }
+                    Err(error) => break unanswered(&relay, &error),
                 }
             };
             tell(text);
         };
         // Without the thread the user hears no more.
         drop(threads::spawn_without_signals("titin-line", ask));
+    }
+
+    /// Those of the sites to which the relay has no connection now, in words.
+    pub(super) fn lines_down<'a>(&self, sites: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let state = match state(&self.relay) {
+            Ok(state) => state,
+            Err(error) => return vec![unanswered(&self.relay, &error)],
+        };
+        let elsewhere = sites.filter(|site| *site != self.access.site);
+        let lines = elsewhere.map(|site| line_text(&state, site));
+        let mut texts: Vec<String> = lines
+            .filter(|line| !line.is_up)
+            .map(|line| line.text)
+            .collect();
+        texts.sort();
+        texts.dedup();
+        texts
     }
 
     /// How processes of the manager's host reach other sites.
@@ -226,6 +238,14 @@ fn state(relay: &HomeRelay) -> io::Result<Value> {
     circuit::ask_state(&mut stream, relay.key.clone())
 }
 
+/// What the user hears if the relay does not answer.
+fn unanswered(relay: &HomeRelay, error: &io::Error) -> String {
+    format!(
+        "the relay of this site does not answer at {}: {error}; `titin relay run` starts it",
+        relay.address
+    )
+}
+
 /// What a relay knows of the line to a site.
 struct LineText {
     text: String,
@@ -259,6 +279,12 @@ fn line_text(state: &Value, site: &str) -> LineText {
 }
 
 impl Session {
+    /// The sites of hosts to which there is no line now, in words.
+    pub(super) fn lines_down(&self) -> Vec<String> {
+        let own = self.site.as_ref();
+        own.map_or_else(Vec::new, |own| own.lines_down(self.plan.sites_of_hosts()))
+    }
+
     /// Notes why relays do not take the run over, do not pass it on, or cannot. Tells the user what is new.
     pub(super) fn note_refusals(&mut self, refusals: Vec<String>, view: &mut dyn RunView) {
         let known = std::mem::take(&mut self.refusals);
@@ -269,7 +295,11 @@ impl Session {
             }
         }
         if refusals.is_empty() && !known.is_empty() && self.told_refusals < MOST_TOLD {
-            self.say(Level::Info, "no relay refuses the run now".to_owned(), view);
+            self.say(
+                Level::Info,
+                "no relay hinders the run any more".to_owned(),
+                view,
+            );
         }
         self.refusals = refusals;
     }

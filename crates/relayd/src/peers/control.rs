@@ -1,6 +1,6 @@
 //! Control connections: what two relays tell each other of runs, and their calls for connections.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::{Peer, dial};
+use crate::admission::NotAdmitted;
 use crate::circuits::PeerStream;
 use crate::log_limit::bounded;
 use crate::messages;
@@ -36,6 +37,9 @@ const CONTROLS: usize = 2;
 
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
+
+/// Changes of runs are told at most once in this time: another relay may cause any number.
+const CHANGE_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) struct ControlState {
     /// Since when no control connection is open, if none is.
@@ -170,9 +174,10 @@ async fn send_control(
     let mut told = None;
     let mut told_refusals = None;
     let mut ping = tokio::time::interval(PING_INTERVAL);
+    let mut last_change: Option<Instant> = None;
     loop {
         let all = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
-        let (runs, left_out) = fitting(all);
+        let (runs, left_out) = fitting(all, told.as_deref().unwrap_or_default());
         if told.as_ref() != Some(&runs) {
             if left_out > 0 && peer.may_log() {
                 let why = "their permits do not fit into a message";
@@ -186,11 +191,18 @@ async fn send_control(
             messages::write(writer, &ControlMessage::RefusedRuns(refusals.clone())).await?;
             told_refusals = Some(refusals);
         }
+        let change = async {
+            let changed = changes.changed().await;
+            let since = last_change.map_or(CHANGE_INTERVAL, |last| last.elapsed());
+            sleep(CHANGE_INTERVAL.saturating_sub(since)).await;
+            changed
+        };
         tokio::select! {
-            changed = changes.changed() => {
+            changed = change => {
                 if changed.is_err() {
                     return Ok(());
                 }
+                last_change = Some(Instant::now());
             }
             _ = ping.tick() => {
                 let now = relay.begun.elapsed().as_micros() as u64;
@@ -204,10 +216,19 @@ async fn send_control(
     }
 }
 
-/// The runs that fit into a message, those of managers of this site and those with short permits first, and how many
-/// are left out.
-fn fitting(mut runs: Vec<RunPermit>) -> (Vec<RunPermit>, usize) {
-    runs.sort_by_cached_key(|run| (run.hops > 1, circuit::encode(run).len()));
+/// The runs that fit into a message, and how many are left out. Runs that go on come first, of these the runs of
+/// managers of this site, then runs that were `told` before, and then those with short permits.
+fn fitting(mut runs: Vec<RunPermit>, told: &[RunPermit]) -> (Vec<RunPermit>, usize) {
+    let told: HashSet<u64> = told.iter().map(|run| run.run).collect();
+    runs.sort_by_cached_key(|run| {
+        let is_new = !told.contains(&run.run);
+        (
+            run.is_over,
+            run.hops > 1,
+            is_new,
+            circuit::encode(run).len(),
+        )
+    });
     let left_out = messages::keep_fitting(&mut runs);
     (runs, left_out)
 }
@@ -264,9 +285,10 @@ fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
     let most = peer.config.most_runs();
     let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
     let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
-    let surplus = relay.runs.set_of_peer(peer.site(), runs, most);
+    let NotAdmitted { surplus, of_others } = relay.runs.set_of_peer(peer.site(), runs, most);
     for RunPermit { run, name, .. } in &new {
-        if !surplus.contains(run) && peer.may_log_run() {
+        let is_admitted = relay.runs.is_of_peer(*run, peer.site());
+        if is_admitted && peer.may_log_run() {
             let (run, name) = (hex(*run), bounded(name));
             info!(run, name, from = peer.site(), "admitted");
         }
@@ -275,9 +297,14 @@ fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
         let surplus = surplus.len();
         warn!(site = peer.site(), surplus, most, "refused: too many runs");
     }
+    if !of_others.is_empty() && peer.may_log_run() {
+        let (numbers, why) = (of_others.len(), "their numbers are those of other runs");
+        warn!(site = peer.site(), numbers, why, "refused: runs");
+    }
     let long = long.iter().map(|run| relay.too_long(run.run));
+    let of_others = of_others.iter().map(|run| relay.number_in_use(*run));
     let surplus = surplus.iter().map(|run| relay.too_many_runs(peer, *run));
-    let refusals = long.chain(surplus).take(MOST_OWN / 2);
+    let refusals = long.chain(of_others).chain(surplus).take(MOST_OWN / 2);
     if relay
         .refused_runs
         .set_own(peer.site(), refusals.chain(not_passed_on).collect())
@@ -321,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_a_message_is_left_out_longest_first() {
+    fn what_does_not_fit_into_a_message_is_left_out_new_and_long_runs_first() {
         let permit = |run, hops, letters| RunPermit {
             run,
             permit: Secret::random(),
@@ -333,11 +360,17 @@ mod tests {
         let of_others = (10..90).map(|run| permit(run, 2, LONGEST_PERMIT - 300));
         let short = (1..4).map(|run| permit(run, 2, 10));
         let own = permit(100, 1, LONGEST_PERMIT - 300);
-        let all: Vec<_> = of_others.chain(short).chain([own]).collect();
-        let (kept, left_out) = fitting(all);
+        let over = RunPermit {
+            is_over: true,
+            ..permit(0, 1, 10)
+        };
+        let all: Vec<_> = of_others.chain(short).chain([own, over]).collect();
+        let told = [all[79].clone(), permit(200, 2, 10)];
+        let (kept, left_out) = fitting(all, &told);
         let numbers: Vec<u64> = kept.iter().map(|run| run.run).collect();
-        assert_eq!(numbers[..4], [100, 1, 2, 3]);
-        assert_eq!((numbers.len(), left_out), (4 + 63, 80 - 63), "{numbers:?}");
+        assert_eq!(numbers[..5], [100, 89, 1, 2, 3]);
+        assert_eq!(numbers.last(), Some(&0), "runs that are over come last");
+        assert_eq!((numbers.len(), left_out), (5 + 63, 79 - 62), "{numbers:?}");
         let message = circuit::encode(&ControlMessage::Runs(kept));
         assert!(message.len() <= circuit::LONGEST, "{}", message.len());
     }

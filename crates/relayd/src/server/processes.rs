@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use titin_os::sockets;
 use titin_wire::Secret;
@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::{CircuitCount, Relay, hex};
 use crate::admission::ManagerAdmission;
-use crate::circuits::{self, CircuitEnd, FarSide, REDIAL_TIME};
+use crate::circuits::{self, CircuitEnd, CircuitOrigin, FarSide, REDIAL_TIME};
 use crate::log_limit::bounded;
 use crate::strangers::StrangerPlace;
 use crate::tls::HANDSHAKE_TIME;
@@ -30,6 +30,9 @@ const NO_SITE: &str = "";
 /// How long a run stays known after the end of its manager. Processes at other sites that dial again
 /// meanwhile hear that the run is over, and end.
 const OVER_TIME: Duration = Duration::from_secs(60);
+
+/// The most bytes that are read of a manager behind its request. This release sends none.
+const MOST_UNWANTED: usize = 64 << 10;
 
 /// After this time without an answer of its host a manager is gone. A manager that lost its connection has dialled
 /// again long before.
@@ -71,10 +74,10 @@ impl Relay {
                 from: site,
             }) => {
                 let far = match self.check_site(site.as_deref()) {
-                    Ok(()) => circuits::open(self, run, &destination, None).await,
+                    Ok(()) => circuits::open(self, run, &destination, CircuitOrigin::Process).await,
                     Err(refusal) => Err(refusal),
                 };
-                self.log_refused_circuit(&from, run, &destination, &far);
+                self.log_refused_circuit((&from, None), run, &destination, &far);
                 self.serve_circuit(stream, &buffer, far).await
             }
             RelayRequest::Admit(permit) => self.serve_manager(stream, &permit).await,
@@ -92,21 +95,27 @@ impl Relay {
         let run = hex(permit.run);
         let admitted = self.admit(permit);
         // A manager whose run was admitted before asks again and again.
-        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted) {
+        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted, None) {
             let (name, why) = (bounded(&permit.name), bounded(&refusal.why));
             warn!(run, name, why, "not admitted");
         }
         match admitted {
             Ok(admission) => {
                 sockets::set_keepalive(&stream, MANAGER_GONE_AFTER);
-                info!(run, name = permit.name, "admitted");
+                // A user may have runs without end admitted.
+                let is_logged = self.may_log_run();
+                if is_logged {
+                    info!(run, name = bounded(&permit.name), "admitted");
+                }
                 let outcome = self.stay(&mut stream, permit).await;
                 if outcome.is_err() {
                     // A network may have reset the connection. The manager then comes again.
                     sleep(REDIAL_TIME).await;
                 }
                 admission.note_end();
-                info!(run, "over");
+                if is_logged {
+                    info!(run, "over");
+                }
                 tokio::spawn(async move {
                     sleep(OVER_TIME).await;
                     drop(admission);
@@ -173,16 +182,22 @@ impl Relay {
         messages::write(stream, &admitted).await?;
         let mut changes = self.runs.changes();
         let mut told = Vec::new();
-        let mut byte = [0; 1];
+        let mut bytes = [0; 1024];
+        let mut unwanted = 0;
         loop {
             let refusals = self.refused_runs.of_run(permit.run);
             if told != refusals {
                 messages::write(stream, &RelayAnswer::RefusedRun(refusals.clone())).await?;
                 told = refusals;
             }
+            if unwanted > MOST_UNWANTED {
+                let why = "a manager that has had its run admitted sends on and on";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
             tokio::select! {
-                count = stream.read(&mut byte) => if count? == 0 {
-                    return Ok(());
+                count = stream.read(&mut bytes) => match count? {
+                    0 => return Ok(()),
+                    count => unwanted += count,
                 },
                 changed = changes.changed() => if changed.is_err() {
                     return Ok(());
@@ -257,6 +272,12 @@ impl Relay {
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,
         }
+    }
+
+    /// Whether the log has room for a line about a run of this site.
+    fn may_log_run(&self) -> bool {
+        let mut lines = self.run_lines.lock().expect("never poisoned");
+        lines.note((), Instant::now()).is_some()
     }
 
     /// Fails if a process is at another site than this relay.

@@ -95,7 +95,10 @@ impl Relay {
 
     fn log_run_not_passed_on(&self, peer: &Peer, run: &RunPermit, site: &str, why: &str) {
         let outcome: Result<(), _> = Err(CircuitRefusal::lasting(why));
-        if self.refusal_to_log(run.run, site, &outcome).is_some() {
+        if self
+            .refusal_to_log(run.run, site, &outcome, Some(peer))
+            .is_some()
+        {
             let from = peer.site();
             warn!(
                 from,
@@ -117,6 +120,21 @@ impl Relay {
                 "the relay of the site {} does not take the run over: {}",
                 self.site,
                 circuit::too_long_permit()
+            ),
+        }
+    }
+
+    /// What the manager hears of a run whose number another run has here.
+    pub(crate) fn number_in_use(&self, run: u64) -> RunRefusal {
+        RunRefusal {
+            run,
+            to: None,
+            hops: 0,
+            why: format!(
+                "the relay of the site {} does not take the run over: the relay of another site has brought another run with \
+                 the number {} there",
+                self.site,
+                hex(run)
             ),
         }
     }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::{CircuitCount, Relay, hex};
-use crate::circuits::{self, CircuitEnd, PeerLine, PeerStream};
+use crate::circuits::{self, CircuitEnd, CircuitOrigin, PeerLine, PeerStream};
 use crate::messages;
 use crate::peers::{self, Peer, prepare_line};
 use crate::strangers::StrangerPlace;
@@ -82,8 +82,13 @@ impl Relay {
                     peers::serve_control(self, peer, stream, buffer).await;
                 }
             }
-            LinePurpose::Circuit { run, destination } => {
-                let serving = self.serve_circuit_of_peer(peer, stream, &buffer, run, &destination);
+            LinePurpose::Circuit {
+                run,
+                destination,
+                hops,
+            } => {
+                let request = (run, &destination, hops);
+                let serving = self.serve_circuit_of_peer(peer, stream, &buffer, request);
                 tokio::select! {
                     () = serving => {}
                     () = peer.revoked() => {}
@@ -114,17 +119,17 @@ impl Relay {
         peer: &Arc<Peer>,
         mut stream: PeerStream,
         first_bytes: &[u8],
-        run: u64,
-        destination: &Destination,
+        (run, destination, hops): (u64, &Destination, u8),
     ) {
         let opening = async {
             self.check_use(peer, run)?;
             let place = peer.enter()?;
-            let far = circuits::open(self, run, destination, Some(peer.site())).await?;
+            let origin = CircuitOrigin::Relay(peer, hops);
+            let far = circuits::open(self, run, destination, origin).await?;
             Result::<_, CircuitRefusal>::Ok((far, place))
         };
         let opened = opening.await;
-        self.log_refused_circuit(peer.site(), run, destination, &opened);
+        self.log_refused_circuit((peer.site(), Some(peer)), run, destination, &opened);
         let (far, _place) = match opened {
             Ok(opened) => opened,
             Err(refusal) => return refuse_peer(&mut stream, refusal).await,

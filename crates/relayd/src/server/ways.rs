@@ -30,8 +30,8 @@ impl Relay {
         self.peer_towards(site).ok_or_else(|| CircuitRefusal {
             why: format!(
                 "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
-                 `titin relay trust {site}` adds the way",
-                self.site
+                 `titin relay trust {site}` with its fingerprint adds the way at {}, or with `--via` and the site whose relay leads there",
+                self.site, self.site
             ),
             may_pass: self.was_trusted(site),
         })

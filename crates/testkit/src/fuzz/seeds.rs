@@ -451,6 +451,7 @@ fn line_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let circuit_of = |run| LinePurpose::Circuit {
         run,
         destination: destination.clone(),
+        hops: 0,
     };
     let messages = [
         ControlMessage::RefusedRuns(vec![RunRefusal {

@@ -207,6 +207,11 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
         LinkError::Refused(Refusal::Secret) => {
             format!("the relay {relay} of this site {UNKNOWN_RUN}")
         }
+        // The other port of a relay answers by TLS.
+        LinkError::Refused(Refusal::Stranger(_)) => format!(
+            "what listens at {relay} is not a relay's port for programs of its site: give the `local` of its relay.toml as \
+             `relay`, and not its `listen`"
+        ),
         why => format!("the relay {relay} of this site: {why}"),
     };
     refusal(why, is_final)
