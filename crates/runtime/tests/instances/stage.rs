@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use titin_manager::event::{RunAction, RunEvent};
 use titin_manager::plan::{
@@ -19,6 +19,9 @@ use titin_wire::Secret;
 use titin_wire::connection::Connection;
 use titin_wire::control;
 use titin_wire::handshake::Agreement;
+
+/// How long the manager of a stage waits for programs to end their links.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 struct Ears(Sender<(RunEvent, Option<Arc<Link>>)>);
 
@@ -168,7 +171,16 @@ impl Stage {
                             let link: &Arc<Link> = &links[&link];
                             link.tell(&control::encode(&message));
                         }
-                        RunAction::Finish => return reactor.stop(),
+                        RunAction::Finish => {
+                            // A program that still tells something when the manager has gone would lose the
+                            // manager's last words.
+                            let open = links.len();
+                            let events =
+                                std::iter::from_fn(|| receiver.recv_timeout(LAST_WORDS).ok());
+                            let lost = |(event, _): &_| matches!(event, RunEvent::LinkLost(..));
+                            events.filter(lost).take(open).for_each(drop);
+                            return reactor.stop();
+                        }
                         RunAction::Record(record) | RunAction::RecordCause(record) => {
                             eprintln!("{record:?}")
                         }
