@@ -76,7 +76,7 @@ impl AdmittedRun {
 
     /// The source that counts, and what it tells: a manager of this site, or else the first relay to tell of the run.
     /// The relays of all sites of the run know the permit and may tell anything, so no later one takes the place of
-    /// the first as long as that one tells of the run.
+    /// the first as long as that one tells of the run and is connected.
     fn trusted_source(&self) -> Option<&(RunSource, RunPermit)> {
         self.trusted_of(|_| true)
     }
@@ -288,6 +288,18 @@ impl AdmittedRuns {
             surplus: surplus.iter().map(|permit| permit.run).collect(),
             of_others,
         }
+    }
+
+    /// Notes that there is no connection to a peer, which may tell nothing new of its runs. What others tell of them comes
+    /// before.
+    pub(crate) fn note_away(&self, peer: &str) {
+        let source = RunSource::Peer(peer.to_owned());
+        for run in self.lock().values_mut() {
+            if let Some(permit) = run.remove(&source) {
+                run.set(&source, permit);
+            }
+        }
+        self.note_change();
     }
 
     /// The runs that a peer is to admit: those of managers of this site, and those of relays with
@@ -618,6 +630,23 @@ mod tests {
         let listed = runs.list();
         assert_eq!(listed[0].2, RunSource::Peer("west".into()));
         runs.set_of_peer("west", told(true, 1), 9);
+        assert!(runs.is_over(1));
+    }
+
+    #[test]
+    fn a_relay_that_is_away_is_not_believed_before_others() {
+        let runs = AdmittedRuns::new();
+        let run = permit(1, &["east", "west"]);
+        let over = RunPermit {
+            is_over: true,
+            ..run.clone()
+        };
+        runs.set_of_peer("west", vec![run.clone()], 9);
+        runs.note_away("west");
+        assert!(!runs.is_over(1) && runs.permit(1).is_some());
+        runs.set_of_peer("east", vec![run], 9);
+        runs.note_away("west");
+        runs.set_of_peer("east", vec![over], 9);
         assert!(runs.is_over(1));
     }
 

@@ -144,6 +144,7 @@ pub(crate) async fn serve_control(
     let newest = peer.control().end(number, why.as_deref());
     if let Some(newest) = newest {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
+        relay.runs.note_away(peer.site());
         let (relay, peer) = (relay.clone(), peer.clone());
         tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
     }
