@@ -32,7 +32,7 @@ import pytest
 
 from ..conftest import TITIN, needs
 from .conftest import Relay, Sites, expected_digests, wait_until
-from .test_sites import done
+from .test_sites import done, write_drain
 
 #: Seconds in which a relay refuses.
 PROMPT = 5.0
@@ -1066,8 +1066,7 @@ def test_a_relay_whose_log_cannot_be_written_goes_on(north: Relay, dial: Dial, o
 
 
 def test_a_second_signal_ends_a_relay_that_drains(north: Relay, guest: ssl.SSLContext, dial: Dial) -> None:
-    config = north.folder / "relay.toml"
-    config.write_text(re.sub(r"(?m)^drain = .*$", "drain = 3600.0", config.read_text()))
+    write_drain(north, 3600)
     with circuit_to_listener(north, guest, dial):
         assert north.process
         north.process.send_signal(signal.SIGTERM)

@@ -170,10 +170,15 @@ def wait_for_circuits(relay: Relay) -> None:
 def set_drain(relay: Relay, seconds: float) -> None:
     """Says how long circuits may go on after SIGTERM, and starts the relay anew."""
     relay.kill()
+    write_drain(relay, seconds)
+    relay.start()
+
+
+def write_drain(relay: Relay, seconds: float) -> None:
+    """Says how long circuits may go on after SIGTERM, once the relay is started."""
     config = relay.folder / "relay.toml"
     config.write_text(re.sub(r"(?m)^drain = .*$", f"drain = {float(seconds)}", config.read_text()))
     assert f"drain = {float(seconds)}" in config.read_text()
-    relay.start()
 
 
 def test_the_address_of_a_relay_may_change_during_a_run(sites: Sites) -> None:

@@ -21,11 +21,7 @@ pub(crate) struct SendState {
 impl SendState {
     /// The metadata of a message of bytes.
     pub(crate) fn meta_of_bytes(&mut self, length: u64) -> Arc<Meta> {
-        self.meta_of(Content::Array(Layout::new(
-            Dtype::UInt8,
-            StorageOrder::C,
-            [length],
-        )))
+        self.meta_of(bytes(length))
     }
 
     /// The metadata of a message.
@@ -141,7 +137,7 @@ impl<'a> SendTransfer<'a> {
             return Ok(false);
         };
         let meta = Meta {
-            content: Content::Array(Layout::new(Dtype::UInt8, StorageOrder::C, [length])),
+            content: bytes(length),
             ..Meta::default()
         };
         self.send(sequence, kind, &Arc::new(meta), parts)?;
@@ -184,6 +180,11 @@ impl<'a> SendTransfer<'a> {
             Room::Closed => Err(PathError::Closed),
         }
     }
+}
+
+/// The content of a message of bytes.
+fn bytes(length: u64) -> Content {
+    Content::Array(Layout::new(Dtype::UInt8, StorageOrder::C, [length]))
 }
 
 /// `length` bytes of `parts`, behind the first `skipped`.

@@ -98,12 +98,11 @@ pub(crate) fn bounded(text: &str) -> String {
 
 /// The beginning of a text, with dots if there is more. Ends of lines and commands to terminals are replaced.
 pub(crate) fn beginning(text: &str, most_letters: usize) -> String {
-    let is_command = |letter: char| letter.is_control();
     match text.char_indices().nth(most_letters) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
-    .replace(is_command, "\u{fffd}")
+    .replace(char::is_control, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -297,7 +297,7 @@ impl Peer {
 }
 
 /// Notes a line of the log. Whether there is room for the line.
-fn has_room(lines: &Mutex<LogLimit<()>>) -> bool {
+pub(crate) fn has_room(lines: &Mutex<LogLimit<()>>) -> bool {
     let mut lines = lines.lock().expect("never poisoned");
     lines.note((), Instant::now()).is_some()
 }

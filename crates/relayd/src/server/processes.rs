@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use titin_os::sockets;
 use titin_wire::Secret;
@@ -103,7 +103,7 @@ impl Relay {
             Ok(admission) => {
                 sockets::set_keepalive(&stream, MANAGER_GONE_AFTER);
                 // A user may have runs without end admitted.
-                let is_logged = self.may_log_run();
+                let is_logged = peers::has_room(&self.run_lines);
                 if is_logged {
                     info!(run, name = bounded(&permit.name), "admitted");
                 }
@@ -272,12 +272,6 @@ impl Relay {
             }
             Err(refusal) => refuse_process(&mut stream, refusal).await,
         }
-    }
-
-    /// Whether the log has room for a line about a run of this site.
-    fn may_log_run(&self) -> bool {
-        let mut lines = self.run_lines.lock().expect("never poisoned");
-        lines.note((), Instant::now()).is_some()
     }
 
     /// Fails if a process is at another site than this relay.

@@ -112,45 +112,36 @@ impl Relay {
 
     /// What the manager hears of a run whose permit is too long.
     pub(crate) fn too_long(&self, run: u64) -> RunRefusal {
-        RunRefusal {
-            run,
-            to: None,
-            hops: 0,
-            why: format!(
-                "the relay of the site {} does not take the run over: {}",
-                self.site,
-                circuit::too_long_permit()
-            ),
-        }
+        self.not_taken_over(run, &circuit::too_long_permit())
     }
 
     /// What the manager hears of a run whose number another run has here.
     pub(crate) fn number_in_use(&self, run: u64) -> RunRefusal {
-        RunRefusal {
-            run,
-            to: None,
-            hops: 0,
-            why: format!(
-                "the relay of the site {} does not take the run over: the relay of another site has brought another run with \
-                 the number {} there",
-                self.site,
-                hex(run)
-            ),
-        }
+        let number = hex(run);
+        let why = format!(
+            "the relay of another site has brought another run with the number {number} there"
+        );
+        self.not_taken_over(run, &why)
     }
 
     /// What the manager hears of a run that a peer brings beyond its limit.
     pub(crate) fn too_many_runs(&self, peer: &Peer, run: u64) -> RunRefusal {
+        let why = format!(
+            "the most runs that it takes from the relay of {} are {} (`runs` in its relay.toml)",
+            peer.site(),
+            peer.config.most_runs()
+        );
+        self.not_taken_over(run, &why)
+    }
+
+    fn not_taken_over(&self, run: u64, why: &str) -> RunRefusal {
         RunRefusal {
             run,
             to: None,
             hops: 0,
             why: format!(
-                "the relay of the site {} does not take the run over: the most runs that it takes from the relay of {} are {} \
-                 (`runs` in its relay.toml)",
-                self.site,
-                peer.site(),
-                peer.config.most_runs()
+                "the relay of the site {} does not take the run over: {why}",
+                self.site
             ),
         }
     }

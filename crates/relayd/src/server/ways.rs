@@ -29,9 +29,9 @@ impl Relay {
     pub(crate) fn way_to(&self, site: &str) -> Result<Arc<Peer>, CircuitRefusal> {
         self.peer_towards(site).ok_or_else(|| CircuitRefusal {
             why: format!(
-                "the relay of the site {} knows no way to the site {site}: is this the name of the site there? If it is, \
-                 `titin relay trust {site}` with its fingerprint adds the way at {}, or with `--via` and the site whose relay leads there",
-                self.site, self.site
+                "the relay of the site {0} knows no way to the site {site}: is this the name of the site there? If it is, \
+                 `titin relay trust {site}` with its fingerprint adds the way at {0}, or with `--via` and the site whose relay leads there",
+                self.site
             ),
             may_pass: self.was_trusted(site),
         })
