@@ -412,15 +412,15 @@ fn who_ends_a_use_too_early_is_named_and_not_who_finds_the_port_closed() {
             let results = stage.play(vec![("macro", calls), ("micro", once), ("watch", watches)]);
             let [closed, cause, echo] =
                 <[_; 3]>::try_from(results).unwrap().map(Result::unwrap_err);
-            assert_eq!([cause.kind, echo.kind], [Kind::CallOrder, Kind::PeerLost]);
-            let is_of_micro = |error: &Error| {
-                let cause = "because of micro: reported an error: 1 message from macro.out";
-                error.text.contains(cause)
-            };
-            assert!(is_of_micro(&echo), "{echo}");
-            // A thread that is late finds that the run has failed before it looks at the port.
-            let is_named = closed.kind == Kind::PeerLost && is_of_micro(&closed);
-            assert!(closed.kind == Kind::PortClosed || is_named, "{closed}");
+            assert_eq!(
+                [closed.kind, cause.kind, echo.kind],
+                [Kind::PortClosed, Kind::CallOrder, Kind::PeerLost]
+            );
+            assert!(
+                echo.text
+                    .contains("because of micro: reported an error: 1 message from macro.out"),
+                "{echo}"
+            );
         }
     }
 }
