@@ -38,7 +38,7 @@ module titin
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
       titin_error_timeout, titin_error_port_closed, titin_error_peer_lost, titin_error_deadlock, titin_error_connection, &
       titin_error_no_memory, titin_error_forked, titin_error_internal, titin_error_interrupted, titin_error_filter, &
-      titin_error_closed, titin_error_evicted, titin_pending
+      titin_error_closed, titin_error_evicted, titin_error_message_lost, titin_pending
    public :: titin_f_init, titin_o_i, titin_s, titin_o_f
    public :: titin_bool, titin_i8, titin_i16, titin_i32, titin_i64, titin_u8, titin_u16, titin_u32, titin_u64, titin_f16, &
       titin_bf16, titin_f32, titin_f64, titin_c64, titin_c128, titin_order_c, titin_order_fortran

@@ -8,7 +8,7 @@ module titin_common
    private
 
    public :: text, c, finish, began, ended, extents_of, is_there, fits_int32, misfit_int32, misfit_real32, &
-      rounded_real32, following, slot_number, index_names, same_bits, told
+      rounded_real32, following, slot_number, index_names, patience, same_bits, told
 
    ! The only open instance of the process. Values and messages know no instance, so their errors fail this one. A process
    ! with several instances, such as a host, has no such instance.
@@ -178,6 +178,14 @@ contains
       real(c_double) :: next
       next = titin_no_next
       if (present(next_timestamp)) next = next_timestamp
+   end function
+
+   ! A timeout for C.
+   pure function patience(timeout) result(seconds)
+      real(real64), intent(in), optional :: timeout
+      real(c_double) :: seconds
+      seconds = titin_wait
+      if (present(timeout)) seconds = timeout
    end function
 
    ! Slots count from one in Fortran.

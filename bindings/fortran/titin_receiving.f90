@@ -4,7 +4,7 @@ module titin_receiving
       c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
-   use titin_common, only: c, extents_of, finish, is_there, slot_number, told
+   use titin_common, only: c, extents_of, finish, is_there, patience, slot_number, told
    use titin_data, only: titin_message
    use titin_loans, only: loans_layer
    implicit none
@@ -36,13 +36,6 @@ module titin_receiving
    end type
 
 contains
-
-   function patience(timeout) result(seconds)
-      real(real64), intent(in), optional :: timeout
-      real(c_double) :: seconds
-      seconds = titin_wait
-      if (present(timeout)) seconds = timeout
-   end function
 
    subroutine receive_message(self, port, message, slot, timeout, default, ierr)
       class(receiving_layer), intent(in) :: self
@@ -240,7 +233,7 @@ contains
       allocate (bytes(size(flat, kind=c_int64_t)))
       bytes(:) = logical(flat, c_bool)
       call receive_array(self, port, titin_bool, rank(data), extents, c_loc(bytes), slot, timeout, timestamp, message, &
-         ierr)
+         ierr=ierr)
       flat = logical(bytes)
    end subroutine
 end module titin_receiving

@@ -171,7 +171,7 @@ contains
       allocate (bytes(size(flat, kind=c_int64_t)))
       bytes(:) = logical(flat, c_bool)
       call send_array(self, port, titin_bool, rank(data), extents, c_loc(bytes), timestamp, next_timestamp, slot, &
-         settings, names, ierr)
+         settings, names, ierr=ierr)
    end subroutine
 
    subroutine send_text(self, port, data, timestamp, next_timestamp, slot, settings, ierr)

@@ -1,5 +1,5 @@
-"""README, tutorial, sites.md and relays.md, walked through: their files are written, their commands run, and the output
-is as shown.
+"""README, tutorial, sites.md, relays.md and paths.md, walked through: their files are written, their commands run, and
+the output is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -68,6 +68,10 @@ class Walk:
             words = command.split()
             if words[0] == "source":
                 continue  # the environment is active already
+            if words[0] == "export":
+                name, value = words[1].split("=")
+                self.environment[name] = value.replace("$PWD", str(self.folder))
+                continue
             if words[0] == "cd":
                 self.folder = (self.folder / words[1]).resolve()
                 assert self.folder.is_dir(), command
@@ -123,7 +127,7 @@ def test_the_tutorial_is_true(tmp_path):
 
 @pytest.fixture
 def relays_end(tmp_path):
-    """Ends the relays that a page has started, also if the page fails."""
+    """Ends the relays and programs that a page has started, also if the page fails."""
     yield
     for file in tmp_path.glob("*.pid"):
         with contextlib.suppress(ProcessLookupError):
@@ -162,3 +166,16 @@ def test_the_page_about_relays_is_true(tmp_path):
             (tmp_path / title).write_text(text)
         elif language == "console":
             walk.block(text)
+
+
+@pytest.mark.usefixtures("relays_end")
+def test_the_page_about_paths_is_true(copy):
+    walk = Walk(copy)
+    shown = 0
+    for language, title, text in blocks("docs/paths.md"):
+        if title:
+            assert (ROOT / title).read_text() == text, f"docs/paths.md shows another {title}"
+            shown += 1
+        elif language == "console":
+            walk.block(text)
+    assert shown == 1

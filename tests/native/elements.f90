@@ -95,9 +95,12 @@ contains
    ! Logicals are compared with another operator, and have two kinds.
    subroutine send_logical()
       type(titin_value) :: map, list
-      integer :: i
-      call instance%send("out", flags, timestamp=0.0_real64)
-      call instance%send("out", logical(flags), timestamp=0.0_real64)
+      integer :: i, ierr
+      call instance%send("out", flags, timestamp=0.0_real64, ierr=ierr)
+      call check(ierr == titin_ok, "to send logicals of a byte")
+      ierr = -1
+      call instance%send("out", logical(flags), timestamp=0.0_real64, ierr=ierr)
+      call check(ierr == titin_ok, "to send logicals")
       call map%new_map()
       call map%add(logical(flags), name="array")
       call map%add(flags(1), name="number")
@@ -113,12 +116,13 @@ contains
       logical(c_bool), pointer :: seen(:)
       logical :: into(3), flag
       type(titin_value) :: list
-      integer :: i
+      integer :: i, ierr
       nullify (seen)
       call first%view(seen)
       call check(all(logical(seen) .eqv. logical(flags)), "a view of logicals")
-      call instance%receive("in", into)
-      call check(all(into .eqv. logical(flags)), "logicals")
+      ierr = -1
+      call instance%receive("in", into, ierr=ierr)
+      call check(ierr == titin_ok .and. all(into .eqv. logical(flags)), "logicals")
       call instance%receive("in", message)
       call message%view(seen, name="array")
       call check(all(logical(seen) .eqv. logical(flags)), "a view of logicals in a map")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Manage
-from . import test_exchange, test_hosted, test_light, test_process, test_solo, test_versions
+from . import test_exchange, test_hosted, test_light, test_paths, test_process, test_solo, test_versions
 from .conftest import EXCHANGE, HERE, Build, config, run
 
 #: Functions for tests alone, behind TITIN_TESTING, and for titin-host alone.
@@ -29,8 +29,8 @@ LEFT_TO_C = {
     "titin_skip_deadlocks",
     # A Loan is moved, and knows its memory.
     "titin_loan_find", "titin_loan_retain",
-    # titin_send_array does more.
-    "titin_send",
+    # titin_send_array and titin_path_send_array do more.
+    "titin_send", "titin_path_send",
     # titin_setting_value does more.
     "titin_setting_f64s", "titin_setting_i64s", "titin_setting_table",
     # The array of a message of any shape is read from the message's value.
@@ -56,12 +56,13 @@ def text_of(path: str) -> str:
 
 
 def declared() -> set[str]:
-    """The functions of titin.h."""
-    return set(re.findall(r"\b(titin_\w+)\((?!\*)", text_of("include/titin.h")))
+    """The functions of titin.h and titin_path.h."""
+    text = text_of("include/titin.h") + text_of("include/titin_path.h")
+    return set(re.findall(r"\b(titin_\w+)\((?!\*)", text))
 
 
 def named_by_cpp() -> set[str]:
-    """The functions of titin.h that titin.hpp names."""
+    """The functions of the headers that those of C++ name."""
     (prefix,) = config("--prefix")
     files = [file.relative_to(prefix) for file in Path(prefix, "include").rglob("*.hpp")]
     return {name for file in files for name in re.findall(r"\btitin_\w+", text_of(str(file)))} & declared()
@@ -126,6 +127,7 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
             manager = manage(text, program)
             manager.run(build(program, language), **environment)
             assert manager.wait()[0] == 0
+    test_paths.meet(test_paths.make_key(tmp_path), build("paths", language), build("paths", language), **environment)
     if language == "c":
         subprocess.run([build("alone", "c")], env=environment, check=True)
     called = set(notes.read_text().split())

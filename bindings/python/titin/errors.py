@@ -77,6 +77,10 @@ class Evicted(Error):
     """The sender of a field does not keep the version asked for. The instance can still be used."""
 
 
+class MessageLost(Error):
+    """A message of a path was dropped by its receiver, or given up by its sender. The path can still be used."""
+
+
 BY_NUMBER = (
     Error,
     UsageError,
@@ -96,6 +100,7 @@ BY_NUMBER = (
     Closed,
     Error,  # 16 is no error
     Evicted,
+    MessageLost,
 )
 
 

@@ -103,7 +103,8 @@ enum {
     TITIN_ERROR_FILTER = 14,        /* a filter has failed */
     TITIN_ERROR_CLOSED = 15,        /* the instance has failed before, or is closed */
     TITIN_PENDING = 16,             /* no error: a light instance's call is to be made again (does not stick) */
-    TITIN_ERROR_EVICTED = 17        /* the sender of a field does not keep the version asked for (does not stick) */
+    TITIN_ERROR_EVICTED = 17,       /* the sender of a field does not keep the version asked for (does not stick) */
+    TITIN_ERROR_MESSAGE_LOST = 18   /* a message of a path was dropped by its receiver, or given up by its sender */
 };
 
 /* Operators of the submodel execution loop. */

@@ -337,20 +337,24 @@ impl CallerArray<'_> {
         )))
     }
 
-    /// The error for a message that is not an array of the right type and shape.
+    /// The error for data that are not an array of the right type and shape.
     #[cold]
-    fn misfit(&self, message: &Message) -> Error {
+    fn misfit(&self, found: &str) -> Error {
         let extents: SmallVec<[i64; 4]> = self.shape.iter().map(|extent| *extent as i64).collect();
-        let found = match message.content() {
-            Content::Array(layout) => shown(layout.dtype, &layout.shape),
-            _ => Value::received(message.structure(), &message.buffer()).summary(),
-        };
         ExpectedArray {
             dtype: self.dtype,
             extents: Some(&extents),
             order: None,
         }
-        .otherwise(&found, OTHERWISE)
+        .otherwise(found, OTHERWISE)
+    }
+
+    /// Fails unless an array has the type and shape of this one.
+    pub(crate) fn check(&self, found: &Layout) -> Result<()> {
+        if found.dtype == self.dtype && found.shape.iter().eq(self.shape) {
+            return Ok(());
+        }
+        Err(self.misfit(&shown(found.dtype, &found.shape)))
     }
 
     /// Writes a message's array here; a single value may also come as a number.
@@ -358,8 +362,9 @@ impl CallerArray<'_> {
     /// # Safety
     /// All elements may be written, and no other code uses the elements meanwhile.
     pub(crate) unsafe fn fill(&self, message: &Message) -> Result<()> {
+        let structure = || Value::received(message.structure(), &message.buffer());
         if matches!(message.content(), Content::Structure) && self.shape.is_empty() {
-            let element = self.single(&Value::received(message.structure(), &message.buffer()))?;
+            let element = self.single(&structure())?;
             // SAFETY: the only element may be written, as the caller promises.
             unsafe {
                 self.data
@@ -368,26 +373,43 @@ impl CallerArray<'_> {
             return Ok(());
         }
         let Content::Array(layout) = message.content() else {
-            return Err(self.misfit(message));
+            return Err(self.misfit(&structure().summary()));
         };
-        if layout.dtype != self.dtype || !layout.shape.iter().eq(self.shape) {
-            return Err(self.misfit(message));
+        self.check(layout)?;
+        // SAFETY: the layout of a received message fits the message's elements. The rest is as the caller promises.
+        unsafe { self.fill_with(layout, message.bytes()) };
+        Ok(())
+    }
+
+    /// Whether the bytes of an array of this type and shape are the bytes of this one.
+    pub(crate) fn is_alike(&self, found: &Layout) -> bool {
+        self.strides.is_none() && (found.order == self.order || found.shape.len() < 2)
+    }
+
+    /// The memory of an array whose elements follow each other.
+    ///
+    /// # Safety
+    /// All elements may be written, and no other code uses the elements while the result lives.
+    pub(crate) unsafe fn memory<'m>(&self) -> &'m mut [u8] {
+        match self.bytes {
+            0 => &mut [],
+            // SAFETY: as the caller promises.
+            bytes => unsafe { std::slice::from_raw_parts_mut(self.data, bytes) },
         }
-        let elements = message.bytes();
-        let alike = layout.order == self.order || layout.shape.len() < 2;
-        if self.strides.is_none() && alike {
-            if !elements.is_empty() {
-                // SAFETY: the layout of a received message fits the message's elements; the memory
-                // may be written, as the caller promises.
-                unsafe {
-                    self.data
-                        .copy_from_nonoverlapping(elements.as_ptr(), elements.len())
-                };
-            }
-            return Ok(());
+    }
+
+    /// Writes the elements of an array of this type and shape here.
+    ///
+    /// # Safety
+    /// `elements` has all elements of `layout`. The elements here may be written, and no other code uses them meanwhile.
+    pub(crate) unsafe fn fill_with(&self, layout: &Layout, elements: &[u8]) {
+        if self.is_alike(layout) {
+            // SAFETY: as the caller promises.
+            unsafe { self.memory() }.copy_from_slice(elements);
+            return;
         }
         let from = strided::contiguous(&layout.shape, self.size(), layout.order);
-        // SAFETY: as above.
+        // SAFETY: as the caller promises.
         unsafe {
             strided::copy(
                 &layout.shape,
@@ -396,7 +418,6 @@ impl CallerArray<'_> {
                 (self.data, &self.strides()),
             );
         }
-        Ok(())
     }
 
     /// The bytes of the single element that represents a number.

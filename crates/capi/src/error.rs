@@ -12,7 +12,7 @@ use crate::language::{Getter, Language};
 pub(crate) const OK: c_int = 0;
 
 /// Names of the errors, by the errors' numbers.
-const NAMES: [&CStr; 18] = [
+const NAMES: [&CStr; 19] = [
     c"TITIN_OK",
     c"TITIN_ERROR_USAGE",
     c"TITIN_ERROR_CALL_ORDER",
@@ -31,6 +31,7 @@ const NAMES: [&CStr; 18] = [
     c"TITIN_ERROR_CLOSED",
     c"TITIN_PENDING",
     c"TITIN_ERROR_EVICTED",
+    c"TITIN_ERROR_MESSAGE_LOST",
 ];
 
 thread_local! {
@@ -204,6 +205,7 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
             Kind::PortClosed,
             Kind::Interrupted,
             Kind::Evicted,
+            Kind::MessageLost,
         ];
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn every_number_has_a_name() {
-        assert_eq!(NAMES.len(), Kind::Evicted as usize + 1);
+        assert_eq!(NAMES.len(), Kind::MessageLost as usize + 1);
         for kind in 0..NAMES.len() as c_int {
             assert!(!titin_error_name(kind).is_null());
         }

@@ -98,7 +98,20 @@ pub(crate) unsafe fn list_mut<'a, T>(
     count: c_int,
     what: &str,
 ) -> Result<&'a mut [T]> {
-    let count = checked_count(items.is_null(), count.into(), what)?;
+    // SAFETY: as the caller promises.
+    unsafe { slice_mut(items, count.into(), what) }
+}
+
+/// As [`list_mut`], for a count of 64 bits.
+///
+/// # Safety
+/// As of [`list_mut`].
+pub(crate) unsafe fn slice_mut<'a, T>(
+    items: *mut T,
+    count: i64,
+    what: &str,
+) -> Result<&'a mut [T]> {
+    let count = checked_count(items.is_null(), count, what)?;
     Ok(match count {
         0 => &mut [],
         // SAFETY: `count` items are there, as the caller promises.

@@ -23,6 +23,7 @@ mod loan;
 mod message;
 mod number;
 mod options;
+mod path;
 mod pointer;
 mod port;
 mod port_set;

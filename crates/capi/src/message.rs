@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use titin_path::ReceivedMessage;
 use titin_runtime::{
     Content, Error, IncomingMessage, Kind, Layout, Mapped, MessageParts, Meta, Overlay,
     ReceivedAtOnce, Result, SharedBuffer, structure,
@@ -55,6 +57,8 @@ pub(crate) enum Origin {
         recipient: Recipient,
         slot: Option<u32>,
     },
+    /// Received from a path, which the text names.
+    Path(Text),
     /// Given to a filter. The filter fails with the first error of the message.
     Filtered(Arc<OnceLock<Error>>),
 }
@@ -125,15 +129,7 @@ impl Message {
             timestamp,
             next_timestamp,
         } = mapped;
-        let structure = match content {
-            Content::Structure => Some(structure::decode(body).map_err(|error| {
-                Error::new(
-                    Kind::TypeMismatch,
-                    format!("the message cannot be read: {error}"),
-                )
-            })?),
-            _ => None,
-        };
+        let structure = structure_of(content, body)?;
         let meta = Arc::new(Meta {
             content: content.clone(),
             ..Meta::default()
@@ -145,6 +141,24 @@ impl Message {
             settings: None,
         };
         Ok(Message::new((*timestamp, *next_timestamp), parts, origin))
+    }
+
+    /// A message received from a path. `path` is the path as errors name it.
+    pub(crate) fn of_path(received: ReceivedMessage, path: String) -> Result<Self> {
+        let ReceivedMessage {
+            meta, bytes: body, ..
+        } = received;
+        let parts = MessageParts {
+            structure: structure_of(&meta.content, &body)?,
+            meta,
+            body,
+            settings: None,
+        };
+        Ok(Message::new(
+            (0.0, None),
+            parts,
+            Origin::Path(Text::new(path)),
+        ))
     }
 
     /// A pointer that owns a share of the message.
@@ -281,6 +295,8 @@ impl Message {
     fn refused(&self, mismatch: Mismatch) -> Mismatch {
         match &self.origin {
             Origin::Made => mismatch,
+            Origin::Path(path) => mismatch
+                .map(|error| Error::new(error.kind, format!("{}: {}", path.as_str(), error.text))),
             Origin::Received { recipient, slot } => {
                 let located = mismatch.map(|error| recipient.located(*slot, error));
                 recipient.hold(&located.in_language(Language::C));
@@ -293,13 +309,14 @@ impl Message {
         }
     }
 
-    /// The port of the message, and the message's sender, as errors name port and sender.
+    /// The port of the message, and the message's sender, as errors name port and sender; or the path.
     fn origin(&self) -> Option<&Text> {
         match &self.origin {
             Origin::Received { recipient, slot } => {
                 let text = || Text::new(recipient.origin(*slot));
                 Some(self.for_c().origin.get_or_init(text))
             }
+            Origin::Path(path) => Some(path),
             Origin::Made | Origin::Filtered(_) => None,
         }
     }
@@ -315,6 +332,22 @@ impl Message {
             Value::received(plain, self.body())
         })
     }
+}
+
+/// The decoded data of a message whose data are a structure.
+fn structure_of(
+    content: &Content,
+    body: &SharedBuffer,
+) -> Result<Option<structure::Value<Range<usize>>>> {
+    if !matches!(content, Content::Structure) {
+        return Ok(None);
+    }
+    structure::decode(body).map(Some).map_err(|error| {
+        Error::new(
+            Kind::TypeMismatch,
+            format!("the message cannot be read: {error}"),
+        )
+    })
 }
 
 /// A value as the data of a message: nil, an array, or a structure for any other value.

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod logs;
+pub(crate) mod path;
 pub(crate) mod placement;
 pub(crate) mod planned;
 pub(crate) mod plot;

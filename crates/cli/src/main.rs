@@ -42,6 +42,7 @@ enum Command {
     Manager(commands::run::ManagerCommand),
     Agent(commands::agent::AgentCommand),
     Relay(commands::relay::RelayCommand),
+    Path(commands::path::PathCommand),
     #[command(hide = true)]
     Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Command::Manager(manager) => manager.run(),
         Command::Agent(agent) => agent.run(),
         Command::Relay(relay) => relay.run(),
+        Command::Path(path) => path.run(),
         Command::Component(component) => component.run(),
         Command::Host(host) => host.run(),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use titin_model::Medium;
 
-pub(crate) use pingpong::echo;
+pub(crate) use pingpong::{echo, median_and_spread};
 pub(crate) use run::{BenchError, Scratch, measure};
 
 /// The sizes in bytes. A measurement ends early at a size that takes too long.

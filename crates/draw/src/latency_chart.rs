@@ -1,22 +1,10 @@
-//! The time of a message over the size, both on logarithmic axes: a line for each medium.
+//! The time of a message over the size: a line for each medium.
 
 use serde::Serialize;
 use titin_model::Medium;
 
-use crate::svg::{Ink, Style, Svg, TextAnchor};
-use crate::units::{message_size, seconds};
-
-const WIDTH: i32 = 680;
-const HEIGHT: i32 = 420;
-const LEFT: i32 = 72;
-const TOP: i32 = 64;
-const RIGHT: i32 = 84;
-const BOTTOM: i32 = 44;
-/// The right and the lower edge of the plot.
-const PLOT_RIGHT: i32 = WIDTH - RIGHT;
-const PLOT_BOTTOM: i32 = HEIGHT - BOTTOM;
-/// The least distance between the names of two media.
-const NAME_DISTANCE: i32 = 14;
+use crate::size_chart::{Curve, Quantity, SizeChart};
+use crate::svg::Ink;
 
 /// The colours of the media, by name.
 const HUES: [(&str, Ink); 4] = [
@@ -25,10 +13,6 @@ const HUES: [(&str, Ink); 4] = [
     ("tcp", Ink::Orange),
     ("file", Ink::Purple),
 ];
-
-/// The size at which an empty message is drawn, in bytes, left of the smallest other message. Zero
-/// has no logarithm.
-const EMPTY: f64 = 256.0;
 
 /// The times of messages by a single medium.
 #[derive(Debug, Clone, Serialize)]
@@ -83,141 +67,27 @@ impl MediumSpeed {
 
 /// Draws a line for each medium of a host.
 pub fn draw_latencies(host: &str, media: &[MediumSpeed]) -> String {
-    let title = "the time of a message by its size";
-    let mut svg = Svg::new(WIDTH, HEIGHT, title, &style());
-    let heading = format!("{host}: the time of a message, one way");
-    svg.text("title", (20, 30), TextAnchor::Start, heading);
-    if let Some(axes) = Axes::around(media) {
-        axes.draw(&mut svg);
-        let mut names = Vec::new();
-        for speed in media {
-            axes.draw_medium(&mut svg, speed, &mut names);
-        }
+    let curve = |speed: &MediumSpeed| Curve {
+        class: speed.medium.to_owned(),
+        name: speed.medium.to_owned(),
+        points: (speed.sizes.iter())
+            .map(|time| (time.bytes, time.seconds))
+            .collect(),
+    };
+    SizeChart {
+        title: "the time of a message by its size",
+        heading: format!("{host}: the time of a message, one way"),
+        quantity: Quantity::Time,
+        hues: &HUES,
+        curves: media.iter().map(curve).collect(),
     }
-    svg.finish()
-}
-
-fn style() -> Style {
-    let mut style = Style::new();
-    style.add(
-        ".grid",
-        "stroke-width:1;fill:none;opacity:.35",
-        &[("stroke", Ink::Absent)],
-    );
-    for (medium, ink) in HUES {
-        style.add(
-            &format!(".{medium}"),
-            "stroke-width:2;fill:none",
-            &[("stroke", ink)],
-        );
-        style.add(
-            &format!(".{medium}-name"),
-            "font-size:12px;font-weight:600",
-            &[("fill", ink)],
-        );
-    }
-    style
-}
-
-/// The text of a mark on the time axis, without trailing zeros: `1 µs`.
-fn tick(time: f64) -> String {
-    let text = seconds(time * 1.000_001);
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            format!(
-                "{} {unit}",
-                number.trim_end_matches('0').trim_end_matches('.')
-            )
-        }
-        _ => text,
-    }
-}
-
-/// The ranges of the two axes.
-struct Axes {
-    /// Binary logarithms of the smallest and the largest size.
-    size: (f64, f64),
-    /// Decimal logarithms of the shortest and the longest time.
-    time: (f64, f64),
-}
-
-impl Axes {
-    /// Axes with room for all times of all media; `None` if there are no times.
-    fn around(media: &[MediumSpeed]) -> Option<Axes> {
-        let times = || media.iter().flat_map(|speed| &speed.sizes);
-        let shortest = times()
-            .map(|time| time.seconds)
-            .fold(f64::INFINITY, f64::min);
-        let longest = times().map(|time| time.seconds).fold(0.0, f64::max);
-        let largest = times().map(|time| time.bytes).max()?.max(1 << 10) as f64;
-        let from = shortest.log10().floor();
-        Some(Axes {
-            size: (EMPTY.log2(), largest.log2()),
-            time: (from, longest.log10().ceil().max(from + 1.0)),
-        })
-    }
-
-    fn x(&self, bytes: u64) -> i32 {
-        let share = ((bytes as f64).max(EMPTY).log2() - self.size.0) / (self.size.1 - self.size.0);
-        LEFT + (share * f64::from(WIDTH - LEFT - RIGHT)).round() as i32
-    }
-
-    fn y(&self, seconds: f64) -> i32 {
-        let share = (seconds.log10() - self.time.0) / (self.time.1 - self.time.0);
-        PLOT_BOTTOM - (share * f64::from(HEIGHT - TOP - BOTTOM)).round() as i32
-    }
-
-    fn draw(&self, svg: &mut Svg) {
-        for power in self.time.0 as i32..=self.time.1 as i32 {
-            let time = 10f64.powi(power);
-            let y = self.y(time);
-            svg.path("grid", &format!("M{LEFT} {y}H{PLOT_RIGHT}"));
-            svg.text("faint", (LEFT - 8, y + 4), TextAnchor::End, tick(time));
-        }
-        // Grid lines at the empty message, at 1 KiB, and at each sixteenfold size above 1 KiB.
-        let largest = self.size.1;
-        let powers = (10..63).step_by(4);
-        let sizes = powers.take_while(|power| f64::from(*power) <= largest);
-        for bytes in std::iter::once(0).chain(sizes.map(|power| 1u64 << power)) {
-            let x = self.x(bytes);
-            svg.path("grid", &format!("M{x} {TOP}V{PLOT_BOTTOM}"));
-            let text = message_size(bytes);
-            svg.text("faint", (x, PLOT_BOTTOM + 18), TextAnchor::Middle, text);
-        }
-    }
-
-    /// Draws the line of a medium, with the medium's name at the right end. `names` are the heights
-    /// of the names so far: a name that would lie on another name moves down.
-    fn draw_medium(&self, svg: &mut Svg, speed: &MediumSpeed, names: &mut Vec<i32>) {
-        let medium = speed.medium;
-        svg.group("medium", &[("medium", medium)], "");
-        let point = |time: &MessageTime| format!("{} {}", self.x(time.bytes), self.y(time.seconds));
-        let points: Vec<String> = speed.sizes.iter().map(point).collect();
-        svg.path(medium, &format!("M{}", points.join("L")));
-        if let Some(last) = speed.sizes.last() {
-            let mut y = self.y(last.seconds) + 4;
-            while names.iter().any(|name| (name - y).abs() < NAME_DISTANCE) {
-                y += NAME_DISTANCE;
-            }
-            names.push(y);
-            let corner = (self.x(last.bytes) + 8, y);
-            svg.text(&format!("{medium}-name"), corner, TextAnchor::Start, medium);
-        }
-        svg.end();
-    }
+    .draw()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_short() {
-        assert_eq!(
-            [1e-7, 1e-6, 1e-5, 1e-3, 1.0].map(tick),
-            ["100 ns", "1 µs", "10 µs", "1 ms", "1 s"]
-        );
-    }
+    use crate::size_chart::LEFT;
 
     #[test]
     fn every_medium_has_a_line_within_the_picture() {

@@ -7,6 +7,7 @@
 //! | the two sides of a field, or a run's profile | [`draw_schedules`] |
 //! | a run's profile | [`draw_time_bars`], [`draw_timeline`] |
 //! | the figures of `titin bench` | [`draw_latencies`] |
+//! | the figures of `titin path --test` | [`draw_rates`] |
 //!
 //! [`write_trace_events`] and [`schedules_to_json`] give the same facts to other programs. This
 //! crate never prints, and opens no file but a run's profile and the picture itself.
@@ -21,9 +22,11 @@
 mod coupling_graph;
 mod error;
 mod latency_chart;
+mod rate_chart;
 mod scale_map;
 mod schedule;
 mod schedule_picture;
+mod size_chart;
 mod svg;
 mod time_chart;
 mod trace_events;
@@ -34,6 +37,7 @@ use std::path::Path;
 pub use coupling_graph::draw_coupling_graph;
 pub use error::{DrawError, Result};
 pub use latency_chart::{MediumSpeed, MessageTime, draw_latencies};
+pub use rate_chart::{StreamsSpeed, draw_rates};
 pub use scale_map::draw_scale_map;
 pub use schedule::described::described_field;
 pub use schedule::recorded::{is_run, recorded_fields};

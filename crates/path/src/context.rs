@@ -1,15 +1,15 @@
 //! The sockets of paths, and the requests for paths that come and go by them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Reactor};
 use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::{Agreement, Purpose};
-use titin_wire::path::PathControl;
-use titin_wire::{Address, ConduitId, Malformed, Secret};
+use titin_wire::path::{CONDUIT, PathControl};
+use titin_wire::{Address, Malformed, Secret};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
@@ -17,6 +17,13 @@ use crate::settings::PathSettings;
 
 /// The most paths that wait until a listening program takes them.
 const MOST_WAITING: usize = 1024;
+
+/// The pauses between attempts to open a path where no program listens: the first and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest patience. A time further off is beyond the clock.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(365 * 86400);
 
 /// The contexts of the paths that this process has opened: one for each key.
 static CONTEXTS: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
@@ -48,15 +55,14 @@ impl Context {
     }
 
     fn start(key: &Secret, listens: bool) -> Result<Arc<Self>> {
-        let conduits = Arc::new(ConduitTable::default());
         let requests = Arc::new(PathRequests {
             listens,
-            conduits: conduits.clone(),
-            next_conduit: AtomicU32::new(1),
             next_tag: AtomicU64::new(1),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
+        // Each link has a table of its own.
+        let conduits = Arc::new(ConduitTable::default());
         let reactor = Reactor::with_conduits(key.clone(), requests.clone(), conduits, PATIENCE);
         let refused = |error: std::io::Error| PathError::System(error.to_string());
         Ok(Arc::new(Context {
@@ -66,13 +72,36 @@ impl Context {
         }))
     }
 
-    /// Opens a path to the first of the addresses that answers.
+    /// Opens a path to the first of the addresses that answers. Waits for a program that listens there.
     pub(crate) fn open(
         &self,
         addresses: &[Address],
         name: &str,
         settings: &PathSettings,
     ) -> Result<Arc<PathEnd>> {
+        let patience = settings.patience.min(LONGEST_PATIENCE);
+        let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.try_to_open(addresses, name, settings, left) {
+                Opening::Done(opened) => return opened,
+                Opening::NobodyListens(why) if left <= pause => {
+                    let why = format!("{why}; tried for {:.1} s", patience.as_secs_f64());
+                    return Err(PathError::NotOpened(why));
+                }
+                Opening::NobodyListens(_) => std::thread::sleep(pause),
+            }
+            pause = LONGEST_PAUSE.min(2 * pause);
+        }
+    }
+
+    fn try_to_open(
+        &self,
+        addresses: &[Address],
+        name: &str,
+        settings: &PathSettings,
+        patience: Duration,
+    ) -> Opening {
         let requests = &self.requests;
         let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
         let request = OpenRequest::Dialling(name.to_owned());
@@ -83,11 +112,11 @@ impl Context {
             tag,
             None,
             settings.of_link(),
-            settings.patience,
+            patience,
         );
         let opened = match dialled {
-            Ok(()) => requests.await_open(tag, settings.patience),
-            Err(why) => Err(PathError::NotOpened(why.to_string())),
+            Ok(()) => requests.await_open(tag, patience),
+            Err(why) => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
         };
         requests.state().opening.remove(&tag);
         opened
@@ -106,11 +135,12 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let ends: Vec<_> = self.requests.state().ends.drain().collect();
-        ends.iter()
-            .for_each(|(_, end)| end.fail(PathError::ClosedHere));
+        let mut state = self.requests.state();
+        let waiting: Vec<_> = state.waiting.drain(..).collect();
+        let ends: Vec<_> = state.ends.drain().map(|(_, end)| end).collect();
+        drop(state);
+        waiting.iter().chain(&ends).for_each(|end| end.end());
         self.reactor.stop();
-        self.requests.conduits.clear();
     }
 }
 
@@ -118,9 +148,6 @@ impl Drop for Context {
 struct PathRequests {
     /// Whether the process takes paths that others open.
     listens: bool,
-    conduits: Arc<ConduitTable>,
-    /// The number of the next conduit by which this process receives.
-    next_conduit: AtomicU32,
     next_tag: AtomicU64,
     state: Mutex<RequestState>,
     changed: Condvar,
@@ -142,12 +169,16 @@ struct RequestState {
 enum OpenRequest {
     /// There is no link yet. The text is the name of the path.
     Dialling(String),
-    /// The other end is asked.
-    Asked {
-        name: String,
-        incoming: ConduitId,
-    },
-    Answered(Result<Arc<PathEnd>>),
+    /// The other end is asked for a path of this name.
+    Asked(String),
+    Answered(Opening),
+}
+
+/// How an attempt to open a path has ended.
+enum Opening {
+    Done(Result<Arc<PathEnd>>),
+    /// No program listens at any of the addresses, for this reason.
+    NobodyListens(LinkError),
 }
 
 impl PathRequests {
@@ -194,24 +225,17 @@ impl PathRequests {
         })
     }
 
-    fn await_open(&self, tag: u128, patience: Duration) -> Result<Arc<PathEnd>> {
+    fn await_open(&self, tag: u128, patience: Duration) -> Opening {
         // The reactor gives up after `patience`, with the reason.
         let limit = patience.saturating_add(Duration::from_secs(5));
-        self.wait("the answer of the other end", Some(limit), |state| {
+        let answer = self.wait("the answer of the other end", Some(limit), |state| {
             let answered = matches!(state.opening.get(&tag), Some(OpenRequest::Answered(_)));
             match answered.then(|| state.opening.remove(&tag)).flatten() {
                 Some(OpenRequest::Answered(answer)) => Some(answer),
                 _ => None,
             }
-        })?
-    }
-
-    /// Chooses the conduit by which an end receives.
-    fn new_incoming(&self) -> ConduitId {
-        let conduit = ConduitId(self.next_conduit.fetch_add(1, Ordering::Relaxed));
-        // What comes before the end is made finds the inbox.
-        self.conduits.inbox(conduit);
-        conduit
+        });
+        answer.unwrap_or_else(|why| Opening::Done(Err(why)))
     }
 
     /// Asks the other end of a new link for the path.
@@ -219,12 +243,9 @@ impl PathRequests {
         if let Some(request) = state.opening.get_mut(&tag)
             && let OpenRequest::Dialling(name) = request
         {
-            let (name, incoming) = (std::mem::take(name), self.new_incoming());
-            let open = PathControl::Open {
-                name: name.clone(),
-                conduit: incoming.0,
-            };
-            *request = OpenRequest::Asked { name, incoming };
+            let name = std::mem::take(name);
+            let open = PathControl::Open { name: name.clone() };
+            *request = OpenRequest::Asked(name);
             link.tell(&open.encode());
         } else {
             link.close();
@@ -240,19 +261,16 @@ impl PathRequests {
     ) -> std::result::Result<(), Malformed> {
         let unasked = || Malformed::new("answer to a request for a path", "nobody has asked");
         let tag = link.tag().ok_or_else(unasked)?;
-        let Some(OpenRequest::Asked { name, incoming }) = state.opening.get_mut(&tag) else {
+        let Some(OpenRequest::Asked(name)) = state.opening.get_mut(&tag) else {
             return Err(unasked());
         };
         let answer = match answer {
-            PathControl::Opened { conduit } => {
-                let name = std::mem::take(name);
-                let outgoing = ConduitId(conduit);
-                let end = PathEnd::new(name, link, &self.conduits, *incoming, outgoing);
+            PathControl::Opened => {
+                let end = new_end(std::mem::take(name), link);
                 state.ends.insert(link.id(), end.clone());
                 Ok(end)
             }
             PathControl::Refused { why } => {
-                self.conduits.forget(*incoming, true);
                 link.close();
                 Err(PathError::NotOpened(format!(
                     "the other end refuses the path: {why}"
@@ -260,13 +278,14 @@ impl PathRequests {
             }
             _ => return Err(unasked()),
         };
-        state.opening.insert(tag, OpenRequest::Answered(answer));
+        let answer = OpenRequest::Answered(Opening::Done(answer));
+        state.opening.insert(tag, answer);
         self.changed.notify_all();
         Ok(())
     }
 
     /// Takes a path that the other end of a link opens.
-    fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String, conduit: u32) {
+    fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String) {
         let refusal = if !self.listens {
             Some("the program does not listen")
         } else if state.waiting.len() >= MOST_WAITING {
@@ -278,11 +297,8 @@ impl PathRequests {
             link.tell(&PathControl::Refused { why: why.into() }.encode());
             return link.close();
         }
-        let incoming = self.new_incoming();
-        let end = PathEnd::new(name, link, &self.conduits, incoming, ConduitId(conduit));
-        end.tell(&PathControl::Opened {
-            conduit: incoming.0,
-        });
+        let end = new_end(name, link);
+        end.tell(&PathControl::Opened);
         state.ends.insert(link.id(), end.clone());
         state.waiting.push_back(end);
         self.changed.notify_all();
@@ -296,8 +312,8 @@ impl PathRequests {
             return end.hear(control);
         }
         match control {
-            PathControl::Open { name, conduit } if link.tag().is_none() => {
-                self.take_path(&mut state, link, name, conduit);
+            PathControl::Open { name } if link.tag().is_none() => {
+                self.take_path(&mut state, link, name);
                 Ok(())
             }
             answer => self.take_answer(&mut state, link, answer),
@@ -305,18 +321,29 @@ impl PathRequests {
     }
 
     /// Notes why a path that this process is opening does not open.
-    fn give_up(&self, tag: u128, why: PathError) {
+    fn give_up(&self, tag: u128, why: LinkError) {
         if let Some(request) = self.state().opening.get_mut(&tag)
             && !matches!(request, OpenRequest::Answered(_))
         {
-            *request = OpenRequest::Answered(Err(why));
+            *request = OpenRequest::Answered(match why {
+                LinkError::Unreachable(_) => Opening::NobodyListens(why),
+                why => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
+            });
             self.changed.notify_all();
         }
     }
 }
 
+/// The end of a path by a new link.
+fn new_end(name: String, link: &Arc<Link>) -> Arc<PathEnd> {
+    let conduits = link.own_conduits().expect("set when the link was opened");
+    PathEnd::new(name, link, conduits)
+}
+
 impl Handler for PathRequests {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        // What comes before the end is made finds the inbox.
+        link.use_own_conduits(Arc::new(ConduitTable::with_inbox(CONDUIT)));
         if let Some(tag) = link.tag() {
             self.ask(&mut self.state(), link, tag);
         }
@@ -342,22 +369,12 @@ impl Handler for PathRequests {
             return end.fail(why);
         }
         if let Some(tag) = link.tag() {
-            self.give_up(tag, PathError::NotOpened(why.to_string()));
-        }
-    }
-
-    fn stray(&self, link: Option<LinkId>, conduit: ConduitId) {
-        // No other end knows the number.
-        self.conduits.forget(conduit, true);
-        let end = link.and_then(|link| self.state().ends.get(&link).cloned());
-        if let Some(end) = end {
-            let why = format!("conduit {conduit} is not the path's");
-            end.refuse(Malformed::new("message of a path", why));
+            self.give_up(tag, why);
         }
     }
 
     fn unreachable(&self, tag: u128, why: LinkError) {
-        self.give_up(tag, PathError::NotOpened(why.to_string()));
+        self.give_up(tag, why);
     }
 
     fn broken(&self, text: String) {

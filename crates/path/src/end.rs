@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Link, LinkError, Window,
 };
-use titin_wire::path::{BYTES_AHEAD, MESSAGES_AHEAD, PathControl};
-use titin_wire::{ConduitId, Malformed};
+use titin_wire::Malformed;
+use titin_wire::path::{BYTES_AHEAD, CONDUIT, MESSAGES_AHEAD, PathControl};
 
 use crate::error::{PathError, Result};
 use crate::receive::ReceiveState;
@@ -25,9 +25,6 @@ pub(crate) struct PathEnd {
     pub(crate) carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
     conduits: Arc<ConduitTable>,
-    /// The conduits by which this end receives and sends.
-    incoming: ConduitId,
-    pub(crate) outgoing: ConduitId,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) window: Arc<Window>,
     send_state: Mutex<SendState>,
@@ -42,14 +39,8 @@ pub(crate) struct PathEnd {
 }
 
 impl PathEnd {
-    /// An end that receives by the conduit `incoming`, which this end has chosen, and sends by `outgoing`.
-    pub(crate) fn new(
-        name: String,
-        link: &Arc<Link>,
-        conduits: &Arc<ConduitTable>,
-        incoming: ConduitId,
-        outgoing: ConduitId,
-    ) -> Arc<Self> {
+    /// An end of a path by a new link, which has `conduits` of its own.
+    pub(crate) fn new(name: String, link: &Arc<Link>, conduits: &Arc<ConduitTable>) -> Arc<Self> {
         let (carrier, bell) = (link.carrier(), Arc::new(Doorbell::default()));
         let window = Window::new(bell.clone(), MESSAGES_AHEAD, BYTES_AHEAD);
         let end = Arc::new(PathEnd {
@@ -58,9 +49,7 @@ impl PathEnd {
             carrier: carrier.clone(),
             bell: bell.clone(),
             conduits: conduits.clone(),
-            incoming,
-            outgoing,
-            inbox: conduits.inbox(incoming),
+            inbox: conduits.inbox(CONDUIT),
             window: Arc::new(window),
             send_state: Mutex::default(),
             receive_state: Mutex::default(),
@@ -69,7 +58,7 @@ impl PathEnd {
             own_barriers: AtomicU64::new(0),
             other_barriers: AtomicU64::new(0),
         });
-        conduits.open_window(outgoing, end.window.clone());
+        conduits.open_window(CONDUIT, end.window.clone());
         let options = InboxOptions {
             messages: MESSAGES_AHEAD,
             bytes: BYTES_AHEAD,
@@ -84,25 +73,17 @@ impl PathEnd {
     /// [`Malformed`] if the message does not belong here.
     pub(crate) fn hear(&self, control: PathControl) -> std::result::Result<(), Malformed> {
         match control {
-            PathControl::Dropped {
-                message,
-                length,
-                room,
-            } => {
+            PathControl::Dropped { message, why } => {
                 let mut dropped = self.dropped.lock().expect("never poisoned");
                 if dropped.len() < MOST_DROPPED {
-                    dropped.push_back(PathError::Dropped {
-                        message,
-                        length,
-                        room,
-                    });
+                    dropped.push_back(PathError::Dropped { message, why });
                 }
             }
             PathControl::Barrier => {
                 self.other_barriers.fetch_add(1, Ordering::Release);
             }
             PathControl::Closing => self.window.close(),
-            PathControl::Open { .. } | PathControl::Opened { .. } | PathControl::Refused { .. } => {
+            PathControl::Open { .. } | PathControl::Opened | PathControl::Refused { .. } => {
                 let why = "a second one on the link of a path";
                 return Err(Malformed::new("request for a path", why));
             }
@@ -199,8 +180,8 @@ impl PathEnd {
     /// As [`PathEnd::wait`], and an account of a dropped message.
     pub(crate) fn flush(&self, limit: Option<Duration>) -> Result<()> {
         let sent = self.window.sent();
-        self.carrier.ask(self.outgoing, sent);
-        self.carrier.ask(self.outgoing, sent);
+        self.carrier.ask(CONDUIT, sent);
+        self.carrier.ask(CONDUIT, sent);
         self.wait("the receiver of the messages", limit, || {
             self.check_dropped()?;
             Ok((self.window.ahead().0 == 0).then_some(()))
@@ -212,7 +193,7 @@ impl PathEnd {
         let Some(sent) = self.window.finish() else {
             return;
         };
-        self.carrier.end(self.outgoing, sent);
+        self.carrier.end(CONDUIT, sent);
         self.tell(&PathControl::Closing);
         self.inbox.discard();
     }
@@ -234,7 +215,7 @@ impl PathEnd {
     pub(crate) fn end(&self) {
         self.fail(PathError::ClosedHere);
         self.link.close();
-        self.conduits.forget(self.incoming, true);
-        self.conduits.forget(self.outgoing, false);
+        // The inbox holds the carrier, which holds the link, which holds the table.
+        self.conduits.clear();
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use titin_transport::LinkError;
 
-/// Why a call on a path has failed. After [`PathError::Late`], [`PathError::TooLarge`],
+/// Why a call on a path has failed. After [`PathError::Late`], [`PathError::Unfit`],
 /// [`PathError::Dropped`], [`PathError::Abandoned`] and [`PathError::Message`] the path goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -16,26 +16,17 @@ pub enum PathError {
         /// The time that the caller gave.
         limit: Duration,
     },
-    /// The received message is larger than the caller's memory. The message is dropped, and the
-    /// sending program hears of it.
-    #[error("the message has {length} bytes, and there is room for {room}; it was dropped")]
-    TooLarge {
-        /// The bytes of the message.
-        length: u64,
-        /// The bytes for which there is room.
-        room: u64,
-    },
-    /// The other end has dropped an earlier message of this end, for which it had too little room.
-    #[error(
-        "the other end had room for {room} bytes and dropped message {message}, which has {length} bytes (the first message is 0)"
-    )]
+    /// The received message does not fit into the caller's memory: it is too large, or of another type or shape. The
+    /// message is dropped, and the sending program hears of it.
+    #[error("the message was dropped: {0}")]
+    Unfit(String),
+    /// The other end has dropped an earlier message of this end.
+    #[error("the receiver has dropped message {message} (the first one is 0): {why}")]
     Dropped {
         /// The number of the message among those that this end has sent, from 0.
         message: u64,
-        /// The bytes of the message.
-        length: u64,
-        /// The bytes for which there was room.
-        room: u64,
+        /// Why it did not fit there.
+        why: String,
     },
     /// The sender has given up in the middle of the message.
     #[error("the sender has given up in the middle of a message, after {0} bytes")]
@@ -55,6 +46,9 @@ pub enum PathError {
     /// No path could be opened.
     #[error("{0}")]
     NotOpened(String),
+    /// The file of a key cannot be used.
+    #[error("{0}")]
+    NoKey(String),
     /// The system refuses something.
     #[error("{0}")]
     System(String),

@@ -17,18 +17,22 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod context;
 mod end;
 mod error;
+mod key_file;
 mod listener;
 mod path;
 mod receive;
 mod send;
 mod settings;
 
+pub use address::parse_addresses;
 pub use error::{PathError, Result};
+pub use key_file::{KEY_VARIABLE, make_key, read_key, usual_key};
 pub use listener::Listener;
 pub use path::Path;
-pub use receive::{ReceivedInto, ReceivedMessage};
+pub use receive::{MemoryChoice, ReceivedMessage};
 pub use settings::PathSettings;
 pub use titin_wire::Secret as Key;

@@ -4,13 +4,15 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_wire::meta::{Content, Layout, Meta};
+use titin_wire::meta::{Layout, Meta};
 use titin_wire::{Address, Secret};
 
 use crate::context::Context;
 use crate::end::PathEnd;
-use crate::error::{PathError, Result};
-use crate::receive::{ReceiveTransfer, Received, ReceivedInto, ReceivedMessage};
+#[cfg(doc)]
+use crate::error::PathError;
+use crate::error::Result;
+use crate::receive::{MemoryChoice, ReceiveTransfer, ReceivedMessage};
 use crate::send::SendTransfer;
 use crate::settings::PathSettings;
 
@@ -60,45 +62,21 @@ impl Path {
     /// # Errors
     /// [`PathError::Late`], [`PathError::Dropped`] of an earlier message, and the loss of the path.
     pub fn send(&self, bytes: &[u8], limit: Option<Duration>) -> Result<()> {
-        self.send_parts(&[IoSlice::new(bytes)], limit)
+        self.send_parts(&[IoSlice::new(bytes)], None, limit)
     }
 
-    /// As [`Path::send`], for one message from several places of the memory.
-    ///
-    /// # Errors
-    /// As [`Path::send`].
-    pub fn send_parts(&self, parts: &[IoSlice<'_>], limit: Option<Duration>) -> Result<()> {
-        let length = parts.iter().map(|part| part.len() as u64).sum();
-        let mut sender = self.end.sender();
-        let meta = sender.meta_of_bytes(length);
-        self.send_message(parts, meta, limit)
-    }
-
-    /// As [`Path::send_parts`], for an array with this layout.
+    /// As [`Path::send`], for one message from several places of the memory: an array with this layout, or bytes.
     ///
     /// # Errors
     /// As [`Path::send`], and [`PathError::Message`] if the layout has another number of bytes.
-    pub fn send_array(
+    pub fn send_parts(
         &self,
         parts: &[IoSlice<'_>],
-        layout: Layout,
+        layout: Option<Layout>,
         limit: Option<Duration>,
     ) -> Result<()> {
-        let length = parts.iter().map(|part| part.len() as u64).sum();
         let mut sender = self.end.sender();
-        let meta = sender.meta_of(Content::Array(layout));
-        meta.check(length)
-            .map_err(|why| PathError::Message(why.to_string()))?;
-        self.send_message(parts, meta, limit)
-    }
-
-    fn send_message(
-        &self,
-        parts: &[IoSlice<'_>],
-        meta: Arc<Meta>,
-        limit: Option<Duration>,
-    ) -> Result<()> {
-        let mut transfer = SendTransfer::new(&self.end, parts, meta);
+        let mut transfer = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
         let sent = self
             .end
             .wait("sending a message", limit, || transfer.advance());
@@ -112,47 +90,40 @@ impl Path {
     /// call whose time is over loses nothing: the next call goes on with the message.
     ///
     /// # Errors
-    /// [`PathError::Late`], [`PathError::TooLarge`], [`PathError::Abandoned`], [`PathError::Closed`] behind
+    /// [`PathError::Late`], [`PathError::Unfit`], [`PathError::Abandoned`], [`PathError::Closed`] behind
     /// the last message, and the loss of the path.
-    pub fn receive_into(&self, memory: &mut [u8], limit: Option<Duration>) -> Result<ReceivedInto> {
-        let mut transfer = ReceiveTransfer::into_memory(&self.end, memory);
-        match self.await_message(&mut transfer, limit) {
-            Ok(received) => Ok(received.into()),
-            Err(why) => {
-                transfer.keep();
-                Err(why)
-            }
-        }
+    pub fn receive_into(
+        &self,
+        memory: &mut [u8],
+        limit: Option<Duration>,
+    ) -> Result<ReceivedMessage> {
+        self.receive_where(&mut always(memory), limit)
     }
 
     /// Receives the next message, whose size the caller need not know.
     ///
     /// # Errors
-    /// As [`Path::receive_into`]; [`PathError::Message`] if there is no memory for the message.
+    /// As [`Path::receive_into`]; [`PathError::Unfit`] if there is no memory for the message.
     pub fn receive(&self, limit: Option<Duration>) -> Result<ReceivedMessage> {
-        let mut transfer = ReceiveTransfer::into_own(&self.end);
-        match self.await_message(&mut transfer, limit) {
-            Ok(Received::Short(message)) => Ok(ReceivedMessage {
-                meta: message.meta,
-                bytes: message.body,
-            }),
-            Ok(Received::Long(message)) => Ok(ReceivedMessage {
-                meta: Arc::new(message.meta),
-                bytes: transfer.into_bytes(),
-            }),
-            Err(why) => {
-                transfer.keep();
-                Err(why)
-            }
-        }
+        self.receive_where(&mut |_, _| Ok(None), limit)
     }
 
-    fn await_message(
+    /// Receives the next message into the memory that `choose` chooses, once the metadata of the message are known.
+    /// Behind a call whose time is over, the next call chooses anew.
+    ///
+    /// # Errors
+    /// As [`Path::receive_into`].
+    pub fn receive_where(
         &self,
-        transfer: &mut ReceiveTransfer<'_>,
+        choose: MemoryChoice<'_, '_>,
         limit: Option<Duration>,
-    ) -> Result<Received> {
-        self.end.wait("a message", limit, || transfer.advance())
+    ) -> Result<ReceivedMessage> {
+        let mut transfer = ReceiveTransfer::new(&self.end, choose);
+        let received = self.end.wait("a message", limit, || transfer.advance());
+        if received.is_err() {
+            transfer.keep();
+        }
+        received
     }
 
     /// Sends bytes and receives the next message into `memory`, both at once: neither waits for the other.
@@ -164,12 +135,25 @@ impl Path {
         bytes: &[u8],
         memory: &mut [u8],
         limit: Option<Duration>,
-    ) -> Result<ReceivedInto> {
+    ) -> Result<ReceivedMessage> {
         let parts = [IoSlice::new(bytes)];
+        self.exchange_where(&parts, None, &mut always(memory), limit)
+    }
+
+    /// As [`Path::send_parts`] and [`Path::receive_where`], both at once.
+    ///
+    /// # Errors
+    /// As [`Path::send_parts`] and [`Path::receive_where`].
+    pub fn exchange_where(
+        &self,
+        parts: &[IoSlice<'_>],
+        layout: Option<Layout>,
+        choose: MemoryChoice<'_, '_>,
+        limit: Option<Duration>,
+    ) -> Result<ReceivedMessage> {
         let mut sender = self.end.sender();
-        let meta = sender.meta_of_bytes(bytes.len() as u64);
-        let mut outgoing = SendTransfer::new(&self.end, &parts, meta);
-        let mut incoming = ReceiveTransfer::into_memory(&self.end, memory);
+        let mut outgoing = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
+        let mut incoming = ReceiveTransfer::new(&self.end, choose);
         let (mut sent, mut received) = (None, None);
         let done = self.end.wait("an exchange", limit, || {
             if sent.is_none() {
@@ -178,14 +162,13 @@ impl Path {
             if received.is_none() {
                 received = incoming.advance()?;
             }
-            Ok((sent.is_some() && received.is_some()).then_some(()))
+            Ok(sent.and_then(|()| received.take()))
         });
-        if let Err(why) = done {
+        if done.is_err() {
             outgoing.abandon();
             incoming.keep();
-            return Err(why);
         }
-        Ok(received.expect("the wait is over").into())
+        done
     }
 
     /// Waits until the other program has come to its barrier as often as this one.
@@ -222,17 +205,10 @@ impl Drop for Path {
     }
 }
 
-impl From<Received> for ReceivedInto {
-    fn from(received: Received) -> Self {
-        match received {
-            Received::Short(message) => ReceivedInto {
-                length: message.body.len() as u64,
-                meta: message.meta,
-            },
-            Received::Long(message) => ReceivedInto {
-                length: message.length,
-                meta: Arc::new(message.meta),
-            },
-        }
-    }
+/// Chooses memory of the caller for a message.
+fn always<'m>(
+    memory: &'m mut [u8],
+) -> impl FnMut(&Meta, u64) -> std::result::Result<Option<&'m mut [u8]>, String> {
+    let mut memory = Some(memory);
+    move |_, _| Ok(memory.take())
 }

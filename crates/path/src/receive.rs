@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use titin_transport::{Filling, IncomingMessage, SharedBuffer};
 use titin_wire::Malformed;
 use titin_wire::meta::Meta;
-use titin_wire::path::{LongMessage, PartKind, PathControl};
+use titin_wire::path::{LONGEST_TEXT, LongMessage, PartKind, PathControl};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
@@ -15,18 +15,16 @@ use crate::error::{PathError, Result};
 pub struct ReceivedMessage {
     /// What the bytes are.
     pub meta: Arc<Meta>,
-    /// The bytes.
+    /// How many bytes the message has.
+    pub length: u64,
+    /// The bytes; none if they are in memory of the caller.
     pub bytes: SharedBuffer,
 }
 
-/// A message received into memory of the caller.
-#[derive(Debug, Clone)]
-pub struct ReceivedInto {
-    /// What the bytes are.
-    pub meta: Arc<Meta>,
-    /// How many bytes the message has.
-    pub length: u64,
-}
+/// Chooses the memory for a message, from its metadata and its number of bytes: memory of the caller, or `None` for
+/// memory that the path gets. Of a message that does not fit, says why.
+pub type MemoryChoice<'c, 'm> =
+    &'c mut dyn FnMut(&Meta, u64) -> std::result::Result<Option<&'m mut [u8]>, String>;
 
 /// What is known of the messages that have come in.
 #[derive(Default)]
@@ -48,47 +46,29 @@ struct IncomingLong {
     is_dropped: bool,
 }
 
-/// The memory for a message.
-enum Memory<'a> {
-    Caller(&'a mut [u8]),
-    /// Memory of the message's length, once the length is known.
-    Own(Option<Filling>),
+/// The memory for a long message.
+enum Memory<'m> {
+    Caller(&'m mut [u8]),
+    Own(Filling),
 }
 
 /// A message on its way in.
-pub(crate) struct ReceiveTransfer<'a> {
-    end: &'a PathEnd,
-    state: MutexGuard<'a, ReceiveState>,
-    memory: Memory<'a>,
-    /// Whether the memory has the bytes of the long message that have come.
-    has_begun: bool,
+pub(crate) struct ReceiveTransfer<'c, 'm> {
+    end: &'c PathEnd,
+    state: MutexGuard<'c, ReceiveState>,
+    choose: MemoryChoice<'c, 'm>,
+    /// The memory with the bytes of the long message that have come.
+    memory: Option<Memory<'m>>,
 }
 
-/// A whole message.
-pub(crate) enum Received {
-    /// A short message. Its bytes are not in the memory.
-    Short(IncomingMessage),
-    /// A long message in the memory.
-    Long(LongMessage),
-}
-
-impl<'a> ReceiveTransfer<'a> {
-    /// Receives into memory of the caller.
-    pub(crate) fn into_memory(end: &'a PathEnd, memory: &'a mut [u8]) -> Self {
-        Self::new(end, Memory::Caller(memory))
-    }
-
-    /// Receives into memory that is got for the message.
-    pub(crate) fn into_own(end: &'a PathEnd) -> Self {
-        Self::new(end, Memory::Own(None))
-    }
-
-    fn new(end: &'a PathEnd, memory: Memory<'a>) -> Self {
+impl<'c, 'm> ReceiveTransfer<'c, 'm> {
+    /// Receives the next message into the memory that `choose` chooses.
+    pub(crate) fn new(end: &'c PathEnd, choose: MemoryChoice<'c, 'm>) -> Self {
         ReceiveTransfer {
             end,
             state: end.receiver(),
-            memory,
-            has_begun: false,
+            choose,
+            memory: None,
         }
     }
 
@@ -96,7 +76,7 @@ impl<'a> ReceiveTransfer<'a> {
     ///
     /// # Errors
     /// Those of the path, and of the message.
-    pub(crate) fn advance(&mut self) -> Result<Option<Received>> {
+    pub(crate) fn advance(&mut self) -> Result<Option<ReceivedMessage>> {
         self.go_on()?;
         loop {
             let Some(message) = self.end.inbox.take() else {
@@ -119,24 +99,12 @@ impl<'a> ReceiveTransfer<'a> {
     /// Keeps the bytes of a message that is not whole, for the next call.
     pub(crate) fn keep(mut self) {
         let state = &mut *self.state;
-        if let Some(long) = state.long.as_ref().filter(|long| !long.is_dropped)
-            && self.has_begun
-        {
+        if let (Some(long), Some(memory)) = (&state.long, self.memory) {
             let arrived = long.arrived as usize;
-            state.kept = match &mut self.memory {
+            state.kept = match memory {
                 Memory::Caller(memory) => memory[..arrived].to_vec(),
-                Memory::Own(memory) => memory
-                    .take()
-                    .map_or_else(Vec::new, |memory| memory.finish()[..arrived].to_vec()),
+                Memory::Own(memory) => memory.finish()[..arrived].to_vec(),
             };
-        }
-    }
-
-    /// The memory, once a long message is whole.
-    pub(crate) fn into_bytes(self) -> SharedBuffer {
-        match self.memory {
-            Memory::Own(Some(memory)) => SharedBuffer::from(memory.finish()),
-            _ => SharedBuffer::default(),
         }
     }
 
@@ -147,12 +115,12 @@ impl<'a> ReceiveTransfer<'a> {
             .long
             .as_ref()
             .is_some_and(|long| !long.is_dropped);
-        if self.has_begun || !is_under_way {
+        if self.memory.is_some() || !is_under_way {
             return Ok(());
         }
         self.prepare()?;
         let kept = std::mem::take(&mut self.state.kept);
-        self.memory.put(0, &kept);
+        self.put(0, &kept);
         Ok(())
     }
 
@@ -161,29 +129,39 @@ impl<'a> ReceiveTransfer<'a> {
         let number = self.state.messages.saturating_sub(1);
         let long = self.state.long.as_mut().expect("the caller has looked");
         let length = long.message.length;
-        if let Err(why) = self.memory.hold(length) {
-            long.is_dropped = true;
-            self.state.kept = Vec::new();
-            self.drop_message(number, length);
-            return Err(why);
+        let memory = match choose(self.choose, &long.message.meta, length) {
+            Ok(Some(memory)) => Ok(Memory::Caller(memory)),
+            Ok(None) => Filling::new(length)
+                .map(Memory::Own)
+                .map_err(|error| error.to_string()),
+            Err(why) => Err(why),
+        };
+        match memory {
+            Ok(memory) => {
+                self.memory = Some(memory);
+                Ok(())
+            }
+            Err(why) => {
+                long.is_dropped = true;
+                self.state.kept = Vec::new();
+                Err(self.drop_message(number, why))
+            }
         }
-        self.has_begun = true;
-        Ok(())
     }
 
-    /// Tells the sender that its message was dropped.
-    fn drop_message(&self, message: u64, length: u64) {
+    /// Tells the sender that its message was dropped. Returns the error for the receiver.
+    fn drop_message(&self, message: u64, why: String) -> PathError {
         self.end.tell(&PathControl::Dropped {
             message,
-            length,
-            room: self.memory.room(),
+            why: beginning(&why).to_owned(),
         });
+        PathError::Unfit(why)
     }
 
     fn take(
         &mut self,
         message: IncomingMessage,
-    ) -> std::result::Result<Option<Received>, ReceiveFailure> {
+    ) -> std::result::Result<Option<ReceivedMessage>, ReceiveFailure> {
         let kind = PartKind::of_tag(message.head.tag)?;
         let Some(long) = &mut self.state.long else {
             return match kind {
@@ -206,7 +184,7 @@ impl<'a> ReceiveTransfer<'a> {
             PartKind::Part => {}
             PartKind::Abandoned => {
                 self.state.long = None;
-                self.has_begun = false;
+                self.memory = None;
                 return if is_dropped {
                     Ok(None)
                 } else {
@@ -220,68 +198,80 @@ impl<'a> ReceiveTransfer<'a> {
             return Err(out_of_order().into());
         }
         long.arrived += length;
-        if !is_dropped {
-            self.memory.put(from, &message.body);
-        }
         let is_whole = long.arrived == long.message.length;
+        self.put(from, &message.body);
         let whole = is_whole.then(|| self.state.long.take()).flatten();
-        Ok(whole
-            .filter(|long| !long.is_dropped)
-            .map(|long| Received::Long(long.message)))
+        let whole = whole.filter(|long| !long.is_dropped);
+        Ok(whole.map(|long| self.finish(long.message)))
+    }
+
+    /// The long message, all of whose bytes are in the memory.
+    fn finish(&mut self, message: LongMessage) -> ReceivedMessage {
+        let bytes = match self.memory.take() {
+            Some(Memory::Own(memory)) => SharedBuffer::from(memory.finish()),
+            _ => SharedBuffer::default(),
+        };
+        ReceivedMessage {
+            meta: Arc::new(message.meta),
+            length: message.length,
+            bytes,
+        }
     }
 
     fn take_short(
         &mut self,
         message: IncomingMessage,
-    ) -> std::result::Result<Received, ReceiveFailure> {
+    ) -> std::result::Result<ReceivedMessage, ReceiveFailure> {
         let (number, length) = (self.state.messages, message.body.len() as u64);
         self.state.messages += 1;
-        if let Memory::Caller(memory) = &mut self.memory {
-            let room = memory.len() as u64;
-            let Some(place) = memory.get_mut(..message.body.len()) else {
-                self.drop_message(number, length);
-                return Err(PathError::TooLarge { length, room }.into());
-            };
-            place.copy_from_slice(&message.body);
+        let memory = choose(self.choose, &message.meta, length)
+            .map_err(|why| self.drop_message(number, why))?;
+        let bytes = match memory {
+            None => message.body,
+            Some(memory) => {
+                memory[..message.body.len()].copy_from_slice(&message.body);
+                SharedBuffer::default()
+            }
+        };
+        Ok(ReceivedMessage {
+            meta: message.meta,
+            length,
+            bytes,
+        })
+    }
+
+    /// Writes bytes behind the first `from` of the long message.
+    fn put(&mut self, from: u64, bytes: &[u8]) {
+        match &mut self.memory {
+            Some(Memory::Caller(memory)) => {
+                memory[from as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
+            Some(Memory::Own(memory)) => memory.push(bytes),
+            // The message is dropped.
+            None => {}
         }
-        Ok(Received::Short(message))
     }
 }
 
-impl Memory<'_> {
-    /// The bytes for which there is room.
-    fn room(&self) -> u64 {
-        match self {
-            Memory::Caller(memory) => memory.len() as u64,
-            Memory::Own(memory) => memory.as_ref().map_or(0, |memory| memory.filled() as u64),
-        }
+/// The memory of the caller for a message, with room for all of it.
+fn choose<'m>(
+    choose: MemoryChoice<'_, 'm>,
+    meta: &Meta,
+    length: u64,
+) -> std::result::Result<Option<&'m mut [u8]>, String> {
+    let memory = choose(meta, length)?;
+    let room = memory.as_ref().map_or(length, |memory| memory.len() as u64);
+    if length > room {
+        return Err(format!(
+            "it has {length} bytes, and there is room for {room}"
+        ));
     }
+    Ok(memory)
+}
 
-    /// Gets room for `length` bytes.
-    fn hold(&mut self, length: u64) -> Result<()> {
-        match self {
-            Memory::Caller(memory) if (memory.len() as u64) < length => Err(PathError::TooLarge {
-                length,
-                room: memory.len() as u64,
-            }),
-            Memory::Caller(_) => Ok(()),
-            Memory::Own(memory) => {
-                let filling =
-                    Filling::new(length).map_err(|error| PathError::Message(error.to_string()))?;
-                *memory = Some(filling);
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes bytes behind the first `from`.
-    fn put(&mut self, from: u64, bytes: &[u8]) {
-        match self {
-            Memory::Caller(memory) => memory[from as usize..][..bytes.len()].copy_from_slice(bytes),
-            Memory::Own(Some(memory)) => memory.push(bytes),
-            Memory::Own(None) => {}
-        }
-    }
+/// The beginning of a text, as much as a control message may hold.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_TEXT)]
 }
 
 /// Why a part was not taken.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use titin_transport::{Outgoing, Room};
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
-use titin_wire::path::{LongMessage, PART, PartKind};
+use titin_wire::path::{CONDUIT, LongMessage, PART, PartKind};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
@@ -19,13 +19,8 @@ pub(crate) struct SendState {
 }
 
 impl SendState {
-    /// The metadata of a message of bytes.
-    pub(crate) fn meta_of_bytes(&mut self, length: u64) -> Arc<Meta> {
-        self.meta_of(bytes(length))
-    }
-
     /// The metadata of a message.
-    pub(crate) fn meta_of(&mut self, content: Content) -> Arc<Meta> {
+    fn meta_of(&mut self, content: Content) -> Arc<Meta> {
         if self.last.content != content {
             self.last = Arc::new(Meta {
                 content,
@@ -56,16 +51,28 @@ enum SendStage {
 }
 
 impl<'a> SendTransfer<'a> {
-    /// A message of `parts`, which `meta` describes. The caller holds the state of the sender.
-    pub(crate) fn new(end: &'a PathEnd, parts: &'a [IoSlice<'a>], meta: Arc<Meta>) -> Self {
-        SendTransfer {
+    /// A message of `parts`: an array with this layout, or bytes.
+    ///
+    /// # Errors
+    /// [`PathError::Message`] if the layout has another number of bytes.
+    pub(crate) fn new(
+        end: &'a PathEnd,
+        sender: &mut SendState,
+        parts: &'a [IoSlice<'a>],
+        layout: Option<Layout>,
+    ) -> Result<Self> {
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        let meta = sender.meta_of(layout.map_or_else(|| bytes(length), Content::Array));
+        meta.check(length)
+            .map_err(|why| PathError::Message(why.to_string()))?;
+        Ok(SendTransfer {
             end,
             parts,
             meta,
-            length: parts.iter().map(|part| part.len() as u64).sum(),
+            length,
             stage: SendStage::NotBegun,
             asked: 0,
-        }
+        })
     }
 
     /// Sends as far as there is room. `Some` once the message is sent.
@@ -153,7 +160,7 @@ impl<'a> SendTransfer<'a> {
     ) -> Result<()> {
         let head = Head {
             tag: kind.tag(),
-            ..Head::new(self.end.outgoing, sequence, 0.0, None)
+            ..Head::new(CONDUIT, sequence, 0.0, None)
         };
         self.end.carrier.send(&Outgoing::new(head, meta, parts))?;
         Ok(())
@@ -171,7 +178,7 @@ impl<'a> SendTransfer<'a> {
             Room::Full => {
                 // The second request has the receiver acknowledge each message at once.
                 if self.asked < 2 {
-                    self.end.carrier.ask(self.end.outgoing, window.sent());
+                    self.end.carrier.ask(CONDUIT, window.sent());
                     self.asked += 1;
                 }
                 Ok(None)

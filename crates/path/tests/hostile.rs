@@ -11,7 +11,7 @@ use titin_transport::{Link, LinkError, Outgoing};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
-use titin_wire::path::{LONGEST_TEXT, LongMessage, PathControl};
+use titin_wire::path::{CONDUIT, LONGEST_TEXT, LongMessage, PathControl};
 
 const SOON: Option<Duration> = Some(Duration::from_millis(50));
 
@@ -20,8 +20,6 @@ struct Hostile {
     listener: Listener,
     key: Key,
     link: Arc<Link>,
-    /// The conduit by which the listener receives.
-    conduit: ConduitId,
     path: Path,
     sent: u64,
     host: Host,
@@ -36,16 +34,13 @@ impl Hostile {
         let host = Host::start(&key);
         let link = dial(&host, &listener);
         link.tell(&open("hostile"));
-        let conduit = match PathControl::decode(&host.events.control()) {
-            Ok(PathControl::Opened { conduit }) => ConduitId(conduit),
-            other => panic!("{other:?}"),
-        };
+        let answer = PathControl::decode(&host.events.control());
+        assert_eq!(answer, Ok(PathControl::Opened));
         Hostile {
             path: listener.accept(None).unwrap(),
             listener,
             key,
             link,
-            conduit,
             sent: 0,
             host,
             _watchdog: watchdog,
@@ -54,7 +49,7 @@ impl Hostile {
 
     /// Sends a message of the conduit with this tag.
     fn send(&mut self, tag: u32, bytes: &[u8]) {
-        send(&self.link, self.conduit, self.sent, tag, bytes);
+        send(&self.link, CONDUIT, self.sent, tag, bytes);
         self.sent += 1;
     }
 
@@ -80,7 +75,7 @@ fn dial(host: &Host, listener: &Listener) -> Arc<Link> {
 
 fn open(name: &str) -> Vec<u8> {
     let name = name.to_owned();
-    PathControl::Open { name, conduit: 1 }.encode()
+    PathControl::Open { name }.encode()
 }
 
 fn send(link: &Arc<Link>, conduit: ConduitId, number: u64, tag: u32, bytes: &[u8]) {
@@ -139,7 +134,7 @@ fn a_first_message_that_asks_for_no_path_ends_the_link() {
     let listener = Listener::start("127.0.0.1:0", &key).unwrap();
     for first in [
         b"garbage".to_vec(),
-        PathControl::Opened { conduit: 1 }.encode(),
+        PathControl::Opened.encode(),
         PathControl::Closing.encode(),
         open(&"x".repeat(LONGEST_TEXT + 1)),
     ] {
@@ -160,10 +155,17 @@ fn a_second_request_on_a_link_ends_the_path() {
 
 #[test]
 fn a_message_of_a_conduit_that_is_not_the_paths_ends_the_path() {
-    let hostile = Hostile::start();
-    let stray = ConduitId(hostile.conduit.0 + 1000);
-    send(&hostile.link, stray, 0, 0, b"stray");
-    hostile.expect_refusal("is not the path's");
+    let stray = ConduitId(CONDUIT.0 + 1);
+    let steps: [&dyn Fn(&Arc<Link>); 3] = [
+        &|link| send(link, stray, 0, 0, b"stray"),
+        &|link| link.carrier().end(stray, 0),
+        &|link| link.carrier().ask(stray, 0),
+    ];
+    for step in steps {
+        let hostile = Hostile::start();
+        step(&hostile.link);
+        hostile.expect_refusal("has no conduit 1");
+    }
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn a_length_beyond_all_memory_is_an_error_of_the_message() {
     let mut hostile = Hostile::start();
     hostile.send(1, &head(1 << 63));
     let why = hostile.path.receive(None).unwrap_err();
-    assert!(matches!(why, PathError::Message(_)), "{why}");
+    assert!(matches!(why, PathError::Unfit(_)), "{why}");
     hostile.send(3, b"");
     hostile.send(0, b"next");
     assert_eq!(&hostile.path.receive(None).unwrap().bytes[..], b"next");
@@ -206,15 +208,9 @@ fn a_length_beyond_all_memory_is_an_error_of_the_message() {
 fn accounts_of_dropped_messages_are_bounded() {
     let mut hostile = Hostile::start();
     for message in 0..100_000 {
-        let (length, room) = (1, 0);
-        hostile.link.tell(
-            &PathControl::Dropped {
-                message,
-                length,
-                room,
-            }
-            .encode(),
-        );
+        let why = "no room".into();
+        let dropped = PathControl::Dropped { message, why };
+        hostile.link.tell(&dropped.encode());
     }
     // Behind all accounts.
     hostile.send(0, b"next");

@@ -83,14 +83,14 @@ fn a_message_from_several_places_is_one_message_and_keeps_its_layout() {
             .collect();
         let layout = Layout::new(Dtype::Float64, StorageOrder::Fortran, [rows, 3]);
         thread::scope(|scope| {
-            scope.spawn(|| here.send_array(&parts, layout.clone(), None).unwrap());
+            scope.spawn(|| here.send_parts(&parts, Some(layout.clone()), None).unwrap());
             let received = there.receive(None).unwrap();
             assert_eq!(received.meta.content, Content::Array(layout.clone()));
             assert!(received.bytes[..] == whole);
         });
     }
     let layout = Layout::new(Dtype::Float64, StorageOrder::C, [2]);
-    let wrong = here.send_array(&[IoSlice::new(&[0; 15])], layout, None);
+    let wrong = here.send_parts(&[IoSlice::new(&[0; 15])], Some(layout), None);
     assert!(matches!(wrong, Err(PathError::Message(_))), "{wrong:?}");
 }
 
@@ -99,16 +99,12 @@ fn both_ends_hear_of_a_message_without_room_and_the_path_goes_on() {
     let Pair { here, there, .. } = &pair();
     for (length, message) in [(100, 0), (2 * PART + 1, 2)] {
         here.send(&bytes(length), None).unwrap();
-        let room = 99;
+        let why = format!("it has {length} bytes, and there is room for 99");
         let small = there.receive_into(&mut [0; 99], None).unwrap_err();
-        assert_eq!(small, PathError::TooLarge { length, room });
+        assert_eq!(small, PathError::Unfit(why.clone()));
         thread::scope(|scope| {
             scope.spawn(|| there.barrier(None));
-            let dropped = PathError::Dropped {
-                message,
-                length,
-                room,
-            };
+            let dropped = PathError::Dropped { message, why };
             assert_eq!(here.barrier(None), Err(dropped));
         });
         here.send(b"next", None).unwrap();
@@ -281,6 +277,27 @@ fn a_wrong_key_and_a_closed_port_are_told() {
     drop(listener);
     let closed = open(&key);
     assert!(closed.contains(&address.to_string()[4..]), "{closed}");
+}
+
+#[test]
+fn opening_waits_for_the_program_that_listens() {
+    let _watchdog = Watchdog::start();
+    let key = Key::random();
+    // The port is free afterwards.
+    let address = Listener::start("127.0.0.1:0", &key).unwrap().address();
+    thread::scope(|scope| {
+        let forever = PathSettings {
+            patience: Duration::MAX,
+            ..PathSettings::default()
+        };
+        let (addresses, key) = ([address.clone()], &key);
+        let opened = scope.spawn(move || Path::open(&addresses, "early", key, &forever).unwrap());
+        thread::sleep(Duration::from_millis(300));
+        let listener = Listener::start(&address.to_string()[4..], key).unwrap();
+        let there = listener.accept(None).unwrap();
+        assert_eq!(there.name(), "early");
+        drop(opened.join().unwrap());
+    });
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! The configuration of a relay: the folder with its key, and the file `relay.toml`.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use titin_os::private_file::{self, Unread, write_private};
 use titin_wire::Secret;
 
 use crate::check::check;
@@ -126,9 +125,6 @@ pub enum ConfigError {
         why: String,
     },
 }
-
-/// The most bytes of a file in the folder.
-const LONGEST_FILE: u64 = 4 << 20;
 
 /// The folder of a relay: its configuration, its key, and the key for managers.
 #[derive(Debug, Clone)]
@@ -360,47 +356,29 @@ impl RelayFolder {
 
     /// Reads a secret. Fails if the file's mode has one of the bits `forbidden`.
     fn read_private(&self, path: &Path, forbidden: u32) -> Result<String, ConfigError> {
-        let text = self.read(path)?;
-        let found = fs::metadata(path).map_err(|error| ConfigError::File {
-            path: path.to_owned(),
-            error,
-        })?;
-        let mode = found.permissions().mode() & 0o777;
-        if mode & forbidden == 0 {
-            return Ok(text);
-        }
-        Err(ConfigError::Content {
-            path: path.to_owned(),
-            why: format!(
-                "other users may open the file (mode {mode:03o}), and it is a secret: `chmod {:03o} {}` mends that; if \
-                 somebody may have read it, make the relay anew",
-                mode & !forbidden,
-                path.display()
-            ),
-        })
+        private_file::read_private(path, forbidden).map_err(|why| self.unread(path, why))
     }
 
     fn read(&self, path: &Path) -> Result<String, ConfigError> {
-        // To open a pipe may take for ever, and so may reading a device.
-        if fs::metadata(path).is_ok_and(|found| !found.is_file() || found.len() > LONGEST_FILE) {
-            return Err(ConfigError::Content {
-                path: path.to_owned(),
-                why: format!(
-                    "it is no ordinary file of at most {} MiB",
-                    LONGEST_FILE >> 20
-                ),
-            });
+        private_file::read_ordinary(path).map_err(|why| self.unread(path, why))
+    }
+
+    /// The error for a file that was not read.
+    fn unread(&self, path: &Path, why: Unread) -> ConfigError {
+        let path = path.to_owned();
+        match why {
+            Unread::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                ConfigError::Content {
+                    path,
+                    why: format!("there is no such file: {}", self.advice()),
+                }
+            }
+            Unread::Io(error) => ConfigError::File { path, error },
+            why => ConfigError::Content {
+                path,
+                why: why.to_string(),
+            },
         }
-        fs::read_to_string(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => ConfigError::Content {
-                path: path.to_owned(),
-                why: format!("there is no such file: {}", self.advice()),
-            },
-            _ => ConfigError::File {
-                path: path.to_owned(),
-                error,
-            },
-        })
     }
 
     /// What to do where a file is missing.
@@ -444,18 +422,10 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
     write().inspect_err(|_| drop(fs::remove_file(&fresh)))
 }
 
-/// Writes a file that only the user may read.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn config() -> Config {

@@ -43,6 +43,8 @@ pub enum Kind {
     Pending = 16,
     /// The sender of a field does not keep the requested version.
     Evicted = 17,
+    /// A message of a path has not come over: the receiver has dropped it, or the sender has given it up.
+    MessageLost = 18,
 }
 
 /// An error: the kind, the failure, the reason, and the remedy.
@@ -79,6 +81,7 @@ impl Kind {
             Closed,
             Pending,
             Evicted,
+            MessageLost,
         ];
         kinds
             .into_iter()

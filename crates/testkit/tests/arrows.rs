@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "titin-model",
         ],
     ),
-    ("titin-path", &["titin-transport", "titin-wire"]),
+    ("titin-path", &["titin-transport", "titin-os", "titin-wire"]),
     ("titin-components", &["titin-runtime"]),
     (
         "titin-manager",
@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ),
     ("titin-relay", &["titin-model", "titin-os", "titin-wire"]),
     ("titin-relayd", &["titin-os", "titin-relay", "titin-wire"]),
-    ("titin-capi", &["titin-runtime"]),
+    ("titin-capi", &["titin-runtime", "titin-path"]),
     (
         "titin-draw",
         &["titin-model", "titin-array", "titin-manager"],
@@ -45,6 +45,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "titin-components",
             "titin-manager",
             "titin-relay",
+            "titin-path",
         ],
     ),
     ("titin-host", &[]),

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, RwLock};
 
 use rustc_hash::FxHashMap;
-use titin_wire::ConduitId;
+use titin_wire::{ConduitId, Malformed};
 
 use crate::buffer::Filling;
 use crate::inbox::Inbox;
@@ -44,6 +44,8 @@ pub struct ConduitTable {
     inboxes: RwLock<ByConduit<Inbox>>,
     windows: RwLock<ByConduit<Window>>,
     memory: Arc<dyn PayloadMemory>,
+    /// Whether a message of a conduit without an inbox is an error. Else the process may ask for it later.
+    is_complete: bool,
 }
 
 impl ConduitTable {
@@ -53,6 +55,17 @@ impl ConduitTable {
             inboxes: RwLock::default(),
             windows: RwLock::default(),
             memory,
+            is_complete: false,
+        }
+    }
+
+    /// A table with a single inbox, that of `conduit`. No other may come.
+    pub fn with_inbox(conduit: ConduitId) -> Self {
+        let table = ConduitTable::default();
+        table.inbox(conduit);
+        ConduitTable {
+            is_complete: true,
+            ..table
         }
     }
 
@@ -86,14 +99,32 @@ impl ConduitTable {
 
     /// The inbox of a conduit, made at the first call.
     pub fn inbox(&self, conduit: ConduitId) -> Arc<Inbox> {
-        self.arrival(conduit).0
+        let known = self.known_inbox(conduit);
+        known.unwrap_or_else(|| self.make_inbox(conduit).0)
     }
 
-    /// As [`ConduitTable::inbox`], for a message that has come in; and whether the inbox is new.
-    pub(crate) fn arrival(&self, conduit: ConduitId) -> (Arc<Inbox>, bool) {
-        if let Some(inbox) = self.inboxes.read().expect("never poisoned").get(&conduit) {
-            return (inbox.clone(), false);
+    /// As [`ConduitTable::inbox`], for a frame that has come in; and whether the inbox is new.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the conduit may have no inbox.
+    pub(crate) fn arrival(&self, conduit: ConduitId) -> Result<(Arc<Inbox>, bool), Malformed> {
+        match self.known_inbox(conduit) {
+            Some(inbox) => Ok((inbox, false)),
+            None if self.is_complete => {
+                let why = format!("the link has no conduit {conduit}");
+                Err(Malformed::new("frame", why))
+            }
+            None => Ok(self.make_inbox(conduit)),
         }
+    }
+
+    fn known_inbox(&self, conduit: ConduitId) -> Option<Arc<Inbox>> {
+        let inboxes = self.inboxes.read().expect("never poisoned");
+        inboxes.get(&conduit).cloned()
+    }
+
+    /// The inbox of a conduit, and whether this call has made it.
+    fn make_inbox(&self, conduit: ConduitId) -> (Arc<Inbox>, bool) {
         let mut inboxes = self.inboxes.write().expect("never poisoned");
         let mut is_new = false;
         let inbox = inboxes.entry(conduit).or_insert_with(|| {

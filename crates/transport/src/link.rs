@@ -46,6 +46,7 @@ use titin_wire::token::TokenRequest;
 use titin_wire::{ConduitId, Secret};
 
 use crate::carrier::{Carrier, Outgoing, SendReport};
+use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::spin::WaitPolicy;
@@ -182,6 +183,8 @@ pub struct Link {
     closed: AtomicBool,
     streams: Option<FurtherStreams>,
     line: Option<Arc<LineMeter>>,
+    /// The conduits of the link alone, if it has any.
+    conduits: OnceLock<Arc<ConduitTable>>,
     /// Why the process has broken the link off.
     fault: OnceLock<LinkError>,
     carrier: LinkCarrier,
@@ -228,6 +231,7 @@ impl Link {
             closed: AtomicBool::new(false),
             streams,
             line,
+            conduits: OnceLock::new(),
             fault: OnceLock::new(),
             detour: detour.map(OnceLock::from).unwrap_or_default(),
             addresses,
@@ -250,6 +254,17 @@ impl Link {
             LinkCarrier::Sockets(make) => make(self),
             LinkCarrier::Beside(carrier) => carrier.clone(),
         }
+    }
+
+    /// Has the messages of the link come from and go to conduits of its own, and not to those of the process. For a
+    /// link whose medium is a socket. Called by [`Handler::opened`], before the first message comes.
+    pub fn use_own_conduits(&self, conduits: Arc<ConduitTable>) {
+        let _ = self.conduits.set(conduits);
+    }
+
+    /// The conduits of the link alone, if it has any.
+    pub fn own_conduits(&self) -> Option<&Arc<ConduitTable>> {
+        self.conduits.get()
     }
 
     /// Why the two processes do not share memory, if they tried to.

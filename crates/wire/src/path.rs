@@ -1,8 +1,8 @@
 //! What the two ends of a path say to each other.
 //!
 //! A path is a link of two programs that share a key, without a manager. The control messages of the
-//! link are [`PathControl`]: JSON. The messages of a path travel on two conduits, one for each
-//! direction. The receiving end of a conduit chooses the number of the conduit.
+//! link are [`PathControl`]: JSON. The messages of a path travel on the conduit [`CONDUIT`], in both
+//! directions.
 //!
 //! A short message is one message of the conduit. A long message is a sequence of messages of the
 //! conduit, so that both ends need memory for a few parts only: a **head**, whose payload is the length
@@ -11,8 +11,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Malformed;
 use crate::meta::Meta;
+use crate::{ConduitId, Malformed};
+
+/// The only conduit of the link of a path, in each direction.
+pub const CONDUIT: ConduitId = ConduitId(0);
 
 /// The most bytes of payload in a short message, and in a part of a long one.
 pub const PART: u64 = 4 << 20;
@@ -34,27 +37,20 @@ pub enum PathControl {
     Open {
         /// The name by which the listening program knows the path; may be empty.
         name: String,
-        /// The conduit by which the dialling end receives.
-        conduit: u32,
     },
     /// The listening end has taken the path.
-    Opened {
-        /// The conduit by which the listening end receives.
-        conduit: u32,
-    },
+    Opened,
     /// The listening end does not take the path.
     Refused {
         /// Why.
         why: String,
     },
-    /// The receiving program had too little room for a message, which was dropped.
+    /// The receiving program had no memory into which a message fits. The message was dropped.
     Dropped {
         /// The number of the message, from 0: short and long messages count alike.
         message: u64,
-        /// The bytes of the message.
-        length: u64,
-        /// The bytes for which there was room.
-        room: u64,
+        /// Why it did not fit.
+        why: String,
     },
     /// The program has come to its next barrier.
     Barrier,
@@ -77,7 +73,9 @@ impl PathControl {
         let control = serde_json::from_slice(bytes)
             .map_err(|error| Malformed::new(WHAT, error.to_string()))?;
         match &control {
-            PathControl::Open { name: text, .. } | PathControl::Refused { why: text }
+            PathControl::Open { name: text }
+            | PathControl::Refused { why: text }
+            | PathControl::Dropped { why: text, .. }
                 if text.len() > LONGEST_TEXT =>
             {
                 let why = format!("a text of {} bytes, at most {LONGEST_TEXT}", text.len());
@@ -173,14 +171,12 @@ mod tests {
         for control in [
             PathControl::Open {
                 name: "mesh".into(),
-                conduit: 7,
             },
-            PathControl::Opened { conduit: u32::MAX },
+            PathControl::Opened,
             PathControl::Refused { why: "full".into() },
             PathControl::Dropped {
-                message: 3,
-                length: u64::MAX,
-                room: 8,
+                message: u64::MAX,
+                why: "of another shape".into(),
             },
             PathControl::Barrier,
             PathControl::Closing,
@@ -193,7 +189,6 @@ mod tests {
     fn a_name_without_bound_is_refused() {
         let control = PathControl::Open {
             name: "x".repeat(LONGEST_TEXT + 1),
-            conduit: 0,
         };
         let refused = PathControl::decode(&control.encode()).unwrap_err();
         assert!(refused.to_string().contains("1025 bytes"), "{refused}");

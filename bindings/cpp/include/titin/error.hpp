@@ -47,6 +47,7 @@ struct Interrupted : detail::Kinded<TITIN_ERROR_INTERRUPTED> { using Kinded::Kin
 struct FilterError : detail::Kinded<TITIN_ERROR_FILTER> { using Kinded::Kinded; };
 struct Closed : detail::Kinded<TITIN_ERROR_CLOSED> { using Kinded::Kinded; };
 struct Evicted : detail::Kinded<TITIN_ERROR_EVICTED> { using Kinded::Kinded; };
+struct MessageLost : detail::Kinded<TITIN_ERROR_MESSAGE_LOST> { using Kinded::Kinded; };
 
 /// No error: thrown by a call of a light instance that cannot go on yet, for titin::host_steps to catch.
 struct Pending {};
@@ -73,6 +74,7 @@ namespace detail {
     case TITIN_ERROR_FILTER: throw FilterError(text);
     case TITIN_ERROR_CLOSED: throw Closed(text);
     case TITIN_ERROR_EVICTED: throw Evicted(text);
+    case TITIN_ERROR_MESSAGE_LOST: throw MessageLost(text);
     default: throw Error(kind, text);
     }
 }

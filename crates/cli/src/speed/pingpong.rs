@@ -125,7 +125,7 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
             break;
         }
     }
-    let (seconds, spread) = middle(&mut times);
+    let (seconds, spread) = median_and_spread(&mut times);
     Ok(MessageTime {
         bytes,
         seconds,
@@ -135,7 +135,7 @@ fn size(side: &mut PingPongSide<'_>, bytes: u64, effort: &Effort<'_>) -> Result<
 }
 
 /// The median, and half the interquartile range as a share of the median.
-fn middle(times: &mut [f64]) -> (f64, f64) {
+pub(crate) fn median_and_spread(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
     let median = times[times.len() / 2];
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn the_spread_is_that_of_the_middle_half() {
         let mut times = [1.0, 1.1, 0.9, 50.0, 1.2];
-        let (median, spread) = middle(&mut times);
+        let (median, spread) = median_and_spread(&mut times);
         assert_eq!(median, 1.1);
         assert!((spread - 0.1 / 1.1).abs() < 1e-12, "{spread}");
-        assert_eq!(middle(&mut [2.0]), (2.0, 0.0));
+        assert_eq!(median_and_spread(&mut [2.0]), (2.0, 0.0));
     }
 }

@@ -325,7 +325,10 @@ impl Receivers {
                     .flatten();
                 carrier.receive(received, file)
             }
-            None => self.deliver(received, || Some(link.id())),
+            None => {
+                let conduits = link.conduits.get().or(self.conduits.as_ref());
+                self.deliver_to(conduits, received, || Some(link.id()))
+            }
         }
     }
 
@@ -339,20 +342,30 @@ impl Receivers {
         received: Received,
         link: impl FnOnce() -> Option<LinkId>,
     ) -> Result<(), LinkError> {
-        let Some(conduits) = &self.conduits else {
+        self.deliver_to(self.conduits.as_ref(), received, link)
+    }
+
+    #[inline]
+    fn deliver_to(
+        &self,
+        conduits: Option<&Arc<ConduitTable>>,
+        received: Received,
+        link: impl FnOnce() -> Option<LinkId>,
+    ) -> Result<(), LinkError> {
+        let Some(conduits) = conduits else {
             return Err(Malformed::new("frame", "data on a link that carries none").into());
         };
         match received {
             Received::Message(message) => {
                 let conduit = message.head.conduit;
-                let (inbox, is_new) = conduits.arrival(conduit);
+                let (inbox, is_new) = conduits.arrival(conduit)?;
                 inbox.deliver(message)?;
                 if is_new {
                     self.handler.stray(link(), conduit);
                 }
             }
-            Received::Ended(conduit, sent) => conduits.inbox(conduit).end(sent)?,
-            Received::Asked(conduit, sequence) => conduits.inbox(conduit).ask(sequence),
+            Received::Ended(conduit, sent) => conduits.arrival(conduit)?.0.end(sent)?,
+            Received::Asked(conduit, sequence) => conduits.arrival(conduit)?.0.ask(sequence),
             Received::Acknowledged(conduit, ack) => {
                 conduits
                     .window(conduit)

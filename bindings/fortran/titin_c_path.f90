@@ -1,0 +1,179 @@
+! The bare interfaces of titin_path.h.
+module titin_c_path
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr
+   implicit none
+   private :: c_char, c_double, c_int, c_int64_t, c_ptr
+
+   interface
+      type(c_ptr) function titin_path_options_new() bind(C)
+         import
+      end function
+
+      subroutine titin_path_options_free(options) bind(C)
+         import
+         type(c_ptr), value :: options
+      end subroutine
+
+      integer(c_int) function titin_path_options_key(options, key) bind(C)
+         import
+         type(c_ptr), value :: options
+         character(kind=c_char), intent(in) :: key(*)
+      end function
+
+      integer(c_int) function titin_path_options_key_file(options, file) bind(C)
+         import
+         type(c_ptr), value :: options
+         character(kind=c_char), intent(in) :: file(*)
+      end function
+
+      integer(c_int) function titin_path_options_streams(options, streams) bind(C)
+         import
+         type(c_ptr), value :: options
+         integer(c_int), value :: streams
+      end function
+
+      integer(c_int) function titin_path_options_pacing(options, bytes_per_second) bind(C)
+         import
+         type(c_ptr), value :: options
+         integer(c_int64_t), value :: bytes_per_second
+      end function
+
+      integer(c_int) function titin_path_options_buffers(options, send, receive) bind(C)
+         import
+         type(c_ptr), value :: options
+         integer(c_int64_t), value :: send, receive
+      end function
+
+      integer(c_int) function titin_path_options_patience(options, seconds) bind(C)
+         import
+         type(c_ptr), value :: options
+         real(c_double), value :: seconds
+      end function
+
+      integer(c_int) function titin_path_open(addresses, name, options, path) bind(C)
+         import
+         character(kind=c_char), intent(in) :: addresses(*)
+         character(kind=c_char), intent(in), optional :: name(*)
+         type(c_ptr), value :: options
+         type(c_ptr), intent(out) :: path
+      end function
+
+      integer(c_int) function titin_path_listen(address, options, listener) bind(C)
+         import
+         character(kind=c_char), intent(in) :: address(*)
+         type(c_ptr), value :: options
+         type(c_ptr), intent(out) :: listener
+      end function
+
+      type(c_ptr) function titin_path_listener_address(listener) bind(C)
+         import
+         type(c_ptr), value :: listener
+      end function
+
+      integer(c_int) function titin_path_accept(listener, timeout, path) bind(C)
+         import
+         type(c_ptr), value :: listener
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: path
+      end function
+
+      subroutine titin_path_listener_free(listener) bind(C)
+         import
+         type(c_ptr), value :: listener
+      end subroutine
+
+      integer(c_int) function titin_path_close(path, timeout) bind(C)
+         import
+         type(c_ptr), value :: path
+         real(c_double), value :: timeout
+      end function
+
+      type(c_ptr) function titin_path_name(path) bind(C)
+         import
+         type(c_ptr), value :: path
+      end function
+
+      integer(c_int) function titin_path_streams(path) bind(C)
+         import
+         type(c_ptr), value :: path
+      end function
+
+      integer(c_int) function titin_path_send(path, bytes, length, timeout) bind(C)
+         import
+         type(c_ptr), value :: path, bytes
+         integer(c_int64_t), value :: length
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_send_parts(path, count, parts, lengths, timeout) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: count
+         type(c_ptr), intent(in) :: parts(*)
+         integer(c_int64_t), intent(in) :: lengths(*)
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_send_array(path, dtype, rank, extents, strides, order, names, data, timeout) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(in) :: extents(*)
+         integer(c_int64_t), intent(in), optional :: strides(*)
+         type(c_ptr), intent(in), optional :: names(*)
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_receive(path, timeout, message) bind(C)
+         import
+         type(c_ptr), value :: path
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: message
+      end function
+
+      integer(c_int) function titin_path_receive_into(path, memory, room, timeout, length) bind(C)
+         import
+         type(c_ptr), value :: path, memory
+         integer(c_int64_t), value :: room
+         real(c_double), value :: timeout
+         integer(c_int64_t), intent(out), optional :: length
+      end function
+
+      integer(c_int) function titin_path_receive_array(path, dtype, rank, extents, strides, order, data, timeout) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(in) :: extents(*)
+         integer(c_int64_t), intent(in), optional :: strides(*)
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_exchange(path, bytes, length, memory, room, timeout, received) bind(C)
+         import
+         type(c_ptr), value :: path, bytes, memory
+         integer(c_int64_t), value :: length, room
+         real(c_double), value :: timeout
+         integer(c_int64_t), intent(out), optional :: received
+      end function
+
+      integer(c_int) function titin_path_exchange_message(path, bytes, length, timeout, message) bind(C)
+         import
+         type(c_ptr), value :: path, bytes
+         integer(c_int64_t), value :: length
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: message
+      end function
+
+      integer(c_int) function titin_path_barrier(path, timeout) bind(C)
+         import
+         type(c_ptr), value :: path
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_flush(path, timeout) bind(C)
+         import
+         type(c_ptr), value :: path
+         real(c_double), value :: timeout
+      end function
+   end interface
+end module titin_c_path

@@ -1,0 +1,559 @@
+! Paths: messages between two programs that share a key, without a manager. titin_path.h says how paths behave.
+!
+!     use titin_path
+!     type(path_listener_type) :: listener                 type(path_type) :: path
+!     type(path_type) :: path                              call path%open("cluster.example:4711", name="mesh")
+!     call listener%start("0.0.0.0:4711")                  call path%send(u)
+!     call listener%accept(path)                           call path%close()
+!     call path%receive(u)
+!     call path%close()
+!
+! Every procedure that can fail has an optional ierr: 0, or one of titin_error_... of module titin. Without ierr an error
+! stops the program with its text. `timeout` is in seconds; without it a call waits for ever.
+module titin_path
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, &
+      c_ptr
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
+   use titin_c
+   use titin_common, only: c, extents_of, finish, is_there, patience, text, told
+   use titin_data, only: titin_message
+   implicit none
+   private
+
+   public :: path_listener_type, path_type
+
+   character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
+
+   !> A way to one other program. Several threads may use a path. A path that is not closed stays open until the program ends.
+   type :: path_type
+      !> The handle, for the interfaces of titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+   contains
+      !> open(addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience): opens a path to the
+      !> first of these addresses where a program listens with the key: "host:port", or several of them with commas. `name`
+      !> tells the listening program which path it is. `key` has 64 hexadecimal digits; without `key` and `key_file`, the
+      !> environment variable TITIN_PATH_KEY names the file. `pacing` is in bytes per second, the buffers of each stream are
+      !> in bytes, `patience` is in seconds.
+      procedure :: open => open_path
+      procedure :: is_open
+      procedure :: name => name_of
+      !> streams(): the number of streams that carry large messages.
+      procedure :: streams => streams_of
+      !> send(data, timeout, as): an array of any kind and rank. Returns when the data may be changed. With as=titin_u8 to
+      !> titin_u64, titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
+      procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
+         send_complex64, send_bool, send_logical
+      generic :: send => send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
+         send_complex64, send_bool, send_logical
+      !> receive(message, timeout): the next message, whose size and type need not be known; or receive(data, timeout, as)
+      !> into an array of the program, whose kind and shape must be those of the message.
+      procedure, private :: receive_message, receive_int8, receive_int16, receive_int32, receive_int64, &
+         receive_real32, receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
+      generic :: receive => receive_message, receive_int8, receive_int16, receive_int32, receive_int64, &
+         receive_real32, receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
+      !> exchange(data, into, timeout, received): sends data and receives the bytes of the next message into an array of the
+      !> same kind, both at once. `received` is the number of elements received, of which there may be fewer than `into` has.
+      !> exchange(data, message, timeout) receives a message whose size is not known.
+      procedure, private :: exchange_int8, exchange_int16, exchange_int32, exchange_int64, exchange_real32, &
+         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, unknown_int8, unknown_int16, &
+         unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, unknown_complex64, &
+         unknown_bool
+      generic :: exchange => exchange_int8, exchange_int16, exchange_int32, exchange_int64, exchange_real32, &
+         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, unknown_int8, unknown_int16, &
+         unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, unknown_complex64, &
+         unknown_bool
+      !> barrier(timeout): waits until the other program has come to its barrier as often as this one.
+      procedure :: barrier
+      !> flush(timeout): waits until the other program has received all messages that this one has sent.
+      procedure :: flush => flush_path
+      !> close(timeout): waits until the other end has all messages, and closes the path at both ends.
+      procedure :: close => close_path
+   end type
+
+   !> A port where other programs open any number of paths.
+   type :: path_listener_type
+      !> The handle, for the interfaces of titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+   contains
+      !> start(address, key, key_file): listens at "host:port". The host 0.0.0.0, or [::], stands for all networks of the
+      !> host. For port 0 the system chooses a port.
+      procedure :: start
+      !> address(): the address at which the listener was started, with its port.
+      procedure :: address => address_of
+      !> accept(path, timeout): the next path that another program has opened.
+      procedure :: accept
+      !> stop(): accepted paths live on.
+      procedure :: stop => stop_listening
+   end type
+
+contains
+
+   ! Options for C: to be freed.
+   subroutine new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience)
+      type(c_ptr), intent(out) :: options
+      integer(c_int), intent(out) :: status
+      character(len=*), intent(in), optional :: key, key_file
+      integer, intent(in), optional :: streams
+      integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
+      real(real64), intent(in), optional :: patience
+      integer(c_int64_t) :: send, receive
+
+      options = titin_path_options_new()
+      status = titin_ok
+      if (present(key_file)) status = titin_path_options_key_file(options, c(key_file))
+      if (present(key) .and. status == titin_ok) status = titin_path_options_key(options, c(key))
+      if (present(streams) .and. status == titin_ok) status = titin_path_options_streams(options, int(streams, c_int))
+      if (present(pacing) .and. status == titin_ok) status = titin_path_options_pacing(options, pacing)
+      send = 0
+      receive = 0
+      if (present(send_buffer)) send = send_buffer
+      if (present(receive_buffer)) receive = receive_buffer
+      if (status == titin_ok) status = titin_path_options_buffers(options, send, receive)
+      if (present(patience) .and. status == titin_ok) status = titin_path_options_patience(options, patience)
+   end subroutine
+
+   subroutine open_path(self, addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, ierr)
+      class(path_type), intent(inout) :: self
+      character(len=*), intent(in) :: addresses
+      character(len=*), intent(in), optional :: name, key, key_file
+      integer, intent(in), optional :: streams
+      integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
+      real(real64), intent(in), optional :: patience
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: given
+      type(c_ptr) :: options
+      integer(c_int) :: status
+
+      if (c_associated(self%raw)) then
+         call finish(titin_error_usage, ierr, found="this path is open already: close it first")
+         return
+      end if
+      given = ""
+      if (present(name)) given = name
+      call new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience)
+      if (status == titin_ok) status = titin_path_open(c(addresses), c(given), options, self%raw)
+      call titin_path_options_free(options)
+      call finish(status, ierr)
+   end subroutine
+
+   function is_open(self) result(open)
+      class(path_type), intent(in) :: self
+      logical :: open
+      open = c_associated(self%raw)
+   end function
+
+   function name_of(self) result(name)
+      class(path_type), intent(in) :: self
+      character(len=:), allocatable :: name
+      name = text(titin_path_name(self%raw))
+   end function
+
+   function streams_of(self) result(streams)
+      class(path_type), intent(in) :: self
+      integer :: streams
+      streams = int(titin_path_streams(self%raw))
+   end function
+
+   subroutine barrier(self, timeout, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_barrier(self%raw, patience(timeout)), ierr)
+   end subroutine
+
+   subroutine flush_path(self, timeout, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_flush(self%raw, patience(timeout)), ierr)
+   end subroutine
+
+   subroutine close_path(self, timeout, ierr)
+      class(path_type), intent(inout) :: self
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      raw = self%raw
+      self%raw = c_null_ptr
+      call finish(titin_path_close(raw, patience(timeout)), ierr)
+   end subroutine
+
+   subroutine start(self, address, key, key_file, ierr)
+      class(path_listener_type), intent(inout) :: self
+      character(len=*), intent(in) :: address
+      character(len=*), intent(in), optional :: key, key_file
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: options
+      integer(c_int) :: status
+
+      if (c_associated(self%raw)) then
+         call finish(titin_error_usage, ierr, found="this listener has started already: stop it first")
+         return
+      end if
+      call new_options(options, status, key, key_file)
+      if (status == titin_ok) status = titin_path_listen(c(address), options, self%raw)
+      call titin_path_options_free(options)
+      call finish(status, ierr)
+   end subroutine
+
+   function address_of(self) result(address)
+      class(path_listener_type), intent(in) :: self
+      character(len=:), allocatable :: address
+      address = text(titin_path_listener_address(self%raw))
+   end function
+
+   subroutine accept(self, path, timeout, ierr)
+      class(path_listener_type), intent(in) :: self
+      class(path_type), intent(inout) :: path
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      if (path%is_open()) then
+         call finish(titin_error_usage, ierr, found="this path is open already: close it first")
+         return
+      end if
+      call finish(titin_path_accept(self%raw, patience(timeout), path%raw), ierr)
+   end subroutine
+
+   subroutine stop_listening(self)
+      class(path_listener_type), intent(inout) :: self
+      call titin_path_listener_free(self%raw)
+      self%raw = c_null_ptr
+   end subroutine
+
+   subroutine receive_message(self, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      type(titin_message), intent(inout) :: message
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      integer(c_int) :: status
+      status = titin_path_receive(self%raw, patience(timeout), raw)
+      call message%own(raw)
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine send_array(self, dtype, rank, extents, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      integer(c_int64_t), intent(in) :: extents(*)
+      type(c_ptr), intent(in) :: data
+      real(real64), intent(in), optional :: timeout
+      integer, intent(in), optional :: as
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: wrong
+      integer(c_int) :: used
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, found="send on a path: "//wrong)
+         return
+      end if
+      call finish(titin_path_send_array(self%raw, used, int(rank, c_int), extents, order=titin_order_fortran, data=data, &
+         timeout=patience(timeout)), ierr)
+   end subroutine
+
+   subroutine receive_array(self, dtype, rank, extents, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      integer(c_int64_t), intent(in) :: extents(*)
+      type(c_ptr), intent(in) :: data
+      real(real64), intent(in), optional :: timeout
+      integer, intent(in), optional :: as
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: wrong
+      integer(c_int) :: used
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, found="receive from a path: "//wrong)
+         return
+      end if
+      call finish(titin_path_receive_array(self%raw, used, int(rank, c_int), extents, order=titin_order_fortran, data=data, &
+         timeout=patience(timeout)), ierr)
+   end subroutine
+
+   subroutine send_int8(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_int16(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_int32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_int64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_real32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_real64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_complex32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_complex64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine send_bool(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_path_send.inc"
+   end subroutine
+
+   subroutine receive_int8(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_int16(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_int32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_int64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_real32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_real64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_complex32(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_complex64(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_path_receive.inc"
+   end subroutine
+
+   subroutine receive_bool(self, data, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(inout), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_path_receive.inc"
+   end subroutine
+
+   ! Logicals of the default kind are longer than a byte, and travel as logical(c_bool).
+   subroutine send_logical(self, data, timeout, ierr)
+      class(path_type), intent(in) :: self
+      logical, intent(in), contiguous, target :: data(..)
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: extents(titin_max_rank)
+      logical, pointer :: flat(:)
+      logical(c_bool), allocatable, target :: bytes(:)
+
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t))) then
+         call finish(titin_error_usage, ierr, found=not_allocated)
+         return
+      end if
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents_of(shape(data, c_int64_t)))])
+      allocate (bytes(size(flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      call send_array(self, titin_bool, rank(data), extents, c_loc(bytes), timeout, ierr=ierr)
+   end subroutine
+
+   subroutine receive_logical(self, data, timeout, ierr)
+      class(path_type), intent(in) :: self
+      logical, intent(inout), contiguous, target :: data(..)
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: extents(titin_max_rank)
+      logical, pointer :: flat(:)
+      logical(c_bool), allocatable, target :: bytes(:)
+
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t))) then
+         call finish(titin_error_usage, ierr, found=not_allocated)
+         return
+      end if
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents_of(shape(data, c_int64_t)))])
+      allocate (bytes(size(flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      call receive_array(self, titin_bool, rank(data), extents, c_loc(bytes), timeout, ierr=ierr)
+      flat = logical(bytes)
+   end subroutine
+
+   subroutine exchange_int8(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), contiguous, target :: data(..)
+      integer(int8), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_int16(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), contiguous, target :: data(..)
+      integer(int16), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_int32(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), contiguous, target :: data(..)
+      integer(int32), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_int64(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), contiguous, target :: data(..)
+      integer(int64), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_real32(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), contiguous, target :: data(..)
+      real(real32), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_real64(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), contiguous, target :: data(..)
+      real(real64), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_complex32(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), contiguous, target :: data(..)
+      complex(real32), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_complex64(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), contiguous, target :: data(..)
+      complex(real64), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine exchange_bool(self, data, into, timeout, received, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), contiguous, target :: data(..)
+      logical(c_bool), intent(inout), contiguous, target :: into(..)
+      include "titin_path_exchange.inc"
+   end subroutine
+
+   subroutine unknown_int8(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_int16(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_int32(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_int64(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_real32(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_real64(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_complex32(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_complex64(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine unknown_bool(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), contiguous, target :: data(..)
+      include "titin_path_unknown.inc"
+   end subroutine
+end module titin_path

@@ -1,0 +1,141 @@
+/* titin paths: messages between two programs that share a key, without a manager and without a run.
+ *
+ * For a program that has a coupling of its own, and whose other end is on another host or at another site. One program
+ * listens, the other one opens a path:
+ *
+ *     titin_path_listener *listener;                     titin_path *path;
+ *     titin_path *path;                                  titin_path_open("cluster.example:4711", "mesh", NULL, &path);
+ *     titin_path_listen("0.0.0.0:4711", NULL, &listener);
+ *     titin_path_accept(listener, TITIN_WAIT, &path);
+ *     titin_path_receive_into(path, u, sizeof u,         titin_path_send(path, u, sizeof u, TITIN_WAIT);
+ *                             TITIN_WAIT, NULL);
+ *     titin_path_close(path, TITIN_WAIT);                titin_path_close(path, TITIN_WAIT);
+ *     titin_path_listener_free(listener);
+ *
+ * Both ends prove that they know the key. `titin path key FILE` makes a key; the environment variable TITIN_PATH_KEY names
+ * the file. Nothing that comes before the proof is read. The bytes of messages are not encrypted.
+ *
+ * Rules that hold for every call here
+ *
+ * Errors. As in titin.h: a call that returns int returns 0, or the number of an error, and titin_error() gives the text. No
+ *     error sticks. After these errors the path goes on: TITIN_ERROR_TIMEOUT, TITIN_ERROR_TYPE_MISMATCH (the received message
+ *     does not fit, and was dropped), TITIN_ERROR_MESSAGE_LOST (the receiver has dropped an earlier message, of which the
+ *     text gives the number and the reason; or the sender has given up in the middle of a message), and TITIN_ERROR_USAGE.
+ *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
+ *     TITIN_ERROR_PEER_LOST: the connection is gone.
+ * Messages. A path carries messages both ways at once, each way in the order of the sends. A message knows its size, its
+ *     element type and its shape; both ends need not agree on them beforehand. Sizes have 64 bits.
+ * Waiting. Calls with a `timeout` wait for so many seconds at most, without using a core; TITIN_WAIT is for ever. A call
+ *     that receives and is over time loses nothing: the next one goes on with the message. A call that sends and is over time
+ *     gives the message up; if a part is on its way, the receiver gets TITIN_ERROR_MESSAGE_LOST. A send waits while 64 MiB or
+ *     1024 messages are on their way that the receiving program has not taken.
+ * Threads. Any thread may call. Calls that send on a path take turns, and so do calls that receive. titin_path_close must be
+ *     the last call on the path.
+ * Forks. As in titin.h: the paths of the parent are dead in a forked child.
+ */
+#ifndef TITIN_PATH_H
+#define TITIN_PATH_H
+
+#include "titin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A way to one other program. */
+typedef struct titin_path titin_path;
+/* A port where other programs open paths. */
+typedef struct titin_path_listener titin_path_listener;
+/* The key and the settings of paths. */
+typedef struct titin_path_options titin_path_options;
+
+
+/* ---- Options --------------------------------------------------------------------------------------------------- */
+
+/* New options. Free with titin_path_options_free. The options are copied by the calls that take them, where NULL stands for
+ * the defaults: the key in the file that TITIN_PATH_KEY names, and settings that titin chooses. */
+titin_path_options *titin_path_options_new(void);
+void titin_path_options_free(titin_path_options *options);
+/* The key: 64 hexadecimal digits. */
+int titin_path_options_key(titin_path_options *options, const char *key);
+/* The file with the key. An error if everybody may read the file. */
+int titin_path_options_key_file(titin_path_options *options, const char *file);
+/* The settings of paths that this program opens, which hold for both ends. For 0 titin, or the operating system, chooses.
+ * The number of streams (connections) over which large messages are spread; */
+int titin_path_options_streams(titin_path_options *options, int streams);
+/* the most bytes per second that each end sends; */
+int titin_path_options_pacing(titin_path_options *options, int64_t bytes_per_second);
+/* the sizes of each stream's buffers in the operating system, in bytes; */
+int titin_path_options_buffers(titin_path_options *options, int64_t send, int64_t receive);
+/* and for how many seconds titin_path_open waits for the other end (60 by default). */
+int titin_path_options_patience(titin_path_options *options, double seconds);
+
+
+/* ---- Begin and end --------------------------------------------------------------------------------------------- */
+
+/* Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them with
+ * commas. `name` tells the listening program which path it is, and may be NULL. Waits for the listening program to be there. */
+int titin_path_open(const char *addresses, const char *name, const titin_path_options *options, titin_path **path);
+
+/* Listens at "host:port", for any number of paths of any number of streams each. The host 0.0.0.0, or [::], stands for all
+ * networks of the host. For port 0 the system chooses a port. */
+int titin_path_listen(const char *address, const titin_path_options *options, titin_path_listener **listener);
+/* The address at which the listener was started, with its port. Lives as long as the listener. */
+const char *titin_path_listener_address(const titin_path_listener *listener);
+/* The next path that another program has opened. */
+int titin_path_accept(titin_path_listener *listener, double timeout, titin_path **path);
+/* Frees a listener. Accepted paths live on. */
+void titin_path_listener_free(titin_path_listener *listener);
+
+/* Waits until the other end has all messages, closes the path at both ends and frees it, also on an error. The other program
+ * can still receive the messages. */
+int titin_path_close(titin_path *path, double timeout);
+
+/* The name that the opening program has given; "" without a name. Lives as long as the path. */
+const char *titin_path_name(const titin_path *path);
+/* The number of streams that carry large messages. */
+int titin_path_streams(const titin_path *path);
+
+
+/* ---- Sending --------------------------------------------------------------------------------------------------- */
+
+/* Sends bytes as one message. Returns when the bytes may be changed. */
+int titin_path_send(titin_path *path, const void *bytes, int64_t length, double timeout);
+/* Sends the bytes of several places in memory as one message. */
+int titin_path_send_parts(titin_path *path, int count, const void *const *parts, const int64_t *lengths, double timeout);
+/* Sends an array, described as for titin_send_array. An array that is not contiguous is packed. */
+int titin_path_send_array(titin_path *path, int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
+                          const char *const *names, const void *data, double timeout);
+
+
+/* ---- Receiving ------------------------------------------------------------------------------------------------- */
+
+/* Receives the next message, whose size and type need not be known. Free the message with titin_message_free; the calls of
+ * titin.h read it (bytes are an array of TITIN_U8). It lives on after the path. */
+int titin_path_receive(titin_path *path, double timeout, titin_message **message);
+/* Receives the bytes of the next message into memory with this room, which may be larger. `length` may be NULL. */
+int titin_path_receive_into(titin_path *path, void *memory, int64_t room, double timeout, int64_t *length);
+/* Receives an array of this type and shape into memory described as for titin_receive_into, of either order. */
+int titin_path_receive_array(titin_path *path, int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
+                             void *data, double timeout);
+
+
+/* ---- Both ------------------------------------------------------------------------------------------------------ */
+
+/* Sends bytes and receives the next message, both at once: neither waits for the other. The two places must not overlap. On
+ * an error the one may have happened and the other not. */
+int titin_path_exchange(titin_path *path, const void *bytes, int64_t length, void *memory, int64_t room, double timeout,
+                        int64_t *received);
+/* The same for a message whose size is not known. */
+int titin_path_exchange_message(titin_path *path, const void *bytes, int64_t length, double timeout, titin_message **message);
+
+/* Waits until the other program has come to its barrier as often as this one. */
+int titin_path_barrier(titin_path *path, double timeout);
+/* Waits until the other program has received all messages that this one has sent. */
+int titin_path_flush(titin_path *path, double timeout);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

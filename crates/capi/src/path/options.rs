@@ -1,0 +1,171 @@
+//! How a path is opened.
+
+use std::ffi::{c_char, c_int};
+use std::path::Path;
+use std::time::Duration;
+
+use titin_path::{Key, PathSettings, read_key, usual_key};
+use titin_runtime::Result;
+
+use crate::error::{null, status, usage, value};
+use crate::input;
+use crate::path::{limit, translated};
+
+/// The `titin_path_options` of the header.
+#[derive(Clone, Default)]
+pub struct PathOptions {
+    key: Option<Key>,
+    pub(super) settings: PathSettings,
+}
+
+impl PathOptions {
+    /// The options of a call; the defaults for NULL.
+    ///
+    /// # Safety
+    /// `options` is NULL or options.
+    pub(super) unsafe fn given(options: *const PathOptions) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        Ok(unsafe { options.as_ref() }.cloned().unwrap_or_default())
+    }
+
+    /// The key: the key that was set, or that of the environment.
+    pub(super) fn key(&self) -> Result<Key> {
+        match &self.key {
+            Some(key) => Ok(key.clone()),
+            None => usual_key().map_err(translated),
+        }
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+unsafe fn change(
+    options: *mut PathOptions,
+    body: impl FnOnce(&mut PathOptions) -> Result<()>,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let options = unsafe { options.as_mut() };
+        body(options.ok_or_else(|| null("options", "titin_path_options_new"))?)
+    })
+}
+
+/// A number of bytes or of streams; 0 leaves the choice to titin.
+fn size(number: i64, what: &str) -> Result<Option<u64>> {
+    let number = u64::try_from(number).map_err(|_| {
+        usage(format!(
+            "{number} was given for {what}: give a number from 1 on, or 0 to leave the choice to titin"
+        ))
+    })?;
+    Ok((number > 0).then_some(number))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_path_options_new() -> *mut PathOptions {
+    value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::default())))
+}
+
+/// # Safety
+/// `options` is NULL or options that no code uses any more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_free(options: *mut PathOptions) {
+    if !options.is_null() {
+        // SAFETY: made by `titin_path_options_new`.
+        drop(unsafe { Box::from_raw(options) });
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `key` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_key(
+    options: *mut PathOptions,
+    key: *const c_char,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let key = input::text(key, "key")?.parse();
+            options.key = Some(key.map_err(|why| usage(format!("no key: {why}")))?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `file` is NULL or ends with a NUL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_key_file(
+    options: *mut PathOptions,
+    file: *const c_char,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let file = Path::new(input::text(file, "name of the key's file")?);
+            options.key = Some(read_key(file).map_err(translated)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_streams(
+    options: *mut PathOptions,
+    streams: c_int,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let streams = size(streams.into(), "the number of streams")?;
+            options.settings.streams = streams.map(|streams| streams as u32);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_pacing(options: *mut PathOptions, rate: i64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.settings.pacing = size(rate, "the bytes per second")?;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_buffers(
+    options: *mut PathOptions,
+    send: i64,
+    receive: i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.settings.send_buffer = size(send, "the size of the send buffer")?;
+            options.settings.receive_buffer = size(receive, "the size of the receive buffer")?;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_patience(options: *mut PathOptions, seconds: f64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.settings.patience = limit(seconds)?.unwrap_or(Duration::MAX);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! Receiving from a path.
+
+use std::ffi::{c_int, c_void};
+
+use titin_runtime::{Content, Result};
+
+use crate::array::ArrayArguments;
+use crate::error::usage;
+use crate::input;
+use crate::message::Message;
+use crate::path::{PathHandle, limit, on_path};
+
+/// Memory of the caller for `room` bytes.
+///
+/// # Safety
+/// `memory` is NULL or points to `room` writable bytes, which no other code uses while the result lives.
+pub(super) unsafe fn memory<'a>(memory: *mut c_void, room: i64) -> Result<&'a mut [u8]> {
+    // SAFETY: as the caller promises.
+    unsafe { input::slice_mut(memory.cast(), room, "bytes of memory") }
+}
+
+/// # Safety
+/// `handle` is NULL or a path, `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_receive(
+    handle: *mut PathHandle,
+    timeout: f64,
+    out: *mut *mut Message,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        input::preset(out, std::ptr::null_mut());
+        on_path(handle, |handle| {
+            let out = input::out(out, "the message")?;
+            let received = handle.path.receive(limit(timeout)?);
+            let received = received.map_err(|why| handle.located(why))?;
+            *out = Message::of_path(received, handle.origin())?.into_raw();
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path; `memory` is NULL or points to `room` writable bytes, which no other code uses meanwhile;
+/// `length` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_receive_into(
+    handle: *mut PathHandle,
+    data: *mut c_void,
+    room: i64,
+    timeout: f64,
+    length: *mut i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        input::preset(length, 0);
+        on_path(handle, |handle| {
+            let received = handle
+                .path
+                .receive_into(memory(data, room)?, limit(timeout)?);
+            let received = received.map_err(|why| handle.located(why))?;
+            input::preset(length, received.length as i64);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path. The arguments describe an array, as the header says: the elements may be written, and no
+/// other code uses the elements meanwhile.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_receive_array(
+    handle: *mut PathHandle,
+    dtype: c_int,
+    rank: c_int,
+    extents: *const i64,
+    strides: *const i64,
+    order: c_int,
+    data: *mut c_void,
+    timeout: f64,
+) -> c_int {
+    let arguments = ArrayArguments {
+        dtype,
+        rank,
+        extents,
+        strides,
+        order,
+        names: std::ptr::null(),
+        data,
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_path(handle, |handle| {
+            let array = arguments.read()?;
+            array.check_distinct()?;
+            let mut choose = |meta: &titin_runtime::Meta, _| {
+                let Content::Array(layout) = &meta.content else {
+                    return Err("it is no array".to_owned());
+                };
+                array.check(layout).map_err(|why| why.text)?;
+                Ok(array.is_alike(layout).then(|| array.memory()))
+            };
+            let received = handle.path.receive_where(&mut choose, limit(timeout)?);
+            let received = received.map_err(|why| handle.located(why))?;
+            let is_elsewhere = received.bytes.len() as u64 == received.length;
+            if let Content::Array(layout) = &received.meta.content
+                && is_elsewhere
+            {
+                array.fill_with(layout, &received.bytes);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The error for memory that a call is to read and to write.
+pub(super) fn check_apart(bytes: &[u8], memory: *mut c_void, room: i64) -> Result<()> {
+    let (from, to) = (bytes.as_ptr().addr(), memory.addr());
+    let is_apart = from + bytes.len() <= to || to + room.max(0) as usize <= from;
+    if is_apart || bytes.is_empty() || room <= 0 {
+        return Ok(());
+    }
+    Err(usage(
+        "the memory for the received message overlaps the bytes to send: give two places",
+    ))
+}

@@ -1,0 +1,168 @@
+/* One of the two ends of a path: `paths listen` prints its address, `paths ADDRESS` opens the path. The programs in other
+ * languages do the same, in the same order. */
+#include "check.h"
+
+#include <math.h>
+#include <string.h>
+#include <titin_path.h>
+
+enum { MANY = 700000 };
+
+static void give(titin_path *path) {
+    const int32_t whole[] = {1, -2, 3};
+    CHECK(titin_path_send_array(path, TITIN_I32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, whole, TITIN_WAIT) == 0);
+    /* Every second column of a larger array. */
+    double wide[2][6];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 6; j++) wide[i][j] = j % 2 ? -1 : 10 * i + j / 2;
+    const int64_t steps[] = {sizeof wide[0], 2 * sizeof(double)};
+    CHECK(titin_path_send_array(path, TITIN_F64, 2, (int64_t[]){2, 3}, steps, TITIN_ORDER_C, NULL, wide, TITIN_WAIT) == 0);
+    const double complexes[] = {1, 2, 3, 4};
+    CHECK(titin_path_send_array(path, TITIN_C128, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, NULL, complexes, TITIN_WAIT) == 0);
+    const uint8_t flags[] = {1, 0, 7};
+    CHECK(titin_path_send_array(path, TITIN_BOOL, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, flags, TITIN_WAIT) == 0);
+    CHECK(titin_path_send_array(path, TITIN_I8, 1, (int64_t[]){0}, NULL, TITIN_ORDER_C, NULL, NULL, TITIN_WAIT) == 0);
+    double *many = malloc(MANY * sizeof *many);
+    for (int i = 0; i < MANY; i++) many[i] = i;
+    CHECK(titin_path_send_array(path, TITIN_F64, 1, (int64_t[]){MANY}, NULL, TITIN_ORDER_C, NULL, many, TITIN_WAIT) == 0);
+    free(many);
+}
+
+static void take(titin_path *path) {
+    int32_t whole[3];
+    CHECK(titin_path_receive_array(path, TITIN_I32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, whole, TITIN_WAIT) == 0);
+    CHECK(whole[0] == 1 && whole[1] == -2 && whole[2] == 3);
+    double wide[2][6] = {{0}};
+    const int64_t steps[] = {sizeof wide[0], 2 * sizeof(double)};
+    CHECK(titin_path_receive_array(path, TITIN_F64, 2, (int64_t[]){2, 3}, steps, TITIN_ORDER_C, wide, TITIN_WAIT) == 0);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 6; j++) CHECK(wide[i][j] == (j % 2 ? 0 : 10 * i + j / 2));
+    double complexes[4];
+    CHECK(titin_path_receive_array(path, TITIN_C128, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, complexes, TITIN_WAIT) == 0);
+    for (int i = 0; i < 4; i++) CHECK(complexes[i] == i + 1);
+    uint8_t flags[3];
+    CHECK(titin_path_receive_array(path, TITIN_BOOL, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, flags, TITIN_WAIT) == 0);
+    CHECK(flags[0] == 1 && flags[1] == 0 && flags[2] == 1);
+    CHECK(titin_path_receive_array(path, TITIN_I8, 1, (int64_t[]){0}, NULL, TITIN_ORDER_C, NULL, TITIN_WAIT) == 0);
+    double *many = malloc(MANY * sizeof *many);
+    CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){MANY}, NULL, TITIN_ORDER_C, many, TITIN_WAIT) == 0);
+    for (int i = 0; i < MANY; i++) CHECK(many[i] == i);
+    free(many);
+}
+
+/* A message of a type and shape that the receiver does not know. */
+static void surprise(titin_path *path, int listens) {
+    if (!listens) {
+        float numbers[4][5];
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < 5; j++) numbers[i][j] = i - 2 * j;
+        CHECK(titin_path_send_array(path, TITIN_F32, 2, (int64_t[]){4, 5}, NULL, TITIN_ORDER_C,
+                                    (const char *const[]){"y", "x"}, numbers, TITIN_WAIT) == 0);
+        return;
+    }
+    titin_message *message;
+    CHECK(titin_path_receive(path, TITIN_WAIT, &message) == 0);
+    CHECK(titin_message_dtype(message) == TITIN_F32 && titin_message_rank(message) == 2);
+    CHECK(titin_message_extent(message, 0) == 4 && titin_message_extent(message, 1) == 5);
+    const char *element = titin_message_raw_data(message);
+    element += titin_message_stride(message, 0) * 3 + titin_message_stride(message, 1) * 2;
+    float found;
+    memcpy(&found, element, sizeof found);
+    CHECK(found == 3 - 2 * 2);
+    CHECK(titin_message_array(message, TITIN_F64, 2, (int64_t[]){4, 5}, TITIN_ANY) == NULL);
+    CHECK(strstr(titin_error(), "path 'mesh': expected an array of float64"));
+    titin_message_free(message);
+}
+
+/* Both ends hear of a message that does not fit. */
+static void misfit(titin_path *path, int listens) {
+    static const char bytes[100];
+    char room[99];
+    if (!listens) {
+        CHECK(titin_path_send(path, bytes, sizeof bytes, TITIN_WAIT) == 0);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == TITIN_ERROR_MESSAGE_LOST);
+        CHECK(strstr(titin_error(), "it has 100 bytes, and there is room for 99"));
+        CHECK(titin_path_send_array(path, TITIN_I32, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, NULL, bytes, TITIN_WAIT) == 0);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == TITIN_ERROR_MESSAGE_LOST);
+        CHECK(!strcmp(titin_error_name(titin_error_kind()), "TITIN_ERROR_MESSAGE_LOST"));
+        return;
+    }
+    int64_t length = 7;
+    CHECK(titin_path_receive_into(path, room, sizeof room, TITIN_WAIT, &length) == TITIN_ERROR_TYPE_MISMATCH);
+    CHECK(length == 0);
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    double numbers[2];
+    CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, numbers, TITIN_WAIT) ==
+          TITIN_ERROR_TYPE_MISMATCH);
+    CHECK(strstr(titin_error(), "expected an array of float64 of shape [2], found int32 of shape [2]"));
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+}
+
+static void exchange(titin_path *path, int listens) {
+    double own[1000], others[1001];
+    for (int i = 0; i < 1000; i++) own[i] = listens * 1000 + i;
+    int64_t received;
+    CHECK(titin_path_exchange(path, own, sizeof own, others, sizeof others, TITIN_WAIT, &received) == 0);
+    CHECK(received == sizeof own);
+    for (int i = 0; i < 1000; i++) CHECK(others[i] == (1 - listens) * 1000 + i);
+    titin_message *message;
+    CHECK(titin_path_exchange_message(path, own, listens ? 8 : 16, TITIN_WAIT, &message) == 0);
+    CHECK(titin_message_nbytes(message) == (listens ? 16 : 8));
+    CHECK(!memcmp(titin_message_raw_data(message), others, listens ? 16 : 8));
+    titin_message_free(message);
+}
+
+static void parts(titin_path *path, int listens) {
+    char word[8] = "";
+    int64_t length;
+    if (listens) {
+        CHECK(titin_path_receive_into(path, word, sizeof word, TITIN_WAIT, &length) == 0);
+        CHECK(length == 5 && !strcmp(word, "hello"));
+    } else
+        CHECK(titin_path_send_parts(path, 2, (const void *[]){"he", "llo"}, (int64_t[]){2, 3}, TITIN_WAIT) == 0);
+}
+
+static void end(titin_path *path, int listens) {
+    titin_message *message;
+    CHECK(titin_path_receive(path, 0.01, &message) == TITIN_ERROR_TIMEOUT && !message);
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    CHECK(titin_path_flush(path, TITIN_WAIT) == 0);
+    if (listens) CHECK(titin_path_receive(path, TITIN_WAIT, &message) == TITIN_ERROR_PORT_CLOSED);
+    CHECK(titin_path_close(path, TITIN_WAIT) == 0);
+}
+
+static void converse(titin_path *path, int listens) {
+    CHECK(!strcmp(titin_path_name(path), "mesh"));
+    CHECK(titin_path_streams(path) == 3);
+    for (int round = 0; round < 2; round++) (round == listens ? give : take)(path);
+    surprise(path, listens);
+    misfit(path, listens);
+    exchange(path, listens);
+    parts(path, listens);
+    end(path, listens);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    titin_path *path;
+    if (!strcmp(argv[1], "listen")) {
+        titin_path_listener *listener;
+        CHECK(titin_path_listen("127.0.0.1:0", NULL, &listener) == 0);
+        puts(titin_path_listener_address(listener));
+        fflush(stdout);
+        CHECK(titin_path_accept(listener, TITIN_WAIT, &path) == 0);
+        titin_path_listener_free(listener);
+        converse(path, 1);
+        return 0;
+    }
+    titin_path_options *options = titin_path_options_new();
+    CHECK(titin_path_options_key(options, "0123") == TITIN_ERROR_USAGE);
+    CHECK(titin_path_options_key_file(options, getenv("TITIN_PATH_KEY")) == 0);
+    CHECK(titin_path_options_streams(options, 3) == 0);
+    CHECK(titin_path_options_pacing(options, INT64_C(4000000000)) == 0);
+    CHECK(titin_path_options_buffers(options, 1 << 20, 1 << 20) == 0);
+    CHECK(titin_path_options_patience(options, 20) == 0);
+    CHECK(titin_path_open(argv[1], "mesh", options, &path) == 0);
+    titin_path_options_free(options);
+    converse(path, 0);
+}

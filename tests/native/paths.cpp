@@ -1,0 +1,134 @@
+// One of the two ends of a path, as paths.c.
+#include "check.hpp"
+
+#include <array>
+#include <complex>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <titin/path.hpp>
+
+namespace {
+
+constexpr int many = 700000;
+
+void give(titin::Path &path) {
+    path.send(std::vector<std::int32_t>{1, -2, 3});
+    // Every second column of a larger array.
+    double wide[2][6];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 6; j++) wide[i][j] = j % 2 ? -1 : 10 * i + j / 2;
+    path.send(titin::Span<const double>(&wide[0][0], {2, 3}, titin::Extents{6, 2}));
+    path.send(std::array<std::complex<double>, 2>{{{1, 2}, {3, 4}}});
+    const bool flags[] = {true, false, true};
+    path.send(flags);
+    path.send(std::vector<std::int8_t>());
+    std::vector<double> numbers(many);
+    for (int i = 0; i < many; i++) numbers[std::size_t(i)] = i;
+    path.send(numbers.data(), {many});
+}
+
+void take(titin::Path &path) {
+    std::vector<std::int32_t> whole(3);
+    path.receive_into(whole);
+    CHECK((whole == std::vector<std::int32_t>{1, -2, 3}));
+    double wide[2][6] = {};
+    path.receive_into(titin::Span<double>(&wide[0][0], {2, 3}, titin::Extents{6, 2}));
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 6; j++) CHECK(wide[i][j] == (j % 2 ? 0 : 10 * i + j / 2));
+    std::array<std::complex<double>, 2> complexes;
+    path.receive_into(complexes);
+    CHECK(complexes[0] == std::complex<double>(1, 2) && complexes[1] == std::complex<double>(3, 4));
+    bool flags[3];
+    path.receive_into(flags);
+    CHECK(flags[0] && !flags[1] && flags[2]);
+    std::vector<std::int8_t> nothing;
+    path.receive_into(nothing);
+    const titin::Message message = path.receive();
+    const auto numbers = message.array<double>({many});
+    for (int i = 0; i < many; i++) CHECK(numbers(i) == i);
+}
+
+void surprise(titin::Path &path, bool listens) {
+    if (!listens) {
+        float numbers[4][5];
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < 5; j++) numbers[i][j] = float(i - 2 * j);
+        return path.send(numbers);
+    }
+    const auto message = path.receive();
+    const auto numbers = message.array<float>();
+    CHECK(numbers.rank() == 2 && numbers.extent(0) == 4 && numbers.extent(1) == 5);
+    CHECK(numbers(3, 2) == 3 - 2 * 2);
+    refused_saying<titin::TypeMismatch>("expected an array of float64", [&] { message.array<double>(); });
+}
+
+void misfit(titin::Path &path, bool listens) {
+    if (!listens) {
+        path.send(std::vector<std::uint8_t>(100));
+        refused_saying<titin::MessageLost>("it has 100 bytes, and there is room for 99", [&] { path.barrier(); });
+        path.send(std::vector<std::int32_t>(2));
+        refused_saying<titin::MessageLost>("int32", [&] { path.barrier(); });
+        return;
+    }
+    char room[99];
+    refused_saying<titin::TypeMismatch>("there is room for 99", [&] { path.receive_bytes(room, sizeof room); });
+    path.barrier();
+    std::vector<double> numbers(2);
+    refused_saying<titin::TypeMismatch>("expected an array of float64 of shape [2], found int32", [&] { path.receive_into(numbers); });
+    path.barrier();
+}
+
+void exchange(titin::Path &path, bool listens) {
+    double own[1000], others[1001];
+    for (int i = 0; i < 1000; i++) own[i] = listens * 1000 + i;
+    CHECK(path.exchange(own, sizeof own, others, sizeof others) == sizeof own);
+    for (int i = 0; i < 1000; i++) CHECK(others[i] == (1 - listens) * 1000 + i);
+    const auto message = path.exchange(own, listens ? 8 : 16);
+    CHECK(message.array<std::uint8_t>().size() == (listens ? 16 : 8));
+}
+
+void parts(titin::Path &path, bool listens) {
+    if (!listens) return path.send_parts({{"he", 2}, {"llo", 3}});
+    char word[8] = "";
+    CHECK(path.receive_bytes(word, sizeof word) == 5 && std::string(word) == "hello");
+}
+
+void end(titin::Path &path, bool listens) {
+    refused_saying<titin::Timeout>("longer than 0.01 s", [&] { path.receive(std::chrono::milliseconds(10)); });
+    path.barrier();
+    path.flush();
+    if (listens) refused_saying<titin::PortClosed>("closed", [&] { path.receive(); });
+    path.close();
+    refused_saying<titin::UsageError>("is closed", [&] { path.flush(); });
+}
+
+void converse(titin::Path path, bool listens) {
+    CHECK(path.name() == "mesh" && path.streams() == 3);
+    for (int round = 0; round < 2; round++) (round == listens ? give : take)(path);
+    surprise(path, listens);
+    misfit(path, listens);
+    exchange(path, listens);
+    parts(path, listens);
+    end(path, listens);
+}
+
+void one_end(const std::string &place) {
+    if (place == "listen") {
+        titin::PathListener listener("127.0.0.1:0");
+        std::cout << listener.address() << std::endl;
+        return converse(listener.accept(), true);
+    }
+    titin::PathOptions options;
+    refused_saying<titin::UsageError>("64 hexadecimal digits", [&] { options.key("0123"); });
+    options.key_file(std::getenv("TITIN_PATH_KEY")).streams(3).pacing(4'000'000'000).buffers(1 << 20, 1 << 20);
+    converse(titin::Path(place, "mesh", options.patience(std::chrono::seconds(20))), false);
+}
+
+} // namespace
+
+int main(int, char **argv) {
+    return guarded([&] { one_end(argv[1]); });
+}

@@ -1,0 +1,198 @@
+! One of the two ends of a path, as paths.c.
+program paths
+   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, output_unit, real32, real64
+   use titin
+   use titin_c
+   use titin_path
+   implicit none
+
+   integer, parameter :: many = 700000
+   type(path_listener_type) :: listener
+   type(path_type) :: path
+   character(len=256) :: place, key
+   logical :: listens
+   integer :: ierr
+
+   call get_command_argument(1, place)
+   call get_environment_variable("TITIN_PATH_KEY", key)
+   listens = place == "listen"
+   if (listens) then
+      call listener%start("127.0.0.1:0")
+      write (output_unit, "(a)") listener%address()
+      flush (output_unit)
+      call listener%accept(path)
+      call listener%stop()
+   else
+      call path%open(place, key="0123", ierr=ierr)
+      call check(ierr == titin_error_usage .and. .not. path%is_open(), "a key that is none")
+      call path%open(place, name="mesh", key_file=key, streams=3, pacing=4000000000_int64, send_buffer=2_int64**20, &
+         receive_buffer=2_int64**20, patience=20.0_real64)
+   end if
+   call check(path%name() == "mesh" .and. path%streams() == 3, "name and streams")
+   if (listens) then
+      call take()
+      call give()
+   else
+      call give()
+      call take()
+   end if
+   call surprise()
+   call misfit()
+   call exchange()
+   call parts()
+   call finish()
+
+contains
+
+   subroutine check(holds, what)
+      logical, intent(in) :: holds
+      character(len=*), intent(in) :: what
+      if (holds) return
+      error stop "failed: "//what//"; last error: "//titin_error_text()
+   end subroutine
+
+   subroutine give()
+      real(real64) :: wide(2, 6)
+      real(real64), allocatable :: numbers(:)
+      logical :: flags(3)
+      integer :: i, j
+      call path%send([1_int32, -2_int32, 3_int32])
+      ! Every second column of a larger array.
+      wide = -1
+      do j = 1, 3
+         do i = 1, 2
+            wide(i, 2*j - 1) = 10*(i - 1) + j - 1
+         end do
+      end do
+      call path%send(wide(:, ::2))
+      call path%send([(1.0_real64, 2.0_real64), (3.0_real64, 4.0_real64)])
+      flags = [.true., .false., .true.]
+      call path%send(flags, ierr=ierr)
+      call check(ierr == titin_ok, "to send logicals")
+      call path%send([integer(int8) ::])
+      allocate (numbers(many))
+      numbers(:) = [(real(i - 1, real64), i=1, many)]
+      call path%send(numbers)
+   end subroutine
+
+   subroutine take()
+      integer(int32) :: whole(3)
+      integer(int8) :: nothing(0)
+      real(real64) :: wide(2, 6)
+      real(real64), allocatable :: numbers(:)
+      complex(real64) :: complexes(2)
+      logical :: flags(3)
+      integer :: i, j
+      call path%receive(whole)
+      call check(all(whole == [1, -2, 3]), "whole numbers")
+      wide = 0
+      call path%receive(wide(:, ::2))
+      do j = 1, 6
+         do i = 1, 2
+            call check(nint(wide(i, j)) == merge(10*(i - 1) + (j - 1)/2, 0, mod(j, 2) == 1), "a section")
+         end do
+      end do
+      call path%receive(complexes)
+      call check(all(abs(complexes - [(1.0_real64, 2.0_real64), (3.0_real64, 4.0_real64)]) <= 0), "complex numbers")
+      call path%receive(flags, ierr=ierr)
+      call check(ierr == titin_ok .and. all(flags .eqv. [.true., .false., .true.]), "logicals")
+      call path%receive(nothing)
+      allocate (numbers(many))
+      call path%receive(numbers)
+      call check(all(nint(numbers) == [(i - 1, i=1, many)]), "many numbers")
+   end subroutine
+
+   ! A message of a type and shape that the receiver does not know.
+   subroutine surprise()
+      type(titin_message) :: message
+      real(real32) :: numbers(4, 5)
+      real(real32), pointer :: seen(:, :)
+      real(real64), pointer :: others(:, :)
+      integer :: i, j
+      if (.not. listens) then
+         do j = 1, 5
+            do i = 1, 4
+               numbers(i, j) = real(i - 1 - 2*(j - 1), real32)
+            end do
+         end do
+         call path%send(numbers)
+         return
+      end if
+      call path%receive(message)
+      call message%view(others, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch, "another type")
+      call check(message%dtype() == titin_f32 .and. all(message%extents() == [4, 5]), "a surprise")
+      if (message%order() == titin_order_fortran) then
+         call message%view(seen)
+         call check(nint(seen(4, 3)) == 3 - 2*2, "an element of a surprise")
+      end if
+   end subroutine
+
+   ! Both ends hear of a message that does not fit.
+   subroutine misfit()
+      character(kind=c_char), target :: bytes(100), room(99)
+      real(real64) :: numbers(2)
+      integer(c_int64_t) :: length
+      if (.not. listens) then
+         bytes = " "
+         call check(titin_path_send(path%raw, c_loc(bytes), 100_c_int64_t, titin_wait) == titin_ok, "to send bytes")
+         call path%barrier(ierr=ierr)
+         call check(ierr == titin_error_message_lost, "a dropped message")
+         call check(index(titin_error_text(), "it has 100 bytes, and there is room for 99") > 0, titin_error_text())
+         call path%send([1_int32, 2_int32])
+         call path%barrier(ierr=ierr)
+         call check(ierr == titin_error_message_lost, "a dropped array")
+         return
+      end if
+      call check(titin_path_receive_into(path%raw, c_loc(room), 99_c_int64_t, titin_wait, length) == &
+         titin_error_type_mismatch, "too large")
+      call path%barrier()
+      call path%receive(numbers, ierr=ierr)
+      call check(ierr == titin_error_type_mismatch, "another type")
+      call check(index(titin_error_text(), "expected an array of float64 of shape [2], found int32") > 0, titin_error_text())
+      call path%barrier()
+   end subroutine
+
+   subroutine exchange()
+      type(titin_message) :: message
+      real(real64) :: own(1000), others(1001)
+      integer(int64) :: received
+      integer :: i
+      own = [(real(merge(1000, 0, listens) + i - 1, real64), i=1, 1000)]
+      call path%exchange(own, others, received=received)
+      call check(received == 1000, "as many as were sent")
+      call check(all(nint(others(:1000)) == [(merge(0, 1000, listens) + i - 1, i=1, 1000)]), "the other's numbers")
+      call path%exchange(own(:merge(1, 2, listens)), message)
+      call check(message%elements() == merge(16, 8, listens), "bytes of an unknown number")
+   end subroutine
+
+   subroutine parts()
+      character(kind=c_char), target :: first(2), second(3), word(8)
+      integer(c_int64_t) :: length
+      first = ["h", "e"]
+      second = ["l", "l", "o"]
+      if (listens) then
+         call check(titin_path_receive_into(path%raw, c_loc(word), 8_c_int64_t, titin_wait, length) == titin_ok, "parts")
+         call check(length == 5 .and. all(word(:5) == [first, second]), "hello")
+      else
+         call check(titin_path_send_parts(path%raw, 2_c_int, [c_loc(first), c_loc(second)], [2_c_int64_t, 3_c_int64_t], &
+            titin_wait) == titin_ok, "to send parts")
+      end if
+   end subroutine
+
+   subroutine finish()
+      type(titin_message) :: message
+      call path%receive(message, timeout=0.01_real64, ierr=ierr)
+      call check(ierr == titin_error_timeout, "a timeout")
+      call path%barrier()
+      call path%flush()
+      if (listens) then
+         call path%receive(message, ierr=ierr)
+         call check(ierr == titin_error_port_closed, "a closed path")
+      end if
+      call path%close()
+      call path%flush(ierr=ierr)
+      call check(ierr == titin_error_usage, "a path that is not open")
+   end subroutine
+end program paths
