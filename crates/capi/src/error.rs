@@ -386,6 +386,6 @@ mod tests {
         for kind in 0..NAMES.len() as c_int {
             assert!(!titin_error_name(kind).is_null());
         }
-        assert!(titin_error_name(18).is_null() && titin_error_name(-1).is_null());
+        assert!(titin_error_name(19).is_null() && titin_error_name(-1).is_null());
     }
 }

@@ -16,6 +16,11 @@ const MOST_CIRCUITS: usize = 4096;
 const MOST_OF_MANAGERS: usize = 1024;
 const LONGEST_OF_MANAGERS: usize = circuit::LONGEST / 2;
 
+/// The most connections of managers at a time: to a run, since a manager comes again before the relay notices that an
+/// earlier connection is lost; and to all runs.
+const MOST_MANAGERS_OF_RUN: usize = 16;
+const MOST_MANAGERS: usize = 2 * MOST_OF_MANAGERS;
+
 /// The most runs of managers of this site that are over and stay known.
 const MOST_OVER: usize = 1024;
 
@@ -34,14 +39,23 @@ impl RunSource {
     }
 }
 
+/// What a source tells of a run.
+#[derive(Debug, Clone)]
+struct ToldRun {
+    source: RunSource,
+    permit: RunPermit,
+    /// Whether the source is a relay to which there is no connection, and which may tell nothing new of the run.
+    is_away: bool,
+}
+
 #[derive(Debug, Clone, Default)]
 struct AdmittedRun {
     /// What each source tells of the run, the first one to tell of it first. All of them tell the same permit. Never
     /// empty but while a source is added.
-    sources: Vec<(RunSource, RunPermit)>,
+    told: Vec<ToldRun>,
     /// Shared with the circuits that processes of this site have dialled.
     circuits: RunCircuit,
-    /// The bytes of the permit, if it is of a manager of this site.
+    /// The most bytes that a permit of a manager of this site has had.
     length: usize,
 }
 
@@ -50,53 +64,63 @@ pub(crate) type RunCircuit = Arc<()>;
 
 impl AdmittedRun {
     fn is_of_manager(&self) -> bool {
-        self.sources.iter().any(|(source, _)| source.is_manager())
+        self.managers() > 0
+    }
+
+    /// How many connections of managers there are.
+    fn managers(&self) -> usize {
+        let told = self.told.iter();
+        told.filter(|told| told.source.is_manager()).count()
     }
 
     /// What a source tells.
     fn of(&self, source: &RunSource) -> Option<&RunPermit> {
-        let mut sources = self.sources.iter();
-        sources
-            .find(|(known, _)| known == source)
-            .map(|(_, permit)| permit)
+        let mut told = self.told.iter();
+        let told = told.find(|told| told.source == *source)?;
+        Some(&told.permit)
     }
 
     /// Notes what a source tells.
     fn set(&mut self, source: &RunSource, permit: RunPermit) {
-        match self.sources.iter_mut().find(|(known, _)| known == source) {
-            Some((_, known)) => *known = permit,
-            None => self.sources.push((source.clone(), permit)),
+        match self.told.iter_mut().find(|told| told.source == *source) {
+            Some(told) => (told.permit, told.is_away) = (permit, false),
+            None => self.told.push(ToldRun {
+                source: source.clone(),
+                permit,
+                is_away: false,
+            }),
         }
     }
 
     fn remove(&mut self, source: &RunSource) -> Option<RunPermit> {
-        let place = self.sources.iter().position(|(known, _)| known == source)?;
-        Some(self.sources.remove(place).1)
+        let place = self.told.iter().position(|told| told.source == *source)?;
+        Some(self.told.remove(place).permit)
     }
 
-    /// The source that counts, and what it tells: a manager of this site, or else the first relay to tell of the run.
-    /// The relays of all sites of the run know the permit and may tell anything, so no later one takes the place of
-    /// the first as long as that one tells of the run and is connected.
-    fn trusted_source(&self) -> Option<&(RunSource, RunPermit)> {
+    /// What counts of that which sources tell: the word of a manager of this site, or else that of the first relay to
+    /// tell of the run. The relays of all sites of the run know the permit and may tell anything, so no later one
+    /// takes the place of the first as long as that one tells of the run. While it is away, the next one counts.
+    fn trusted_source(&self) -> Option<&ToldRun> {
         self.trusted_of(|_| true)
     }
 
     /// As [`AdmittedRun::trusted_source`], of the sources for which `counts` is true.
-    fn trusted_of(&self, counts: impl Fn(&RunSource) -> bool) -> Option<&(RunSource, RunPermit)> {
-        let sources = || self.sources.iter().filter(|(source, _)| counts(source));
-        let manager = sources().find(|(source, _)| source.is_manager());
-        manager.or_else(|| sources().next())
+    fn trusted_of(&self, counts: impl Fn(&RunSource) -> bool) -> Option<&ToldRun> {
+        let told = || self.told.iter().filter(|told| counts(&told.source));
+        let manager = told().find(|told| told.source.is_manager());
+        let connected = || told().find(|told| !told.is_away);
+        manager.or_else(connected).or_else(|| told().next())
     }
 
     /// What the source tells that counts.
     fn trusted(&self) -> Option<&RunPermit> {
-        self.trusted_source().map(|(_, permit)| permit)
+        self.trusted_source().map(|told| &told.permit)
     }
 
     /// Whether all sources but one tell this permit.
     fn has_permit(&self, permit: &Secret, except: &RunSource) -> bool {
-        let mut others = self.sources.iter().filter(|(source, _)| source != except);
-        others.all(|(_, known)| known.permit == *permit)
+        let mut others = self.told.iter().filter(|told| told.source != *except);
+        others.all(|told| told.permit.permit == *permit)
     }
 
     fn is_over(&self) -> bool {
@@ -213,16 +237,16 @@ impl AdmittedRuns {
         let length = circuit::encode(&permit).len();
         check_room(&runs, run, length)?;
         let known = runs.entry(run).or_default();
-        let is_same = |(_, known): &(RunSource, RunPermit)| known.permit == permit.permit;
-        if known.is_of_manager() && !known.sources.iter().all(is_same) {
+        let is_same = |told: &ToldRun| told.permit.permit == permit.permit;
+        if known.is_of_manager() && !known.told.iter().all(is_same) {
             return Err(format!("the number {run:016x} is that of another run"));
         }
-        known.sources.retain(is_same);
+        known.told.retain(is_same);
         if known.is_over() {
-            known.sources.retain(|(source, _)| !source.is_manager());
+            known.told.retain(|told| !told.source.is_manager());
         }
         known.set(&source, permit);
-        known.length = length;
+        known.length = known.length.max(length);
         drop(runs);
         self.note_change();
         Ok(ManagerAdmission {
@@ -263,19 +287,22 @@ impl AdmittedRuns {
             match admitted.remove(number) {
                 // A relay changes nothing of a run that it does not know.
                 Some(permit) if run.has_permit(&permit.permit, &source) => run.set(&source, permit),
+                // A run that is over gives its number up.
+                Some(permit) if run.is_over() && !permit.is_over => {
+                    *run = AdmittedRun::default();
+                    run.set(&source, permit);
+                }
                 told => {
                     of_others.extend(told.map(|permit| permit.run));
                     run.remove(&source);
                 }
             }
-            !run.sources.is_empty()
+            !run.told.is_empty()
         });
         admitted.retain(|_, permit| !permit.is_over);
         runs.extend(admitted.into_iter().map(|(number, permit)| {
-            let run = AdmittedRun {
-                sources: vec![(source.clone(), permit)],
-                ..AdmittedRun::default()
-            };
+            let mut run = AdmittedRun::default();
+            run.set(&source, permit);
             (number, run)
         }));
         let has_changed = before != permits_of(&runs, &source);
@@ -290,15 +317,15 @@ impl AdmittedRuns {
         }
     }
 
-    /// Notes that there is no connection to a peer, which may tell nothing new of its runs. What others tell of them comes
-    /// before.
+    /// Notes that there is no connection to a peer, which may tell nothing new of its runs. Until it tells of them
+    /// again, what others tell of them comes before.
     pub(crate) fn note_away(&self, peer: &str) {
         let source = RunSource::Peer(peer.to_owned());
-        for run in self.lock().values_mut() {
-            if let Some(permit) = run.remove(&source) {
-                run.set(&source, permit);
-            }
-        }
+        let mut runs = self.lock();
+        let told = runs.values_mut().flat_map(|run| &mut run.told);
+        told.filter(|told| told.source == source)
+            .for_each(|told| told.is_away = true);
+        drop(runs);
         self.note_change();
     }
 
@@ -312,7 +339,7 @@ impl AdmittedRuns {
         };
         let runs = self.lock();
         let told = |run: &AdmittedRun| {
-            let (_, permit) = run.trusted_of(goes_on)?;
+            let permit = &run.trusted_of(goes_on)?.permit;
             let goes_on = permit.hops < MOST_HOPS && peer.are_in(permit);
             goes_on.then(|| RunPermit {
                 hops: permit.hops + 1,
@@ -331,7 +358,7 @@ impl AdmittedRuns {
             .iter()
             .filter(|(_, run)| !run.is_over())
             .filter_map(|(number, run)| {
-                let (source, permit) = run.trusted_source()?;
+                let ToldRun { source, permit, .. } = run.trusted_source()?;
                 Some((*number, permit.name.clone(), source.clone()))
             })
             .collect();
@@ -355,7 +382,7 @@ impl AdmittedRuns {
 }
 
 /// The runs of a peer that were not admitted, by their numbers.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NotAdmitted {
     /// Those beyond the peer's limit.
     pub(crate) surplus: Vec<u64>,
@@ -372,12 +399,19 @@ fn check_room(runs: &HashMap<u64, AdmittedRun>, run: u64, length: usize) -> Resu
     let (count, bytes) = others.fold((0, 0), |(count, bytes), (_, other)| {
         (count + 1, bytes + other.length)
     });
-    match count < MOST_OF_MANAGERS && bytes + length <= LONGEST_OF_MANAGERS {
-        true => Ok(()),
-        false => Err(format!(
+    if count >= MOST_OF_MANAGERS || bytes + length > LONGEST_OF_MANAGERS {
+        return Err(format!(
             "managers of this site have {count} runs here already, which is as many as a relay admits: wait until some have ended"
-        )),
+        ));
     }
+    let of_run = runs.get(&run).map_or(0, AdmittedRun::managers);
+    let of_all: usize = runs.values().map(AdmittedRun::managers).sum();
+    if of_run >= MOST_MANAGERS_OF_RUN || of_all >= MOST_MANAGERS {
+        return Err(format!(
+            "managers of this site have {of_run} connections for the run here already, and {of_all} for all runs: a relay takes              {MOST_MANAGERS_OF_RUN} and {MOST_MANAGERS}"
+        ));
+    }
+    Ok(())
 }
 
 fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {
@@ -415,7 +449,7 @@ impl ManagerAdmission {
                 };
                 run.set(&self.source, over);
             }
-            if run.sources.is_empty() {
+            if run.told.is_empty() {
                 runs.remove(&self.run);
             }
         }
@@ -429,7 +463,7 @@ impl Drop for ManagerAdmission {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get_mut(&self.run) {
             run.remove(&self.source);
-            if run.sources.is_empty() {
+            if run.told.is_empty() {
                 runs.remove(&self.run);
             }
         }
@@ -651,15 +685,78 @@ mod tests {
     }
 
     #[test]
+    fn the_first_relay_counts_again_when_it_is_back() {
+        let runs = AdmittedRuns::new();
+        let run = permit(1, &["east", "west"]);
+        let over = RunPermit {
+            is_over: true,
+            ..run.clone()
+        };
+        runs.set_of_peer("west", vec![run.clone()], 9);
+        runs.set_of_peer("east", vec![run.clone()], 9);
+        runs.note_away("west");
+        runs.set_of_peer("east", vec![over], 9);
+        assert!(runs.is_over(1));
+        runs.set_of_peer("west", vec![run], 9);
+        assert!(!runs.is_over(1));
+    }
+
+    #[test]
+    fn connections_and_bytes_of_managers_are_bounded_for_a_run_too() {
+        let runs = Arc::new(AdmittedRuns::new());
+        let run = permit(1, &[]);
+        let mut of_run: Vec<_> = (0..MOST_MANAGERS_OF_RUN as u64)
+            .map(|connection| runs.admit(run.clone(), connection).unwrap())
+            .collect();
+        let refused = runs.admit(run.clone(), 99).err().unwrap();
+        assert!(refused.contains("16 connections"), "{refused}");
+        of_run[0].note_end();
+        of_run.push(runs.admit(run, 100).unwrap());
+        drop(of_run);
+
+        // A later, shorter permit makes no room, since the first one is told.
+        let long = "x".repeat(LONGEST_OF_MANAGERS / 4);
+        let mut admitted = Vec::new();
+        for number in 1..=5 {
+            let permit = RunPermit {
+                name: long.clone(),
+                ..permit(number, &[])
+            };
+            let short = RunPermit {
+                name: String::new(),
+                ..permit.clone()
+            };
+            match runs.admit(permit, 2 * number) {
+                Ok(first) => admitted.push(first),
+                Err(_) => assert_eq!(number, 4),
+            }
+            admitted.extend(runs.admit(short, 2 * number + 1));
+            if number == 4 {
+                break;
+            }
+        }
+        assert_eq!(admitted.len(), 3 * 2 + 1);
+    }
+
+    #[test]
     fn a_lone_relay_may_bring_another_run_by_the_same_number() {
         let runs = Arc::new(AdmittedRuns::new());
         runs.set_of_peer("west", vec![permit(1, &[])], 9);
         let other = permit(1, &[]);
         runs.set_of_peer("west", vec![other.clone()], 9);
         assert!(runs.permit(1) == Some(other.permit.clone()));
-        let refused = runs.set_of_peer("east", vec![permit(1, &[])], 9);
+        let third = permit(1, &[]);
+        let refused = runs.set_of_peer("east", vec![third.clone()], 9);
         assert_eq!((refused.of_others, refused.surplus), (vec![1], vec![]));
-        assert!(runs.permit(1) == Some(other.permit) && !runs.is_of_peer(1, "east"));
+        assert!(runs.permit(1) == Some(other.permit.clone()) && !runs.is_of_peer(1, "east"));
+        let over = RunPermit {
+            is_over: true,
+            ..other
+        };
+        runs.set_of_peer("west", vec![over], 9);
+        let taken = runs.set_of_peer("east", vec![third.clone()], 9);
+        assert_eq!(taken, NotAdmitted::default());
+        assert!(runs.permit(1) == Some(third.permit) && !runs.is_of_peer(1, "west"));
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl Relay {
     pub(crate) fn forget_runs_of(&self, peer: &Peer) {
         let own = self.refused_runs.set_own(peer.site(), Vec::new());
         let told = self.refused_runs.set_told(peer.site(), Vec::new());
-        self.runs.set_of_peer(peer.site(), Vec::new(), 0);
+        peer.forget_runs(&self.runs);
         if own || told {
             self.runs.note_change();
         }

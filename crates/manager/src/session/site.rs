@@ -452,14 +452,28 @@ impl Admission {
                 }
                 *shared.stream() = None;
                 let lost = Instant::now();
+                let mut is_refused = false;
                 while !shared.is_over() {
-                    if let Ok(again) = admit(&relay.address, &relay.key, &permit)
-                        && let Ok(copy) = again.stream.try_clone()
-                    {
-                        *shared.stream() = Some(copy);
-                        (stream, unread) = (again.stream, again.unread);
-                        tell(AdmissionNews::Again(lost.elapsed()));
-                        break;
+                    match admit(&relay.address, &relay.key, &permit) {
+                        Ok(again) => {
+                            if let Ok(copy) = again.stream.try_clone() {
+                                *shared.stream() = Some(copy);
+                                (stream, unread) = (again.stream, again.unread);
+                                if is_refused {
+                                    tell(AdmissionNews::Refused(Vec::new()));
+                                }
+                                tell(AdmissionNews::Again(lost.elapsed()));
+                                break;
+                            }
+                        }
+                        Err(AdmissionError::Refused(why)) => {
+                            let why = format!(
+                                "the relay of this site does not admit the run again: {why}"
+                            );
+                            is_refused = true;
+                            tell(AdmissionNews::Refused(vec![why]));
+                        }
+                        Err(AdmissionError::Unanswered(_)) => {}
                     }
                     std::thread::sleep(PAUSE);
                 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::{Peer, dial};
-use crate::admission::NotAdmitted;
+use crate::admission::{AdmittedRuns, NotAdmitted};
 use crate::circuits::PeerStream;
 use crate::log_limit::bounded;
 use crate::messages;
@@ -31,9 +31,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// How long the runs of a peer are kept when the control connection is lost.
 const RUNS_KEPT: Duration = Duration::from_secs(600);
 
-/// The most control connections of a peer: one that each of the two has dialled. The oldest goes
-/// first.
-const CONTROLS: usize = 2;
+/// The most control connections of a peer: one that each of the two has dialled, and as many of the process that
+/// a restarted relay takes the place of. The oldest goes first.
+const CONTROLS: usize = 4;
 
 /// Control messages on their way to a peer, at most.
 const QUEUE: usize = 256;
@@ -44,21 +44,24 @@ const CHANGE_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct ControlState {
     /// Since when no control connection is open, if none is.
     pub(super) down_since: Instant,
-    /// The number of the newest control connection that there has been.
-    number: u64,
     /// Why no control connection is open, as far as this relay knows.
     pub(super) down: Option<String>,
     /// The oldest first.
     pub(super) open: VecDeque<ControlConnection>,
+    /// The runs of the peer that were not admitted, as the log has them.
+    not_admitted: NotAdmitted,
+    /// Whether a task waits to forget the runs of the peer.
+    is_forgetting: bool,
 }
 
 impl Default for ControlState {
     fn default() -> Self {
         ControlState {
             down_since: Instant::now(),
-            number: 0,
             down: None,
             open: VecDeque::new(),
+            not_admitted: NotAdmitted::default(),
+            is_forgetting: false,
         }
     }
 }
@@ -68,18 +71,20 @@ pub(super) struct ControlConnection {
     queue: mpsc::Sender<ControlMessage>,
     /// Ends the connection, for newer ones.
     superseded: watch::Sender<bool>,
+    /// The runs of which the peer has told last, by this connection.
+    runs: Option<Vec<RunPermit>>,
 }
 
 impl ControlState {
     /// Notes a control connection. Returns what tells that the connection is to end.
     fn begin(&mut self, number: u64, queue: mpsc::Sender<ControlMessage>) -> watch::Receiver<bool> {
         let (superseded, is_superseded) = watch::channel(false);
-        self.number = number;
         self.down = None;
         self.open.push_back(ControlConnection {
             number,
             queue,
             superseded,
+            runs: None,
         });
         if self.open.len() > CONTROLS
             && let Some(oldest) = self.open.pop_front()
@@ -89,13 +94,33 @@ impl ControlState {
         is_superseded
     }
 
-    /// Notes the end of a control connection, and why it has ended. Returns the number of the newest
-    /// connection that there has been if none is left.
-    fn end(&mut self, number: u64, why: Option<&str>) -> Option<u64> {
+    /// Notes the end of a control connection, and why it has ended. True if none is left.
+    fn end(&mut self, number: u64, why: Option<&str>) -> bool {
         self.open.retain(|open| open.number != number);
         self.down_since = Instant::now();
         self.down = why.map(str::to_owned);
-        self.open.is_empty().then_some(self.number)
+        self.open.is_empty()
+    }
+
+    /// Notes the runs of which the peer has told by a connection.
+    fn set_runs(&mut self, number: u64, runs: Vec<RunPermit>) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.number == number) {
+            open.runs = Some(runs);
+        }
+    }
+
+    /// The runs of the peer: those of all its connections. The peer may be two processes, one of which takes the place of
+    /// the other. Where they tell different things of a run, the newer connection counts.
+    fn runs(&self) -> Vec<RunPermit> {
+        let mut known = HashSet::new();
+        let newest_first = self.open.iter().rev().filter_map(|open| open.runs.as_ref());
+        let runs = newest_first.flatten();
+        runs.filter(|run| known.insert(run.run)).cloned().collect()
+    }
+
+    /// Whether the peer has told of its runs by all connections.
+    fn is_complete(&self) -> bool {
+        self.open.iter().all(|open| open.runs.is_some())
     }
 
     pub(super) fn queue(&self) -> Option<mpsc::Sender<ControlMessage>> {
@@ -129,7 +154,7 @@ pub(crate) async fn serve_control(
             let message = timeout(SILENCE, messages::read(&mut reader, &mut buffer)).await;
             let why = || format!("nothing has come for {} s", SILENCE.as_secs());
             let silent = |_| io::Error::new(io::ErrorKind::TimedOut, why());
-            take_control(relay, peer, message.map_err(silent)??, &sender);
+            take_control(relay, (peer, number), message.map_err(silent)??, &sender);
         }
     };
     let outcome: io::Result<()> = tokio::select! {
@@ -141,27 +166,57 @@ pub(crate) async fn serve_control(
         }
     };
     let why = outcome.err().map(|error| bounded(&relay.tls.why(&error)));
-    let newest = peer.control().end(number, why.as_deref());
-    if let Some(newest) = newest {
+    let (is_last, is_complete) = {
+        let mut state = peer.control();
+        (state.end(number, why.as_deref()), state.is_complete())
+    };
+    if is_last {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
         relay.runs.note_away(peer.site());
-        let (relay, peer) = (relay.clone(), peer.clone());
-        tokio::spawn(async move { forget_runs(&relay, &peer, newest).await });
+        if !std::mem::replace(&mut peer.control().is_forgetting, true) {
+            let (relay, peer) = (relay.clone(), peer.clone());
+            tokio::spawn(async move { forget_runs(&relay, &peer).await });
+        }
+    } else if is_complete {
+        // What was told by the connection that has ended goes with it.
+        admit_runs(relay, peer);
     }
     if is_logged {
         info!(site = peer.site(), why, "disconnected");
     }
 }
 
-/// Forgets the runs of a peer that has been away for long, since the control connection with this number.
-/// Until then the runs go on: circuits do not need the control connection.
-async fn forget_runs(relay: &Relay, peer: &Arc<Peer>, number: u64) {
-    tokio::select! {
-        () = sleep(RUNS_KEPT) => {}
-        () = peer.revoked() => {}
+/// Forgets the runs of a peer once it has been away for long. Until then the runs go on: circuits do not need the
+/// control connection. Ends when the peer is connected.
+async fn forget_runs(relay: &Relay, peer: &Arc<Peer>) {
+    loop {
+        let away = {
+            let mut state = peer.control();
+            if !state.open.is_empty() {
+                state.is_forgetting = false;
+                return;
+            }
+            state.down_since.elapsed()
+        };
+        if away >= RUNS_KEPT {
+            relay.forget_runs_of(peer);
+            peer.control().is_forgetting = false;
+            return;
+        }
+        tokio::select! {
+            () = sleep(RUNS_KEPT - away) => {}
+            // The runs were forgotten with the trust.
+            () = peer.revoked() => return,
+        }
     }
-    if relay.has_peer(peer) && peer.control().number == number {
-        relay.forget_runs_of(peer);
+}
+
+impl Peer {
+    /// Forgets the runs that the peer has brought.
+    pub(crate) fn forget_runs(&self, runs: &AdmittedRuns) {
+        let mut state = self.control();
+        state.open.iter_mut().for_each(|open| open.runs = None);
+        runs.set_of_peer(self.site(), Vec::new(), 0);
     }
 }
 
@@ -177,6 +232,8 @@ async fn send_control(
     let mut ping = tokio::time::interval(PING_INTERVAL);
     let mut last_change: Option<Instant> = None;
     loop {
+        // A number may be free again that another run had.
+        admit_runs(relay, peer);
         let all = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
         let (runs, left_out) = fitting(all, told.as_deref().unwrap_or_default());
         if told.as_ref() != Some(&runs) {
@@ -236,14 +293,17 @@ fn fitting(mut runs: Vec<RunPermit>, told: &[RunPermit]) -> (Vec<RunPermit>, usi
 
 fn take_control(
     relay: &Arc<Relay>,
-    peer: &Arc<Peer>,
+    (peer, connection): (&Arc<Peer>, u64),
     message: ControlMessage,
     queue: &mpsc::Sender<ControlMessage>,
 ) {
     match message {
         // The entry of the peer has changed meanwhile.
         ControlMessage::Runs(_) | ControlMessage::RefusedRuns(_) if !relay.has_peer(peer) => {}
-        ControlMessage::Runs(runs) => take_runs(relay, peer, runs),
+        ControlMessage::Runs(runs) => {
+            peer.control().set_runs(connection, runs);
+            admit_runs(relay, peer);
+        }
         ControlMessage::RefusedRuns(mut refusals) => {
             let sites = peer.far_sites();
             refusals.retain(|refusal| {
@@ -274,19 +334,28 @@ fn take_control(
     }
 }
 
-/// Takes over the runs that a peer brings, as far as this relay does.
-fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
+/// Takes over the runs of which a peer has told, as far as this relay does.
+fn admit_runs(relay: &Relay, peer: &Peer) {
+    let is_short = |run: &RunPermit| circuit::encode(run).len() <= LONGEST_PERMIT;
+    let most = peer.config.most_runs();
+    let mut state = peer.control();
+    // Trust that is withdrawn while the state is locked takes the runs away afterwards.
+    if peer.revocation().is_some() || state.open.iter().all(|open| open.runs.is_none()) {
+        return;
+    }
+    let mut runs = state.runs();
     for run in &mut runs {
         run.sites.sort_unstable();
         run.sites.dedup();
     }
-    let is_short = |run: &RunPermit| circuit::encode(run).len() <= LONGEST_PERMIT;
     let (runs, long): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_short);
-    let not_passed_on = relay.not_passed_on(peer, &runs);
-    let most = peer.config.most_runs();
     let is_new = |run: &&RunPermit| !run.is_over && relay.runs.permit(run.run).is_none();
     let new: Vec<RunPermit> = runs.iter().filter(is_new).cloned().collect();
-    let NotAdmitted { surplus, of_others } = relay.runs.set_of_peer(peer.site(), runs, most);
+    let not_admitted = relay.runs.set_of_peer(peer.site(), runs.clone(), most);
+    let is_news = state.not_admitted != not_admitted;
+    state.not_admitted = not_admitted.clone();
+    drop(state);
+
     for RunPermit { run, name, .. } in &new {
         let is_admitted = relay.runs.is_of_peer(*run, peer.site());
         if is_admitted && peer.may_log_run() {
@@ -294,11 +363,12 @@ fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
             info!(run, name, from = peer.site(), "admitted");
         }
     }
-    if !surplus.is_empty() && peer.may_log_run() {
+    let NotAdmitted { surplus, of_others } = not_admitted;
+    if is_news && !surplus.is_empty() && peer.may_log_run() {
         let surplus = surplus.len();
         warn!(site = peer.site(), surplus, most, "refused: too many runs");
     }
-    if !of_others.is_empty() && peer.may_log_run() {
+    if is_news && !of_others.is_empty() && peer.may_log_run() {
         let (numbers, why) = (of_others.len(), "their numbers are those of other runs");
         warn!(site = peer.site(), numbers, why, "refused: runs");
     }
@@ -306,6 +376,7 @@ fn take_runs(relay: &Relay, peer: &Peer, mut runs: Vec<RunPermit>) {
     let of_others = of_others.iter().map(|run| relay.number_in_use(*run));
     let surplus = surplus.iter().map(|run| relay.too_many_runs(peer, *run));
     let refusals = long.chain(of_others).chain(surplus).take(MOST_OWN / 2);
+    let not_passed_on = relay.not_passed_on(peer, &runs);
     if relay
         .refused_runs
         .set_own(peer.site(), refusals.chain(not_passed_on).collect())
@@ -377,16 +448,47 @@ mod tests {
     }
 
     #[test]
-    fn the_last_control_connection_to_end_tells_which_was_the_newest() {
+    fn the_last_control_connection_to_end_is_known() {
         let mut state = ControlState::default();
         begin(&mut state, 1);
         begin(&mut state, 2);
-        assert_eq!(state.end(2, None), None);
-        assert_eq!(state.end(1, Some("it is gone")), Some(2));
+        assert!(!state.end(2, None));
+        assert!(state.end(1, Some("it is gone")));
         assert_eq!(state.down.as_deref(), Some("it is gone"));
         begin(&mut state, 3);
         assert_eq!(state.down, None);
-        assert_eq!(state.end(3, None), Some(3));
+        assert!(state.end(3, None));
+    }
+
+    #[test]
+    fn runs_are_those_of_all_connections_and_the_newest_counts() {
+        let permit = |run, is_over| RunPermit {
+            run,
+            permit: Secret::random(),
+            name: String::new(),
+            sites: Vec::new(),
+            is_over,
+            hops: 1,
+        };
+        let mut state = ControlState::default();
+        begin(&mut state, 1);
+        begin(&mut state, 2);
+        state.set_runs(2, vec![permit(2, true), permit(3, false)]);
+        assert!(!state.is_complete());
+        // The old process tells later.
+        state.set_runs(1, vec![permit(1, false), permit(2, false)]);
+        state.set_runs(9, vec![permit(9, false)]);
+        let told = |state: &ControlState| {
+            let mut runs = state.runs();
+            runs.sort_by_key(|run| run.run);
+            runs.iter()
+                .map(|run| (run.run, run.is_over))
+                .collect::<Vec<_>>()
+        };
+        assert!(state.is_complete());
+        assert_eq!(told(&state), [(1, false), (2, true), (3, false)]);
+        state.end(1, None);
+        assert_eq!(told(&state), [(2, true), (3, false)]);
     }
 
     #[test]
@@ -396,7 +498,7 @@ mod tests {
             .map(|number| begin(&mut state, number))
             .collect();
         let is_to_end: Vec<bool> = ends.iter().map(|end| *end.borrow()).collect();
-        assert_eq!(is_to_end, [true, false, false]);
-        assert_eq!(state.end(0, None), None);
+        assert_eq!(is_to_end, [true, false, false, false, false]);
+        assert!(!state.end(0, None));
     }
 }

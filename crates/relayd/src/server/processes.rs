@@ -95,7 +95,9 @@ impl Relay {
         let run = hex(permit.run);
         let admitted = self.admit(permit);
         // A manager whose run was admitted before asks again and again.
-        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted, None) {
+        if let Some(refusal) = self.refusal_to_log(permit.run, NO_SITE, &admitted, None)
+            && peers::has_room(&self.run_lines)
+        {
             let (name, why) = (bounded(&permit.name), bounded(&refusal.why));
             warn!(run, name, why, "not admitted");
         }

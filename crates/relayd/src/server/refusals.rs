@@ -119,7 +119,7 @@ impl Relay {
     pub(crate) fn number_in_use(&self, run: u64) -> RunRefusal {
         let number = hex(run);
         let why = format!(
-            "the relay of another site has brought another run with the number {number} there"
+            "another run has the number {number} there, by a manager of that site or the relay of another one"
         );
         self.not_taken_over(run, &why)
     }
