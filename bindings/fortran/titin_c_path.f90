@@ -1,8 +1,8 @@
 ! The bare interfaces of titin_path.h.
 module titin_c_path
-   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
    implicit none
-   private :: c_char, c_double, c_int, c_int64_t, c_ptr
+   private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
 
    interface
       type(c_ptr) function titin_path_options_new() bind(C)
@@ -48,6 +48,13 @@ module titin_c_path
          import
          type(c_ptr), value :: options
          real(c_double), value :: seconds
+      end function
+
+      integer(c_int) function titin_path_options_interrupt(options, interrupted, data) bind(C)
+         import
+         type(c_ptr), value :: options
+         type(c_funptr), value :: interrupted
+         type(c_ptr), value :: data
       end function
 
       integer(c_int) function titin_path_open(addresses, name, options, path) bind(C)

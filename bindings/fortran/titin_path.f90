@@ -11,12 +11,13 @@
 ! Every procedure that can fail has an optional ierr: 0, or one of titin_error_... of module titin. Without ierr an error
 ! stops the program with its text. `timeout` is in seconds; without it a call waits for ever.
 module titin_path
-   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, &
-      c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_funloc, c_int, c_int64_t, c_loc, &
+      c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
    use titin_common, only: c, extents_of, finish, is_there, patience, text, told
    use titin_data, only: titin_message
+   use titin_instances, only: titin_interrupted
    implicit none
    private
 
@@ -24,16 +25,22 @@ module titin_path
 
    character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
 
+   ! The function that open or start was given.
+   type :: question
+      procedure(titin_interrupted), pointer, nopass :: ask => null()
+   end type
+
    !> A way to one other program. Several threads may use a path. A path that is not closed stays open until the program ends.
    type :: path_type
       !> The handle, for the interfaces of titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
-      !> open(addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience): opens a path to the
-      !> first of these addresses where a program listens with the key: "host:port", or several of them with commas. `name`
+      !> open(addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted): opens a path
+      !> to the first of these addresses where a program listens with the key: "host:port", or several of them with commas. `name`
       !> tells the listening program which path it is. `key` has 64 hexadecimal digits; without `key` and `key_file`, the
       !> environment variable TITIN_PATH_KEY names the file. `pacing` is in bytes per second, the buffers of each stream are
-      !> in bytes, `patience` is in seconds.
+      !> in bytes, `patience` is in seconds. The function `interrupted` is called ten times a second while a call waits;
+      !> once it is true, the call ends with titin_error_interrupted.
       procedure :: open => open_path
       procedure :: is_open
       procedure :: name => name_of
@@ -75,8 +82,8 @@ module titin_path
       !> The handle, for the interfaces of titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
-      !> start(address, key, key_file): listens at "host:port". The host 0.0.0.0, or [::], stands for all networks of the
-      !> host. For port 0 the system chooses a port.
+      !> start(address, key, key_file, interrupted): listens at "host:port". The host 0.0.0.0, or [::], stands for all
+      !> networks of the host. For port 0 the system chooses a port. `interrupted` is as for open, and also for accepted paths.
       procedure :: start
       !> address(): the address at which the listener was started, with its port.
       procedure :: address => address_of
@@ -89,13 +96,15 @@ module titin_path
 contains
 
    ! Options for C: to be freed.
-   subroutine new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience)
+   subroutine new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted)
       type(c_ptr), intent(out) :: options
       integer(c_int), intent(out) :: status
       character(len=*), intent(in), optional :: key, key_file
       integer, intent(in), optional :: streams
       integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
       real(real64), intent(in), optional :: patience
+      procedure(titin_interrupted), optional :: interrupted
+      type(question), pointer :: asking
       integer(c_int64_t) :: send, receive
 
       options = titin_path_options_new()
@@ -110,15 +119,32 @@ contains
       if (present(receive_buffer)) receive = receive_buffer
       if (status == titin_ok) status = titin_path_options_buffers(options, send, receive)
       if (present(patience) .and. status == titin_ok) status = titin_path_options_patience(options, patience)
+      if (present(interrupted) .and. status == titin_ok) then
+         ! Paths that are accepted later use the function, so its place stays until the program ends.
+         allocate (asking)
+         asking%ask => interrupted
+         status = titin_path_options_interrupt(options, c_funloc(asked), c_loc(asking))
+      end if
    end subroutine
 
-   subroutine open_path(self, addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, ierr)
+   ! The callback for C.
+   recursive function asked(data) result(yes) bind(C, name="")
+      type(c_ptr), value :: data
+      integer(c_int) :: yes
+      type(question), pointer :: asking
+      call c_f_pointer(data, asking)
+      yes = merge(1_c_int, 0_c_int, asking%ask())
+   end function
+
+   subroutine open_path(self, addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, &
+      interrupted, ierr)
       class(path_type), intent(inout) :: self
       character(len=*), intent(in) :: addresses
       character(len=*), intent(in), optional :: name, key, key_file
       integer, intent(in), optional :: streams
       integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
       real(real64), intent(in), optional :: patience
+      procedure(titin_interrupted), optional :: interrupted
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: given
       type(c_ptr) :: options
@@ -130,7 +156,7 @@ contains
       end if
       given = ""
       if (present(name)) given = name
-      call new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience)
+      call new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted)
       if (status == titin_ok) status = titin_path_open(c(addresses), c(given), options, self%raw)
       call titin_path_options_free(options)
       call finish(status, ierr)
@@ -178,10 +204,11 @@ contains
       call finish(titin_path_close(raw, patience(timeout)), ierr)
    end subroutine
 
-   subroutine start(self, address, key, key_file, ierr)
+   subroutine start(self, address, key, key_file, interrupted, ierr)
       class(path_listener_type), intent(inout) :: self
       character(len=*), intent(in) :: address
       character(len=*), intent(in), optional :: key, key_file
+      procedure(titin_interrupted), optional :: interrupted
       integer, intent(out), optional :: ierr
       type(c_ptr) :: options
       integer(c_int) :: status
@@ -190,7 +217,7 @@ contains
          call finish(titin_error_usage, ierr, found="this listener has started already: stop it first")
          return
       end if
-      call new_options(options, status, key, key_file)
+      call new_options(options, status, key, key_file, interrupted=interrupted)
       if (status == titin_ok) status = titin_path_listen(c(address), options, self%raw)
       call titin_path_options_free(options)
       call finish(status, ierr)

@@ -34,15 +34,19 @@ def free_port():
         return probe.getsockname()[1]
 
 
-@pytest.mark.parametrize(("left", "right"), list(itertools.product(("c", "cpp", "fortran"), repeat=2)))
+def program(built, language):
+    """The command of a half in a language."""
+    return ["python3", built / "bar.py"] if language == "python" else [built / f"build/{language}/bar"]
+
+
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(("c", "cpp", "fortran", "python"), repeat=2)))
 def test_two_halves_are_the_whole(built, left, right):
     environment = os.environ | {"TITIN_PATH_KEY": str(built / "key")}
     address = f"127.0.0.1:{free_port()}"
-    listening = subprocess.Popen(
-        [built / f"build/{left}/bar", "left", address], env=environment, stdout=subprocess.PIPE
-    )
+    command = [*program(built, left), "left", address]
+    listening = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
     try:
-        command = [built / f"build/{right}/bar", "right", address]
+        command = [*program(built, right), "right", address]
         opened = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=60)
         said, _ = listening.communicate(timeout=60)
     finally:

@@ -68,7 +68,7 @@ void surprise(titin::Path &path, bool listens) {
 void misfit(titin::Path &path, bool listens) {
     if (!listens) {
         path.send(std::vector<std::uint8_t>(100));
-        refused_saying<titin::MessageLost>("it has 100 bytes, and there is room for 99", [&] { path.barrier(); });
+        refused_saying<titin::MessageLost>("99", [&] { path.barrier(); });
         path.send(std::vector<std::int32_t>(2));
         refused_saying<titin::MessageLost>("int32", [&] { path.barrier(); });
         return;
@@ -96,7 +96,12 @@ void parts(titin::Path &path, bool listens) {
     CHECK(path.receive_bytes(word, sizeof word) == 5 && std::string(word) == "hello");
 }
 
+bool wanted;
+
 void end(titin::Path &path, bool listens) {
+    wanted = true;
+    refused_saying<titin::Interrupted>("interrupted", [&] { path.receive(); });
+    wanted = false;
     refused_saying<titin::Timeout>("longer than 0.01 s", [&] { path.receive(std::chrono::milliseconds(10)); });
     path.barrier();
     path.flush();
@@ -117,12 +122,13 @@ void converse(titin::Path path, bool listens) {
 
 void one_end(const std::string &place) {
     if (place == "listen") {
-        titin::PathListener listener("127.0.0.1:0");
+        titin::PathListener listener("127.0.0.1:0", titin::PathOptions().on_interrupt([] { return wanted; }));
         std::cout << listener.address() << std::endl;
         return converse(listener.accept(), true);
     }
     titin::PathOptions options;
     refused_saying<titin::UsageError>("64 hexadecimal digits", [&] { options.key("0123"); });
+    options.on_interrupt([] { return wanted; });
     options.key_file(std::getenv("TITIN_PATH_KEY")).streams(3).pacing(4'000'000'000).buffers(1 << 20, 1 << 20);
     converse(titin::Path(place, "mesh", options.patience(std::chrono::seconds(20))), false);
 }

@@ -127,7 +127,8 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
             manager = manage(text, program)
             manager.run(build(program, language), **environment)
             assert manager.wait()[0] == 0
-    test_paths.meet(test_paths.make_key(tmp_path), build("paths", language), build("paths", language), **environment)
+    paths = test_paths.command(build, language)
+    test_paths.meet(test_paths.make_key(tmp_path), paths, paths, **environment)
     if language == "c":
         subprocess.run([build("alone", "c")], env=environment, check=True)
     called = set(notes.read_text().split())

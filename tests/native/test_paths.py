@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ..conftest import TITIN
-from .conftest import Build
+from .conftest import HERE, Build
 
-LANGUAGES = ["c", "cpp", "f90"]
+LANGUAGES = ["c", "cpp", "f90", "py"]
 
 
 def make_key(folder: Path) -> Path:
@@ -20,14 +21,19 @@ def make_key(folder: Path) -> Path:
     return key
 
 
-def meet(key: Path, listener: Path, opener: Path, **environment: str) -> None:
+def command(build: Build, language: str) -> list[str | Path]:
+    """The program of a language."""
+    return [sys.executable, HERE / "paths.py"] if language == "py" else [build("paths", language)]
+
+
+def meet(key: Path, listener: list[str | Path], opener: list[str | Path], **environment: str) -> None:
     """Runs both ends; both must end well."""
     environment["TITIN_PATH_KEY"] = str(key)
-    with subprocess.Popen([listener, "listen"], env=environment, stdout=subprocess.PIPE, text=True) as listening:
+    with subprocess.Popen([*listener, "listen"], env=environment, stdout=subprocess.PIPE, text=True) as listening:
         assert listening.stdout
         try:
             address = listening.stdout.readline().strip()
-            subprocess.run([opener, address], env=environment, timeout=60, check=True)
+            subprocess.run([*opener, address], env=environment, timeout=60, check=True)
             assert listening.wait(timeout=60) == 0
         finally:
             listening.kill()
@@ -36,7 +42,7 @@ def meet(key: Path, listener: Path, opener: Path, **environment: str) -> None:
 @pytest.mark.parametrize("listener", LANGUAGES)
 @pytest.mark.parametrize("opener", LANGUAGES)
 def test_two_ends_of_any_language(build: Build, tmp_path: Path, listener: str, opener: str) -> None:
-    meet(make_key(tmp_path), build("paths", listener), build("paths", opener))
+    meet(make_key(tmp_path), command(build, listener), command(build, opener))
 
 
 def test_wrong_use_is_refused_and_the_path_goes_on(build: Build, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from titin import _core, errors, fields
 from ..conftest import ROOT, config
 
 HEADER = ROOT / "crates/capi/include/titin.h"
+HEADERS = [HEADER, HEADER.with_name("titin_path.h")]
 SYS = ROOT / "bindings/python/src/sys.rs"
 
 PROGRAM = """
@@ -96,7 +97,9 @@ def test_the_declarations_are_those_of_the_header():
             found[name] = 0 if arguments in ("", "void") else arguments.count(",") + 1
         return found
 
-    header = shapes(HEADER.read_text(), r"\b(titin_\w+)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\);")
+    header = shapes(
+        "".join(path.read_text() for path in HEADERS), r"\b(titin_\w+)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\);"
+    )
     ours = shapes(SYS.read_text(), r"pub fn (titin_\w+)\(([^()]*)\)")
     assert len(ours) > 50
     for name, count in ours.items():

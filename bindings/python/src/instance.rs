@@ -754,7 +754,7 @@ fn own_message(object: Bound<'_, PyAny>) -> PyResult<Py<Message>> {
 ///
 /// # Safety
 /// `message` is the caller's to free.
-unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py<Message>> {
+pub unsafe fn taken(py: Python<'_>, message: *mut sys::titin_message) -> PyResult<Py<Message>> {
     let message = handle_of(py, message)?;
     // SAFETY: as the caller promises.
     Py::new(py, Message::received(unsafe { Payload::new(message) }))

@@ -2,7 +2,7 @@
 //!
 //! The extension describes Python's arrays and structures in the way of `titin.h`, gives the GIL
 //! back around every call that waits or copies, and raises errors as exceptions. `titin.h`
-//! describes each call. `titin/_core.pyi` describes each call as a Python program sees the call.
+//! describes each call, and `titin_path.h` those on paths. `titin/_core.pyi` describes each call as a Python program sees the call.
 
 /// The docstring of a class or of a method, such as `Instance.send`, from `titin/_core.pyi`.
 macro_rules! doc {
@@ -24,6 +24,7 @@ mod loan;
 mod message;
 mod ndarray;
 mod options;
+mod path;
 mod payload;
 mod port;
 mod ranks;
@@ -48,6 +49,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<region::Region>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<port::Port>()?;
+    module.add_class::<path::Path>()?;
+    module.add_class::<path::PathListener>()?;
     module.add_function(wrap_pyfunction!(instance::place, module)?)?;
     module.add_function(wrap_pyfunction!(instance::opened, module)?)?;
     module.add_function(wrap_pyfunction!(instance::unclosed, module)?)?;

@@ -174,7 +174,7 @@ impl Session {
 
 /// The outcome of a call: success, the call's error, or an exception raised by a signal handler
 /// meanwhile.
-fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
+pub fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResult<()> {
     if code == sys::INTERRUPTED
         && let Some(raised) = raised
             .lock()
@@ -190,7 +190,7 @@ fn outcome(py: Python<'_>, code: c_int, raised: &Mutex<Option<PyErr>>) -> PyResu
 ///
 /// pyo3 wants a closure that runs without the GIL to be `Send`: this keeps Python objects out of
 /// the closure. Raw pointers are not `Send`, though raw pointers are fine here.
-struct Unattached<F>(F);
+pub struct Unattached<F>(pub F);
 
 // SAFETY: `Python::detach` runs the closure in the same thread. The closures of this crate touch no
 // Python object: the closures call libtitin with pointers to memory, and the caller holds the
@@ -198,17 +198,17 @@ struct Unattached<F>(F);
 unsafe impl<F> Send for Unattached<F> {}
 
 impl<F: FnOnce() -> c_int> Unattached<F> {
-    fn run(self) -> c_int {
+    pub fn run(self) -> c_int {
         (self.0)()
     }
 }
 
 /// Called by libtitin while a call waits. 1 if a signal handler has raised an exception.
-extern "C" fn interrupted(data: *mut c_void) -> c_int {
+pub extern "C" fn interrupted(data: *mut c_void) -> c_int {
     let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
     let Some(raised) = raised else { return 0 };
-    // SAFETY: `Session::open` gave the pointer, and libtitin calls this function only for calls of
-    // the same instance.
+    // SAFETY: the caller of libtitin gave this pointer with the function, and keeps the place as long as the instance, the
+    // path or the listener lives.
     let place = unsafe { &*data.cast::<Mutex<Option<PyErr>>>() };
     *place.lock().expect("nothing panics while it is locked") = Some(raised);
     1

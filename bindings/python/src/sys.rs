@@ -1,4 +1,4 @@
-//! The part of `titin.h` that the extension uses. A test compares the numbers, and the arguments of
+//! The part of `titin.h` and `titin_path.h` that the extension uses. A test compares the numbers, and the arguments of
 //! each function, with the header.
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_void};
@@ -13,6 +13,7 @@ macro_rules! opaque {
 
 opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
 opaque!(titin_opening titin_ready titin_loan titin_decomposition titin_field);
+opaque!(titin_path titin_path_listener titin_path_options);
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
@@ -479,4 +480,80 @@ unsafe extern "C" {
         timestamp: c_double,
         next_timestamp: c_double,
     ) -> c_int;
+
+    pub fn titin_path_options_new() -> *mut titin_path_options;
+    pub fn titin_path_options_free(options: *mut titin_path_options);
+    pub fn titin_path_options_key(options: *mut titin_path_options, key: *const c_char) -> c_int;
+    pub fn titin_path_options_key_file(
+        options: *mut titin_path_options,
+        file: *const c_char,
+    ) -> c_int;
+    pub fn titin_path_options_streams(options: *mut titin_path_options, streams: c_int) -> c_int;
+    pub fn titin_path_options_pacing(
+        options: *mut titin_path_options,
+        bytes_per_second: i64,
+    ) -> c_int;
+    pub fn titin_path_options_buffers(
+        options: *mut titin_path_options,
+        send: i64,
+        receive: i64,
+    ) -> c_int;
+    pub fn titin_path_options_patience(
+        options: *mut titin_path_options,
+        seconds: c_double,
+    ) -> c_int;
+    pub fn titin_path_options_interrupt(
+        options: *mut titin_path_options,
+        interrupted: Interrupted,
+        data: *mut c_void,
+    ) -> c_int;
+    pub fn titin_path_open(
+        addresses: *const c_char,
+        name: *const c_char,
+        options: *const titin_path_options,
+        path: *mut *mut titin_path,
+    ) -> c_int;
+    pub fn titin_path_listen(
+        address: *const c_char,
+        options: *const titin_path_options,
+        listener: *mut *mut titin_path_listener,
+    ) -> c_int;
+    pub fn titin_path_listener_address(listener: *const titin_path_listener) -> *const c_char;
+    pub fn titin_path_accept(
+        listener: *mut titin_path_listener,
+        timeout: c_double,
+        path: *mut *mut titin_path,
+    ) -> c_int;
+    pub fn titin_path_listener_free(listener: *mut titin_path_listener);
+    pub fn titin_path_close(path: *mut titin_path, timeout: c_double) -> c_int;
+    pub fn titin_path_name(path: *const titin_path) -> *const c_char;
+    pub fn titin_path_streams(path: *const titin_path) -> c_int;
+    pub fn titin_path_send_array(
+        path: *mut titin_path,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        names: *const *const c_char,
+        data: *const c_void,
+        timeout: c_double,
+    ) -> c_int;
+    pub fn titin_path_receive(
+        path: *mut titin_path,
+        timeout: c_double,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+    pub fn titin_path_receive_array(
+        path: *mut titin_path,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        data: *mut c_void,
+        timeout: c_double,
+    ) -> c_int;
+    pub fn titin_path_barrier(path: *mut titin_path, timeout: c_double) -> c_int;
+    pub fn titin_path_flush(path: *mut titin_path, timeout: c_double) -> c_int;
 }

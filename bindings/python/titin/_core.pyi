@@ -1,5 +1,6 @@
+import os
+import pathlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
@@ -266,7 +267,7 @@ class Instance:
         """Name of the instance: ``macro[3]``."""
 
     @property
-    def workdir(self) -> Path:
+    def workdir(self) -> pathlib.Path:
         """The directory that was current when the instance was opened; ``titin run`` gives each program its own."""
 
     def log(self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str) -> None:
@@ -425,3 +426,101 @@ def unclosed() -> bool:
 
 def abandon(raised: BaseException) -> None:
     """Ends the instance of the calling thread, if it is still open, as ``with`` does after an exception."""
+
+class Path:
+    """A way to one other program, by which messages go without a run.
+
+    ``Path("cluster.example:4711", "mesh")`` opens a path to the first of these addresses (``host:port``, or several
+    with commas) where a program listens with the same key. ``name`` tells that program which path it is. ``key`` has 64
+    hexadecimal digits; without ``key`` and ``key_file``, the environment variable TITIN_PATH_KEY names the file that
+    ``titin path key`` has made.
+
+    The settings hold for both ends; for 0 titin, or the operating system, chooses: the number of ``streams`` over which
+    large messages are spread, ``pacing`` in bytes per second, and the buffers of each stream in bytes. Opening waits
+    for the other program for at most ``patience`` seconds.
+
+    Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed` if the path does not
+    open.
+
+    Several threads may call: those that send take turns, and so do those that receive. After :class:`titin.Timeout`,
+    :class:`titin.TypeMismatch`, :class:`titin.MessageLost` and Ctrl-C the path goes on. A path that is dropped without
+    :meth:`close` waits until the other end has all messages.
+    """
+
+    def __new__(
+        cls,
+        addresses: str,
+        name: str = "",
+        *,
+        key: str | None = None,
+        key_file: str | os.PathLike[str] | None = None,
+        streams: int = 0,
+        pacing: int = 0,
+        send_buffer: int = 0,
+        receive_buffer: int = 0,
+        patience: float = 60.0,
+    ) -> Self: ...
+    @property
+    def name(self) -> str:
+        """The name that the opening program has given."""
+
+    @property
+    def streams(self) -> int:
+        """The number of streams that carry large messages."""
+
+    def send(self, data: Any, *, timeout: float | None = None) -> None:
+        """Sends an array as one message: an array of NumPy, or any object with a buffer, such as bytes.
+
+        Waits while 64 MiB or 1024 messages are on their way that the other program has not received. Once the call has
+        returned, the array may be changed. A message whose time is over is given up.
+
+        Raises :class:`titin.Timeout`, :class:`titin.MessageLost` if the other program has dropped an earlier message,
+        :class:`titin.PortClosed` if it has closed the path, and :class:`titin.PeerLost`.
+        """
+
+    def receive(self, *, timeout: float | None = None) -> NDArray[Any]:
+        """The next message, an array of any type and shape. It is read-only; work on a copy.
+
+        A call whose time is over loses nothing.
+
+        Raises :class:`titin.Timeout`, :class:`titin.MessageLost` if the sender has given up in the middle of the
+        message, :class:`titin.PortClosed` behind the last message, and :class:`titin.PeerLost`.
+        """
+
+    def receive_into(self, buffer: Any, *, timeout: float | None = None) -> None:
+        """Receives the next message into an array of the program, whose type and shape must be those of the message.
+
+        Raises as :meth:`receive`, and :class:`titin.TypeMismatch` for another message, which is dropped.
+        """
+
+    def barrier(self, *, timeout: float | None = None) -> None:
+        """Waits until the other program has come to its barrier as often as this one. Raises as :meth:`send`."""
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Waits until the other program has received all messages that this one has sent. Raises as :meth:`send`."""
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Waits until the other end has all messages, and closes the path at both ends. A second call does nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, raised: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+class PathListener:
+    """A port where other programs open any number of paths.
+
+    ``PathListener("0.0.0.0:4711")`` listens at all networks of the host; for port 0 the system chooses a port. The key
+    is as for :class:`Path`. Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed`
+    if the place is not known or in use.
+    """
+
+    def __new__(
+        cls, address: str, *, key: str | None = None, key_file: str | os.PathLike[str] | None = None
+    ) -> Self: ...
+    @property
+    def address(self) -> str:
+        """The address at which the listener was started, with its port."""
+
+    def accept(self, *, timeout: float | None = None) -> Path:
+        """The next path that another program has opened. Paths outlive the listener. Raises :class:`titin.Timeout`."""

@@ -18,7 +18,7 @@
  * Rules that hold for every call here
  *
  * Errors. As in titin.h: a call that returns int returns 0, or the number of an error, and titin_error() gives the text. No
- *     error sticks. After these errors the path goes on: TITIN_ERROR_TIMEOUT, TITIN_ERROR_TYPE_MISMATCH (the received message
+ *     error sticks. After these errors the path goes on: TITIN_ERROR_TIMEOUT, TITIN_ERROR_INTERRUPTED, TITIN_ERROR_TYPE_MISMATCH (the received message
  *     does not fit, and was dropped), TITIN_ERROR_MESSAGE_LOST (the receiver has dropped an earlier message, of which the
  *     text gives the number and the reason; or the sender has given up in the middle of a message), and TITIN_ERROR_USAGE.
  *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
@@ -69,6 +69,10 @@ int titin_path_options_pacing(titin_path_options *options, int64_t bytes_per_sec
 int titin_path_options_buffers(titin_path_options *options, int64_t send, int64_t receive);
 /* and for how many seconds titin_path_open waits for the other end (60 by default). */
 int titin_path_options_patience(titin_path_options *options, double seconds);
+/* While a call waits on a path or listener with these options, titin calls `interrupted` ten times a second, in the thread
+ * that waits. Once `interrupted` returns nonzero, the call returns TITIN_ERROR_INTERRUPTED: as with a timeout, a receive has
+ * lost nothing, and a send has given its message up. `data` must live as long as these paths and listeners. */
+int titin_path_options_interrupt(titin_path_options *options, int (*interrupted)(void *data), void *data);
 
 
 /* ---- Begin and end --------------------------------------------------------------------------------------------- */

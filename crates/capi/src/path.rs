@@ -51,6 +51,7 @@ fn translated(why: PathError) -> Error {
         PathError::Unfit(_) => Kind::TypeMismatch,
         PathError::Dropped { .. } | PathError::Abandoned(_) => Kind::MessageLost,
         PathError::Message(_) | PathError::NoKey(_) => Kind::Usage,
+        PathError::Interrupted(_) => Kind::Interrupted,
         PathError::Closed => Kind::PortClosed,
         PathError::ClosedHere => Kind::Closed,
         PathError::Lost(_) => Kind::PeerLost,

@@ -13,14 +13,14 @@ use titin_wire::{Address, Malformed, Secret};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::settings::PathSettings;
+use crate::settings::{Interrupt, PathSettings, TimeLimit};
 
 /// The most paths that wait until a listening program takes them.
 const MOST_WAITING: usize = 1024;
 
 /// The pauses between attempts to open a path where no program listens: the first and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The longest patience. A time further off is beyond the clock.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(365 * 86400);
@@ -44,17 +44,17 @@ impl Context {
         if let Some(context) = known.into_iter().find(|context| context.key == *key) {
             return Ok(context);
         }
-        let context = Self::start(key, false)?;
+        let context = Self::start(key, None)?;
         contexts.push(Arc::downgrade(&context));
         Ok(context)
     }
 
     /// A context of its own, which also takes paths that others open.
-    pub(crate) fn to_listen(key: &Secret) -> Result<Arc<Self>> {
-        Self::start(key, true)
+    pub(crate) fn to_listen(key: &Secret, interrupt: Interrupt) -> Result<Arc<Self>> {
+        Self::start(key, Some(interrupt))
     }
 
-    fn start(key: &Secret, listens: bool) -> Result<Arc<Self>> {
+    fn start(key: &Secret, listens: Option<Interrupt>) -> Result<Arc<Self>> {
         let requests = Arc::new(PathRequests {
             listens,
             next_tag: AtomicU64::new(1),
@@ -89,6 +89,9 @@ impl Context {
                     let why = format!("{why}; tried for {:.1} s", patience.as_secs_f64());
                     return Err(PathError::NotOpened(why));
                 }
+                Opening::NobodyListens(_) if settings.interrupt.is_wanted() => {
+                    return Err(PathError::Interrupted("opening a path"));
+                }
                 Opening::NobodyListens(_) => std::thread::sleep(pause),
             }
             pause = LONGEST_PAUSE.min(2 * pause);
@@ -104,7 +107,7 @@ impl Context {
     ) -> Opening {
         let requests = &self.requests;
         let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
-        let request = OpenRequest::Dialling(name.to_owned());
+        let request = OpenRequest::Dialling(name.to_owned(), settings.interrupt.clone());
         requests.state().opening.insert(tag, request);
         let dialled = self.reactor.dial(
             addresses,
@@ -115,7 +118,7 @@ impl Context {
             patience,
         );
         let opened = match dialled {
-            Ok(()) => requests.await_open(tag, patience),
+            Ok(()) => requests.await_open(tag, patience, &settings.interrupt),
             Err(why) => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
         };
         requests.state().opening.remove(&tag);
@@ -146,8 +149,8 @@ impl Drop for Context {
 
 /// The requests for paths.
 struct PathRequests {
-    /// Whether the process takes paths that others open.
-    listens: bool,
+    /// Interrupts the calls on paths that others open, if the process takes such paths.
+    listens: Option<Interrupt>,
     next_tag: AtomicU64,
     state: Mutex<RequestState>,
     changed: Condvar,
@@ -168,9 +171,9 @@ struct RequestState {
 /// A path that this process is opening.
 enum OpenRequest {
     /// There is no link yet. The text is the name of the path.
-    Dialling(String),
+    Dialling(String, Interrupt),
     /// The other end is asked for a path of this name.
-    Asked(String),
+    Asked((String, Interrupt)),
     Answered(Opening),
 }
 
@@ -191,9 +194,10 @@ impl PathRequests {
         &self,
         what: &'static str,
         limit: Option<Duration>,
+        interrupt: &Interrupt,
         mut look: impl FnMut(&mut RequestState) -> Option<T>,
     ) -> Result<T> {
-        let begun = Instant::now();
+        let (time, mut watch) = (TimeLimit::begin(limit), interrupt.watch());
         let mut state = self.state();
         loop {
             if let Some(found) = look(&mut state) {
@@ -202,33 +206,40 @@ impl PathRequests {
             if let Some(text) = &state.broken {
                 return Err(PathError::System(text.clone()));
             }
-            state = match limit {
+            if let Some(limit) = time.exceeded() {
+                return Err(PathError::Late { what, limit });
+            }
+            state = match interrupt.sleep(time.left()) {
                 None => self
                     .changed
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(limit) => {
-                    let left = limit.saturating_sub(begun.elapsed());
-                    if left.is_zero() {
-                        return Err(PathError::Late { what, limit });
-                    }
-                    let waited = self.changed.wait_timeout(state, left);
+                Some(sleep) => {
+                    let waited = self.changed.wait_timeout(state, sleep);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            drop(state);
+            // The function of the user may call the library.
+            if watch.is_wanted() {
+                return Err(PathError::Interrupted(what));
+            }
+            state = self.state();
         }
     }
 
     fn accept(&self, limit: Option<Duration>) -> Result<Arc<PathEnd>> {
-        self.wait("a path of another program", limit, |state| {
+        let interrupt = self.listens.clone().unwrap_or_default();
+        self.wait("a path of another program", limit, &interrupt, |state| {
             state.waiting.pop_front()
         })
     }
 
-    fn await_open(&self, tag: u128, patience: Duration) -> Opening {
+    fn await_open(&self, tag: u128, patience: Duration, interrupt: &Interrupt) -> Opening {
         // The reactor gives up after `patience`, with the reason.
         let limit = patience.saturating_add(Duration::from_secs(5));
-        let answer = self.wait("the answer of the other end", Some(limit), |state| {
+        let what = "opening a path";
+        let answer = self.wait(what, Some(limit), interrupt, |state| {
             let answered = matches!(state.opening.get(&tag), Some(OpenRequest::Answered(_)));
             match answered.then(|| state.opening.remove(&tag)).flatten() {
                 Some(OpenRequest::Answered(answer)) => Some(answer),
@@ -241,11 +252,11 @@ impl PathRequests {
     /// Asks the other end of a new link for the path.
     fn ask(&self, state: &mut RequestState, link: &Arc<Link>, tag: u128) {
         if let Some(request) = state.opening.get_mut(&tag)
-            && let OpenRequest::Dialling(name) = request
+            && let OpenRequest::Dialling(name, interrupt) = request
         {
-            let name = std::mem::take(name);
+            let (name, interrupt) = (std::mem::take(name), std::mem::take(interrupt));
             let open = PathControl::Open { name: name.clone() };
-            *request = OpenRequest::Asked(name);
+            *request = OpenRequest::Asked((name, interrupt));
             link.tell(&open.encode());
         } else {
             link.close();
@@ -261,12 +272,13 @@ impl PathRequests {
     ) -> std::result::Result<(), Malformed> {
         let unasked = || Malformed::new("answer to a request for a path", "nobody has asked");
         let tag = link.tag().ok_or_else(unasked)?;
-        let Some(OpenRequest::Asked(name)) = state.opening.get_mut(&tag) else {
+        let Some(OpenRequest::Asked(opening)) = state.opening.get_mut(&tag) else {
             return Err(unasked());
         };
         let answer = match answer {
             PathControl::Opened => {
-                let end = new_end(std::mem::take(name), link);
+                let (name, interrupt) = std::mem::take(opening);
+                let end = new_end(name, link, interrupt);
                 state.ends.insert(link.id(), end.clone());
                 Ok(end)
             }
@@ -286,7 +298,7 @@ impl PathRequests {
 
     /// Takes a path that the other end of a link opens.
     fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String) {
-        let refusal = if !self.listens {
+        let refusal = if self.listens.is_none() {
             Some("the program does not listen")
         } else if state.waiting.len() >= MOST_WAITING {
             Some("too many paths wait until the program accepts them")
@@ -297,7 +309,8 @@ impl PathRequests {
             link.tell(&PathControl::Refused { why: why.into() }.encode());
             return link.close();
         }
-        let end = new_end(name, link);
+        let interrupt = self.listens.clone().unwrap_or_default();
+        let end = new_end(name, link, interrupt);
         end.tell(&PathControl::Opened);
         state.ends.insert(link.id(), end.clone());
         state.waiting.push_back(end);
@@ -335,9 +348,9 @@ impl PathRequests {
 }
 
 /// The end of a path by a new link.
-fn new_end(name: String, link: &Arc<Link>) -> Arc<PathEnd> {
+fn new_end(name: String, link: &Arc<Link>, interrupt: Interrupt) -> Arc<PathEnd> {
     let conduits = link.own_conduits().expect("set when the link was opened");
-    PathEnd::new(name, link, conduits)
+    PathEnd::new(name, link, conduits, interrupt)
 }
 
 impl Handler for PathRequests {

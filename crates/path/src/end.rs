@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Link, LinkError, Window,
@@ -14,6 +14,7 @@ use titin_wire::path::{BYTES_AHEAD, CONDUIT, MESSAGES_AHEAD, PathControl};
 use crate::error::{PathError, Result};
 use crate::receive::ReceiveState;
 use crate::send::SendState;
+use crate::settings::{Interrupt, TimeLimit};
 
 /// The most dropped messages of which an end keeps account until a call tells of them.
 const MOST_DROPPED: usize = 64;
@@ -24,6 +25,7 @@ pub(crate) struct PathEnd {
     pub(crate) link: Arc<Link>,
     pub(crate) carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
+    interrupt: Interrupt,
     conduits: Arc<ConduitTable>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) window: Arc<Window>,
@@ -40,7 +42,12 @@ pub(crate) struct PathEnd {
 
 impl PathEnd {
     /// An end of a path by a new link, which has `conduits` of its own.
-    pub(crate) fn new(name: String, link: &Arc<Link>, conduits: &Arc<ConduitTable>) -> Arc<Self> {
+    pub(crate) fn new(
+        name: String,
+        link: &Arc<Link>,
+        conduits: &Arc<ConduitTable>,
+        interrupt: Interrupt,
+    ) -> Arc<Self> {
         let (carrier, bell) = (link.carrier(), Arc::new(Doorbell::default()));
         let window = Window::new(bell.clone(), MESSAGES_AHEAD, BYTES_AHEAD);
         let end = Arc::new(PathEnd {
@@ -48,6 +55,7 @@ impl PathEnd {
             link: link.clone(),
             carrier: carrier.clone(),
             bell: bell.clone(),
+            interrupt,
             conduits: conduits.clone(),
             inbox: conduits.inbox(CONDUIT),
             window: Arc::new(window),
@@ -135,14 +143,14 @@ impl PathEnd {
     /// Waits until `poll` returns something. `what` names the call in errors.
     ///
     /// # Errors
-    /// [`PathError::Late`] after `limit`, the fault of the path, and the errors of `poll`.
+    /// [`PathError::Late`] after `limit`, [`PathError::Interrupted`], the fault of the path, and the errors of `poll`.
     pub(crate) fn wait<T>(
         &self,
         what: &'static str,
         limit: Option<Duration>,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
-        let begun = limit.map(|limit| (Instant::now(), limit));
+        let (time, mut watch) = (TimeLimit::begin(limit), self.interrupt.watch());
         loop {
             let seen = self.bell.rings();
             if let Some(outcome) = poll()? {
@@ -152,11 +160,14 @@ impl PathEnd {
                 // The last message may have come in after the look.
                 return poll()?.ok_or_else(|| fault.clone());
             }
-            let left = begun.map(|(begun, limit)| limit.saturating_sub(begun.elapsed()));
-            if let (Some((_, limit)), Some(Duration::ZERO)) = (begun, left) {
+            if let Some(limit) = time.exceeded() {
                 return Err(PathError::Late { what, limit });
             }
-            self.bell.wait(seen, left, &[&*self.carrier]);
+            if watch.is_wanted() {
+                return Err(PathError::Interrupted(what));
+            }
+            let sleep = self.interrupt.sleep(time.left());
+            self.bell.wait(seen, sleep, &[&*self.carrier]);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use titin_transport::LinkError;
 
 /// Why a call on a path has failed. After [`PathError::Late`], [`PathError::Unfit`],
-/// [`PathError::Dropped`], [`PathError::Abandoned`] and [`PathError::Message`] the path goes on.
+/// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`] and [`PathError::Message`] the path goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The time of the call is over.
@@ -31,6 +31,9 @@ pub enum PathError {
     /// The sender has given up in the middle of the message.
     #[error("the sender has given up in the middle of a message, after {0} bytes")]
     Abandoned(u64),
+    /// [`crate::Interrupt`] has ended the call.
+    #[error("{0} was interrupted")]
+    Interrupted(&'static str),
     /// The message cannot be sent or received, for want of memory say.
     #[error("{0}")]
     Message(String),

@@ -34,5 +34,5 @@ pub use key_file::{KEY_VARIABLE, make_key, read_key, usual_key};
 pub use listener::Listener;
 pub use path::Path;
 pub use receive::{MemoryChoice, ReceivedMessage};
-pub use settings::PathSettings;
+pub use settings::{Interrupt, PathSettings};
 pub use titin_wire::Secret as Key;

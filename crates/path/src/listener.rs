@@ -10,6 +10,7 @@ use titin_wire::{Address, Secret};
 use crate::context::Context;
 use crate::error::{PathError, Result};
 use crate::path::Path;
+use crate::settings::Interrupt;
 
 /// A port where other programs with the key open any number of paths, of any number of streams each.
 pub struct Listener {
@@ -24,11 +25,19 @@ impl Listener {
     /// # Errors
     /// [`PathError::System`] if the place is not known, or is in use.
     pub fn start(place: &str, key: &Secret) -> Result<Self> {
+        Self::start_with(place, key, Interrupt::default())
+    }
+
+    /// As [`Listener::start`]. The interrupt ends waiting calls on the listener and on accepted paths.
+    ///
+    /// # Errors
+    /// As [`Listener::start`].
+    pub fn start_with(place: &str, key: &Secret, interrupt: Interrupt) -> Result<Self> {
         let no_place = |why: &dyn std::fmt::Display| {
             PathError::System(format!("cannot listen at {place}: {why}"))
         };
         let found = place.to_socket_addrs().map_err(|error| no_place(&error))?;
-        let context = Context::to_listen(key)?;
+        let context = Context::to_listen(key, interrupt)?;
         let mut refusal = None;
         for address in found {
             match context

@@ -156,7 +156,8 @@ fn a_second_request_on_a_link_ends_the_path() {
 #[test]
 fn a_message_of_a_conduit_that_is_not_the_paths_ends_the_path() {
     let stray = ConduitId(CONDUIT.0 + 1);
-    let steps: [&dyn Fn(&Arc<Link>); 3] = [
+    type Step<'a> = &'a dyn Fn(&Arc<Link>);
+    let steps: [Step<'_>; 3] = [
         &|link| send(link, stray, 0, 0, b"stray"),
         &|link| link.carrier().end(stray, 0),
         &|link| link.carrier().ask(stray, 0),

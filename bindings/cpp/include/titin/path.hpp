@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,7 @@
 
 #include "titin/describe.hpp"
 #include "titin/message.hpp"
+#include "titin/options.hpp"
 
 namespace titin {
 
@@ -65,14 +67,27 @@ public:
     /// How long opening waits for the other end; a minute by default.
     PathOptions &patience(TimeLimit limit) & { return also(titin_path_options_patience(raw(), limit.seconds())); }
     PathOptions &&patience(TimeLimit limit) && { return std::move(patience(limit)); }
+    /// The function is called ten times a second while a call waits on a path or listener with these options. Once it returns
+    /// true, or throws, the call throws Interrupted: as with a timeout, a receive has lost nothing, and a send has given its
+    /// message up.
+    PathOptions &on_interrupt(std::function<bool()> interrupted) & {
+        interrupt_ = std::make_shared<detail::Interrupt>(std::move(interrupted));
+        return also(titin_path_options_interrupt(raw(), detail::ask, interrupt_.get()));
+    }
+    PathOptions &&on_interrupt(std::function<bool()> interrupted) && {
+        return std::move(on_interrupt(std::move(interrupted)));
+    }
     titin_path_options *raw() const { return options_.get(); }
 
 private:
+    friend class Path;
+    friend class PathListener;
     PathOptions &also(int status) {
         detail::check(status);
         return *this;
     }
     std::unique_ptr<titin_path_options, void (*)(titin_path_options *)> options_;
+    std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
 /// A way to one other program. The destructor closes the path, and waits until the other end has all messages; if an
@@ -81,12 +96,15 @@ class Path {
 public:
     /// Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them
     /// with commas.
-    explicit Path(const std::string &addresses, const std::string &name = "", const PathOptions &options = PathOptions()) {
+    explicit Path(const std::string &addresses, const std::string &name = "", const PathOptions &options = PathOptions())
+        : interrupt_(options.interrupt_) {
         detail::check(titin_path_open(addresses.c_str(), name.c_str(), options.raw(), &path_));
     }
-    Path(Path &&other) noexcept : path_(std::exchange(other.path_, nullptr)) {}
+    Path(Path &&other) noexcept
+        : path_(std::exchange(other.path_, nullptr)), interrupt_(std::move(other.interrupt_)) {}
     Path &operator=(Path &&other) noexcept {
         std::swap(path_, other.path_);
+        std::swap(interrupt_, other.interrupt_);
         return *this;
     }
     ~Path() {
@@ -174,7 +192,7 @@ public:
 
 private:
     friend class PathListener;
-    explicit Path(titin_path *path) : path_(path) {}
+    Path(titin_path *path, std::shared_ptr<detail::Interrupt> interrupt) : path_(path), interrupt_(std::move(interrupt)) {}
 
     void send_array(const detail::Array &a, TimeLimit limit) {
         detail::check(titin_path_send_array(raw(), a.dtype, a.extents.rank(), a.extents.data(),
@@ -182,6 +200,7 @@ private:
     }
 
     titin_path *path_ = nullptr;
+    std::shared_ptr<detail::Interrupt> interrupt_;
     int exceptions_ = std::uncaught_exceptions();
 };
 
@@ -191,14 +210,14 @@ public:
     /// Listens at "host:port". The host 0.0.0.0, or [::], stands for all networks of the host. For port 0 the system chooses
     /// a port.
     explicit PathListener(const std::string &address, const PathOptions &options = PathOptions())
-        : listener_(started(address, options), titin_path_listener_free) {}
+        : listener_(started(address, options), titin_path_listener_free), interrupt_(options.interrupt_) {}
     /// The address at which the listener was started, with its port.
     std::string address() const { return titin_path_listener_address(raw()); }
     /// The next path that another program has opened. Accepted paths outlive the listener.
     Path accept(TimeLimit limit = {}) {
         titin_path *path;
         detail::check(titin_path_accept(raw(), limit.seconds(), &path));
-        return Path(path);
+        return Path(path, interrupt_);
     }
     titin_path_listener *raw() const { return listener_.get(); }
 
@@ -209,6 +228,7 @@ private:
         return listener;
     }
     std::unique_ptr<titin_path_listener, void (*)(titin_path_listener *)> listener_;
+    std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
 } // namespace titin

@@ -39,8 +39,10 @@ unsafe extern "C" fn titin_path_listen(
             titin_runtime::not_forked()?;
             let out = input::out(out, "the listener")?;
             let place = input::text(address, "address")?;
-            let key = PathOptions::given(options)?.key()?;
-            let listener = Listener::start(place, &key).map_err(translated)?;
+            let options = PathOptions::given(options)?;
+            let interrupt = options.settings.interrupt.clone();
+            let listener = Listener::start_with(place, &options.key()?, interrupt);
+            let listener = listener.map_err(translated)?;
             let address = listener.address().to_string();
             let address = c_text(address.strip_prefix("tcp:").unwrap_or(&address));
             *out = Box::into_raw(Box::new(PathListener { listener, address }));

@@ -1,14 +1,15 @@
 //! How a path is opened.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-use titin_path::{Key, PathSettings, read_key, usual_key};
+use titin_path::{Interrupt, Key, PathSettings, read_key, usual_key};
 use titin_runtime::Result;
 
 use crate::error::{null, status, usage, value};
 use crate::input;
+use crate::options::InterruptCallback;
 use crate::path::{limit, translated};
 
 /// The `titin_path_options` of the header.
@@ -152,6 +153,25 @@ unsafe extern "C" fn titin_path_options_buffers(
         change(options, |options| {
             options.settings.send_buffer = size(send, "the size of the send buffer")?;
             options.settings.receive_buffer = size(receive, "the size of the receive buffer")?;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options; `interrupted` may be called with `data` as long as paths and listeners with these
+/// options are open.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_interrupt(
+    options: *mut PathOptions,
+    interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            let callback = InterruptCallback::new(interrupted, data)?;
+            options.settings.interrupt = Interrupt::by(move || callback.is_yes());
             Ok(())
         })
     }
