@@ -30,7 +30,8 @@ module titin_path
       procedure(titin_interrupted), pointer, nopass :: ask => null()
    end type
 
-   !> A way to one other program. Several threads may use a path. A path that is not closed stays open until the program ends.
+   !> A way to one other program. Several threads may use a path. At the end of its scope a path that is not closed waits for
+   !> at most 10 s until the other end has all messages. A path cannot be copied.
    type :: path_type
       !> The handle, for the interfaces of titin_c.
       type(c_ptr) :: raw = c_null_ptr
@@ -75,6 +76,9 @@ module titin_path
       procedure :: flush => flush_path
       !> close(timeout): waits until the other end has all messages, and closes the path at both ends.
       procedure :: close => close_path
+      procedure, private :: copy => copy_path
+      generic :: assignment(=) => copy
+      final :: finalize_path
    end type
 
    !> A port where other programs open any number of paths.
@@ -89,8 +93,11 @@ module titin_path
       procedure :: address => address_of
       !> accept(path, timeout): the next path that another program has opened.
       procedure :: accept
-      !> stop(): accepted paths live on.
+      !> stop(): frees the port, and ends the paths that were not accepted. Accepted paths live on.
       procedure :: stop => stop_listening
+      procedure, private :: copy => copy_listener
+      generic :: assignment(=) => copy
+      final :: finalize_listener
    end type
 
 contains
@@ -202,6 +209,35 @@ contains
       raw = self%raw
       self%raw = c_null_ptr
       call finish(titin_path_close(raw, patience(timeout)), ierr)
+   end subroutine
+
+   subroutine copy_path(self, other)
+      class(path_type), intent(inout) :: self
+      class(path_type), intent(in) :: other
+      associate (stays_as_it_is => self, is_left_alone => other)
+      end associate
+      call finish(titin_error_usage, found="a path cannot be copied; pass it on as an argument, or have a pointer to it")
+   end subroutine
+
+   subroutine finalize_path(self)
+      type(path_type), intent(inout) :: self
+      integer(c_int) :: ignored
+      if (.not. c_associated(self%raw)) return
+      ignored = titin_path_close(self%raw, 10.0_c_double)
+      self%raw = c_null_ptr
+   end subroutine
+
+   subroutine copy_listener(self, other)
+      class(path_listener_type), intent(inout) :: self
+      class(path_listener_type), intent(in) :: other
+      associate (stays_as_it_is => self, is_left_alone => other)
+      end associate
+      call finish(titin_error_usage, found="a listener cannot be copied; pass it on as an argument, or have a pointer to it")
+   end subroutine
+
+   subroutine finalize_listener(self)
+      type(path_listener_type), intent(inout) :: self
+      call self%stop()
    end subroutine
 
    subroutine start(self, address, key, key_file, interrupted, ierr)

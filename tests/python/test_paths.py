@@ -71,6 +71,14 @@ def test_a_dropped_path_delivers_its_messages() -> None:
         there.receive()
 
 
+def test_messages_that_nobody_has_received_are_an_error_at_the_end() -> None:
+    here, there = pair()
+    here.send(b"lost")
+    there.close()
+    with pytest.raises(titin.PortClosed):
+        here.close()
+
+
 def test_an_exception_ends_the_path_at_once() -> None:
     here, there = pair()
     with pytest.raises(ZeroDivisionError), here:
@@ -87,5 +95,5 @@ def test_what_cannot_be_sent_and_files_that_are_no_keys(tmp_path: FilePath) -> N
         here.receive(timeout=-1)
     with pytest.raises(titin.UsageError, match="no such file"):
         PathListener("127.0.0.1:0", key_file=tmp_path / "nowhere")
-    with pytest.raises(titin.ConnectionFailed, match="is no address"):
+    with pytest.raises(titin.UsageError, match="is no address"):
         Path("nowhere", key=KEY)

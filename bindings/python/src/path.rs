@@ -1,6 +1,7 @@
 //! `titin.path.Path` and `titin.path.PathListener`.
 
 use std::ffi::{CString, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,10 +50,13 @@ impl<T> Drop for Shared<T> {
             unsafe { free(handle) };
             sys::OK
         });
-        // Closing waits until the other end has all messages. As the interpreter ends, nothing is closed.
+        // Closing waits for a while. Once the interpreter has ended, nothing is closed.
         Python::try_attach(|py| py.detach(move || call.run()));
     }
 }
+
+/// How long a path that the program has dropped waits until the other end has all messages, in seconds.
+const DROPPED: f64 = 10.0;
 
 /// Closes a path that the program has dropped.
 ///
@@ -60,7 +64,7 @@ impl<T> Drop for Shared<T> {
 /// No code uses the path any more.
 unsafe extern "C" fn close(path: *mut sys::titin_path) {
     // SAFETY: as the caller promises.
-    unsafe { sys::titin_path_close(path, sys::WAIT) };
+    unsafe { sys::titin_path_close(path, DROPPED) };
 }
 
 /// Options of libtitin, and the place for exceptions of signal handlers.
@@ -83,7 +87,13 @@ impl Options {
             sys::titin_path_options_interrupt(raw, interrupted, data)
         })?;
         if let Some(file) = key_file {
-            let file = Text::new(py, &file.to_string_lossy())?;
+            let file = file.to_str().ok_or_else(|| {
+                error::usage(
+                    py,
+                    format!("the name of the key's file is not Unicode: {file:?}"),
+                )
+            })?;
+            let file = Text::new(py, file)?;
             // SAFETY: the text lives as long as the call.
             options.set(py, |raw| unsafe {
                 sys::titin_path_options_key_file(raw, file.as_c().as_ptr())
@@ -289,9 +299,11 @@ impl Path {
         match Arc::try_unwrap(shared) {
             Ok(shared) => {
                 drop(place);
-                let (handle, raised) = (shared.handle.as_ptr(), shared.raised.clone());
-                // The call frees the handle.
-                std::mem::forget(shared);
+                // The call frees the handle, in place of the owner.
+                let shared = ManuallyDrop::new(shared);
+                let handle = shared.handle.as_ptr();
+                // SAFETY: the owner is not dropped, so the place is read once.
+                let raised = unsafe { std::ptr::read(&raw const shared.raised) };
                 let call = Unattached(|| {
                     // SAFETY: this was the only owner.
                     unsafe { sys::titin_path_close(handle, seconds(timeout)) }

@@ -444,7 +444,7 @@ class Path:
 
     Several threads may call: those that send take turns, and so do those that receive. After :class:`titin.Timeout`,
     :class:`titin.TypeMismatch`, :class:`titin.MessageLost` and Ctrl-C the path goes on. A path that is dropped without
-    :meth:`close` waits until the other end has all messages.
+    :meth:`close` waits for at most 10 s until the other end has all messages.
     """
 
     def __new__(

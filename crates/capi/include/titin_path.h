@@ -21,8 +21,11 @@
  *     error sticks. After these errors the path goes on: TITIN_ERROR_TIMEOUT, TITIN_ERROR_INTERRUPTED, TITIN_ERROR_TYPE_MISMATCH (the received message
  *     does not fit, and was dropped), TITIN_ERROR_MESSAGE_LOST (the receiver has dropped an earlier message, of which the
  *     text gives the number and the reason; or the sender has given up in the middle of a message), and TITIN_ERROR_USAGE.
+ *     A send that returns TITIN_ERROR_MESSAGE_LOST has not sent its own message, unless the text is about this message; a
+ *     barrier, titin_path_flush and titin_path_close have done their work. Calls that only receive do not tell of it.
  *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
- *     TITIN_ERROR_PEER_LOST: the connection is gone.
+ *     TITIN_ERROR_PEER_LOST: the connection is gone. Of a program that ends the other end hears at once; of a host or a line
+ *     that is gone within a minute if no bytes are on their way, and else when the system gives up (some 15 minutes).
  * Messages. A path carries messages both ways at once, each way in the order of the sends. A message knows its size, its
  *     element type and its shape; both ends need not agree on them beforehand. Sizes have 64 bits.
  * Waiting. Calls with a `timeout` wait for so many seconds at most, without using a core; TITIN_WAIT is for ever. A call
@@ -61,7 +64,7 @@ int titin_path_options_key(titin_path_options *options, const char *key);
 /* The file with the key. An error if everybody may read the file. */
 int titin_path_options_key_file(titin_path_options *options, const char *file);
 /* The settings of paths that this program opens, which hold for both ends. For 0 titin, or the operating system, chooses.
- * The number of streams (connections) over which large messages are spread; */
+ * The number of streams (connections) over which large messages are spread, at most 256; */
 int titin_path_options_streams(titin_path_options *options, int streams);
 /* the most bytes per second that each end sends; */
 int titin_path_options_pacing(titin_path_options *options, int64_t bytes_per_second);
@@ -71,7 +74,8 @@ int titin_path_options_buffers(titin_path_options *options, int64_t send, int64_
 int titin_path_options_patience(titin_path_options *options, double seconds);
 /* While a call waits on a path or listener with these options, titin calls `interrupted` ten times a second, in the thread
  * that waits. Once `interrupted` returns nonzero, the call returns TITIN_ERROR_INTERRUPTED: as with a timeout, a receive has
- * lost nothing, and a send has given its message up. `data` must live as long as these paths and listeners. */
+ * lost nothing, and a send has given its message up. `interrupted` must not make calls on the path. `data` must live as long
+ * as these paths and listeners. */
 int titin_path_options_interrupt(titin_path_options *options, int (*interrupted)(void *data), void *data);
 
 
@@ -88,11 +92,12 @@ int titin_path_listen(const char *address, const titin_path_options *options, ti
 const char *titin_path_listener_address(const titin_path_listener *listener);
 /* The next path that another program has opened. */
 int titin_path_accept(titin_path_listener *listener, double timeout, titin_path **path);
-/* Frees a listener. Accepted paths live on. */
+/* Frees a listener and its port, and ends the paths that were not accepted. Accepted paths live on. */
 void titin_path_listener_free(titin_path_listener *listener);
 
 /* Waits until the other end has all messages, closes the path at both ends and frees it, also on an error. The other program
- * can still receive the messages. */
+ * can still receive the messages. TITIN_ERROR_PORT_CLOSED if the other program has closed the path without having received
+ * all messages. */
 int titin_path_close(titin_path *path, double timeout);
 
 /* The name that the opening program has given; "" without a name. Lives as long as the path. */
@@ -126,14 +131,15 @@ int titin_path_receive_array(titin_path *path, int dtype, int rank, const int64_
 
 /* ---- Both ------------------------------------------------------------------------------------------------------ */
 
-/* Sends bytes and receives the next message, both at once: neither waits for the other. The two places must not overlap. On
- * an error the one may have happened and the other not. */
+/* Sends bytes and receives the next message, both at once: neither waits for the other. The two places must not overlap. If
+ * only the sending fails, the received message is there for the next call that receives. */
 int titin_path_exchange(titin_path *path, const void *bytes, int64_t length, void *memory, int64_t room, double timeout,
                         int64_t *received);
 /* The same for a message whose size is not known. */
 int titin_path_exchange_message(titin_path *path, const void *bytes, int64_t length, double timeout, titin_message **message);
 
-/* Waits until the other program has come to its barrier as often as this one. */
+/* Waits until the other program has come to its barrier as often as this one. After a call that was over time or interrupted,
+ * the next one goes on with the same barrier. */
 int titin_path_barrier(titin_path *path, double timeout);
 /* Waits until the other program has received all messages that this one has sent. */
 int titin_path_flush(titin_path *path, double timeout);

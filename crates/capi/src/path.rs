@@ -31,8 +31,7 @@ impl PathHandle {
 
     /// An error of the path, with the path's name.
     fn located(&self, why: PathError) -> Error {
-        let Error { kind, text } = translated(why);
-        Error::new(kind, format!("{}: {text}", self.origin()))
+        located(&self.origin(), why)
     }
 
     /// The path, as errors name it.
@@ -44,13 +43,20 @@ impl PathHandle {
     }
 }
 
+/// An error of the path that is named `origin`.
+fn located(origin: &str, why: PathError) -> Error {
+    let Error { kind, text } = translated(why);
+    Error::new(kind, format!("{origin}: {text}"))
+}
+
 /// An error of a path as an error of the library.
 fn translated(why: PathError) -> Error {
     let kind = match &why {
         PathError::Late { .. } => Kind::Timeout,
         PathError::Unfit(_) => Kind::TypeMismatch,
         PathError::Dropped { .. } | PathError::Abandoned(_) => Kind::MessageLost,
-        PathError::Message(_) | PathError::NoKey(_) => Kind::Usage,
+        PathError::Message(_) | PathError::NoKey(_) | PathError::NoAddress(_) => Kind::Usage,
+        PathError::NoMemory(_) => Kind::NoMemory,
         PathError::Interrupted(_) => Kind::Interrupted,
         PathError::Closed => Kind::PortClosed,
         PathError::ClosedHere => Kind::Closed,
@@ -134,10 +140,8 @@ unsafe extern "C" fn titin_path_close(handle: *mut PathHandle, timeout: f64) -> 
         // SAFETY: made by `PathHandle::new`.
         let handle = unsafe { Box::from_raw(handle) };
         let (origin, limit) = (handle.origin(), limit(timeout)?);
-        handle.path.close(limit).map_err(|why| {
-            let Error { kind, text } = translated(why);
-            Error::new(kind, format!("{origin}: {text}"))
-        })
+        let closed = handle.path.close(limit);
+        closed.map_err(|why| located(&origin, why))
     })
 }
 

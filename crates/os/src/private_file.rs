@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most bytes of a file that is read whole.
 const LONGEST_FILE: u64 = 4 << 20;
@@ -18,6 +18,8 @@ pub enum Unread {
     NotOrdinary,
     /// Other users may open the file.
     Open {
+        /// The file.
+        path: PathBuf,
         /// The permissions of the file.
         mode: u32,
         /// The permissions without those that are too many.
@@ -34,10 +36,11 @@ impl fmt::Display for Unread {
                 "it is no ordinary file of at most {} MiB",
                 LONGEST_FILE >> 20
             ),
-            Unread::Open { mode, closed } => write!(
+            Unread::Open { path, mode, closed } => write!(
                 f,
-                "other users may open the file (mode {mode:03o}), and it is a secret: chmod {closed:03o} mends that; \
-                 if somebody may have read it, make a new one"
+                "other users may open the file (mode {mode:03o}), and it is a secret: `chmod {closed:03o} {}` mends that; \
+                 if somebody may have read it, make a new one",
+                path.display()
             ),
         }
     }
@@ -48,11 +51,7 @@ impl fmt::Display for Unread {
 /// # Errors
 /// [`Unread::Io`] and [`Unread::NotOrdinary`].
 pub fn read_ordinary(path: &Path) -> Result<String, Unread> {
-    let found = fs::metadata(path).map_err(Unread::Io)?;
-    if !found.is_file() || found.len() > LONGEST_FILE {
-        return Err(Unread::NotOrdinary);
-    }
-    fs::read_to_string(path).map_err(Unread::Io)
+    Ok(read(path)?.0)
 }
 
 /// Reads a secret. Fails if the file's mode has one of the bits `forbidden`.
@@ -60,14 +59,34 @@ pub fn read_ordinary(path: &Path) -> Result<String, Unread> {
 /// # Errors
 /// All of [`Unread`].
 pub fn read_private(path: &Path, forbidden: u32) -> Result<String, Unread> {
-    let text = read_ordinary(path)?;
-    let found = fs::metadata(path).map_err(Unread::Io)?;
-    let mode = found.permissions().mode() & 0o777;
+    let (text, mode) = read(path)?;
     if mode & forbidden == 0 {
         return Ok(text);
     }
-    let closed = mode & !forbidden;
-    Err(Unread::Open { mode, closed })
+    Err(Unread::Open {
+        path: path.to_owned(),
+        mode,
+        closed: mode & !forbidden,
+    })
+}
+
+/// The text and the permissions of an ordinary file.
+fn read(path: &Path) -> Result<(String, u32), Unread> {
+    let without_waiting = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(without_waiting)
+        .open(path)
+        .map_err(Unread::Io)?;
+    let found = file.metadata().map_err(Unread::Io)?;
+    if !found.is_file() || found.len() > LONGEST_FILE {
+        return Err(Unread::NotOrdinary);
+    }
+    let mut text = String::new();
+    file.take(LONGEST_FILE)
+        .read_to_string(&mut text)
+        .map_err(Unread::Io)?;
+    Ok((text, found.permissions().mode() & 0o777))
 }
 
 /// Writes a new file that only the user may read.
@@ -80,7 +99,8 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(text.as_bytes())
+    let written = file.write_all(text.as_bytes());
+    written.inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 #[cfg(test)]

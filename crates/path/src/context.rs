@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Reactor};
 use titin_wire::connection::PATIENCE;
-use titin_wire::handshake::{Agreement, Purpose};
+use titin_wire::handshake::{Agreement, Purpose, Refusal};
 use titin_wire::path::{CONDUIT, PathControl};
 use titin_wire::{Address, Malformed, Secret};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
+use crate::key_file::KEY_VARIABLE;
 use crate::settings::{Interrupt, PathSettings, TimeLimit};
 
 /// The most paths that wait until a listening program takes them.
@@ -21,6 +22,9 @@ const MOST_WAITING: usize = 1024;
 /// The pauses between attempts to open a path where no program listens: the first and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// After this time without a sign of the other host, an idle path is lost.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// The longest patience. A time further off is beyond the clock.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(365 * 86400);
@@ -121,13 +125,29 @@ impl Context {
             Ok(()) => requests.await_open(tag, patience, &settings.interrupt),
             Err(why) => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
         };
-        requests.state().opening.remove(&tag);
-        opened
+        // The answer may have come as the wait ended for another reason.
+        match requests.state().opening.remove(&tag) {
+            Some(OpenRequest::Answered(answer)) => answer,
+            _ => opened,
+        }
     }
 
     /// The next path that another program has opened to this one.
     pub(crate) fn accept(&self, limit: Option<Duration>) -> Result<Arc<PathEnd>> {
         self.requests.accept(limit)
+    }
+
+    /// Takes no more paths that others open, and ends those that were not accepted.
+    pub(crate) fn stop_listening(&self) {
+        self.reactor.stop_listening();
+        let mut state = self.requests.state();
+        state.has_stopped = true;
+        let waiting: Vec<_> = state.waiting.drain(..).collect();
+        for end in &waiting {
+            state.ends.remove(&end.link.id());
+        }
+        drop(state);
+        waiting.iter().for_each(|end| end.end());
     }
 
     /// Forgets a path that has ended.
@@ -138,11 +158,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let mut state = self.requests.state();
-        let waiting: Vec<_> = state.waiting.drain(..).collect();
-        let ends: Vec<_> = state.ends.drain().map(|(_, end)| end).collect();
-        drop(state);
-        waiting.iter().chain(&ends).for_each(|end| end.end());
+        self.stop_listening();
+        let ends = std::mem::take(&mut self.requests.state().ends);
+        ends.values().for_each(|end| end.end());
         self.reactor.stop();
     }
 }
@@ -164,6 +182,8 @@ struct RequestState {
     ends: HashMap<LinkId, Arc<PathEnd>>,
     /// The paths that another program has opened, until this program accepts them.
     waiting: VecDeque<Arc<PathEnd>>,
+    /// Whether the process takes no more paths that others open.
+    has_stopped: bool,
     /// Why the reactor's thread has ended, if it has.
     broken: Option<String>,
 }
@@ -246,7 +266,14 @@ impl PathRequests {
                 _ => None,
             }
         });
-        answer.unwrap_or_else(|why| Opening::Done(Err(why)))
+        answer.unwrap_or_else(|why| {
+            Opening::Done(Err(match why {
+                PathError::Late { .. } => {
+                    PathError::NotOpened("the other end has not answered".into())
+                }
+                why => why,
+            }))
+        })
     }
 
     /// Asks the other end of a new link for the path.
@@ -298,7 +325,7 @@ impl PathRequests {
 
     /// Takes a path that the other end of a link opens.
     fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String) {
-        let refusal = if self.listens.is_none() {
+        let refusal = if self.listens.is_none() || state.has_stopped {
             Some("the program does not listen")
         } else if state.waiting.len() >= MOST_WAITING {
             Some("too many paths wait until the program accepts them")
@@ -340,6 +367,11 @@ impl PathRequests {
         {
             *request = OpenRequest::Answered(match why {
                 LinkError::Unreachable(_) => Opening::NobodyListens(why),
+                LinkError::Refused(Refusal::Secret) => {
+                    Opening::Done(Err(PathError::NotOpened(format!(
+                        "the other end has another key: both need the same one (a copy of the file that {KEY_VARIABLE} names)"
+                    ))))
+                }
                 why => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
             });
             self.changed.notify_all();
@@ -355,6 +387,7 @@ fn new_end(name: String, link: &Arc<Link>, interrupt: Interrupt) -> Arc<PathEnd>
 
 impl Handler for PathRequests {
     fn opened(&self, link: &Arc<Link>, _: Agreement) {
+        link.set_keepalive(SILENCE);
         // What comes before the end is made finds the inbox.
         link.use_own_conduits(Arc::new(ConduitTable::with_inbox(CONDUIT)));
         if let Some(tag) = link.tag() {

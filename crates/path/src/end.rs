@@ -1,8 +1,9 @@
 //! One end of a path: what the calls of the program and the reactor's thread share.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Duration;
 
 use titin_transport::{
@@ -29,15 +30,58 @@ pub(crate) struct PathEnd {
     conduits: Arc<ConduitTable>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) window: Arc<Window>,
-    send_state: Mutex<SendState>,
-    receive_state: Mutex<ReceiveState>,
+    pub(crate) send_state: Mutex<SendState>,
+    pub(crate) receive_state: Mutex<ReceiveState>,
+    /// How many calls wait for their turn.
+    waiting_for_turn: AtomicUsize,
     /// Why the path is no more.
     fault: OnceLock<PathError>,
     /// The messages of this end that the other end has dropped, until a call tells of them.
     dropped: Mutex<VecDeque<PathError>>,
-    /// How many barriers this end and the other end have come to.
-    own_barriers: AtomicU64,
+    barriers: Mutex<OwnBarriers>,
+    /// How many barriers the other end has come to.
     other_barriers: AtomicU64,
+    /// How many messages the other program has received, once it has closed the path.
+    received_there: AtomicU64,
+}
+
+/// The barriers of this end.
+#[derive(Default)]
+struct OwnBarriers {
+    /// How many the program has come to.
+    reached: u64,
+    /// How many of these both programs have come to.
+    passed: u64,
+}
+
+/// The turn of a call among those that use the same state.
+pub(crate) struct Turn<'a, T> {
+    /// `None` as the turn ends.
+    state: Option<MutexGuard<'a, T>>,
+    end: &'a PathEnd,
+}
+
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.state.as_deref().expect("the turn has not ended")
+    }
+}
+
+impl<T> DerefMut for Turn<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.state.as_deref_mut().expect("the turn has not ended")
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        self.state = None;
+        if self.end.waiting_for_turn.load(Ordering::SeqCst) > 0 {
+            self.end.bell.ring();
+        }
+    }
 }
 
 impl PathEnd {
@@ -61,10 +105,12 @@ impl PathEnd {
             window: Arc::new(window),
             send_state: Mutex::default(),
             receive_state: Mutex::default(),
+            waiting_for_turn: AtomicUsize::new(0),
             fault: OnceLock::new(),
             dropped: Mutex::default(),
-            own_barriers: AtomicU64::new(0),
+            barriers: Mutex::default(),
             other_barriers: AtomicU64::new(0),
+            received_there: AtomicU64::new(0),
         });
         conduits.open_window(CONDUIT, end.window.clone());
         let options = InboxOptions {
@@ -90,7 +136,10 @@ impl PathEnd {
             PathControl::Barrier => {
                 self.other_barriers.fetch_add(1, Ordering::Release);
             }
-            PathControl::Closing => self.window.close(),
+            PathControl::Closing { received } => {
+                self.received_there.store(received, Ordering::Release);
+                self.window.close();
+            }
             PathControl::Open { .. } | PathControl::Opened | PathControl::Refused { .. } => {
                 let why = "a second one on the link of a path";
                 return Err(Malformed::new("request for a path", why));
@@ -113,6 +162,13 @@ impl PathEnd {
         self.fault.get().expect("just set").clone()
     }
 
+    /// Ends the path because the conduit lacks a message. Returns the error.
+    pub(crate) fn break_off(&self, why: LinkError) -> PathError {
+        self.fail(PathError::Lost(why.clone()));
+        self.link.close();
+        PathError::Lost(why)
+    }
+
     pub(crate) fn tell(&self, control: &PathControl) {
         self.link.tell(&control.encode());
     }
@@ -126,31 +182,56 @@ impl PathEnd {
         dropped.map_or(Ok(()), Err)
     }
 
-    /// The state of the sender. Calls that send take turns.
-    pub(crate) fn sender(&self) -> MutexGuard<'_, SendState> {
-        self.send_state
-            .lock()
-            .expect("nothing panics while it is locked")
+    /// As [`PathEnd::check_dropped`], of the message with this number.
+    pub(crate) fn check_dropped_message(&self, number: u64) -> Result<()> {
+        let mut dropped = self.dropped.lock().expect("never poisoned");
+        let is_this = |told: &PathError| matches!(told, PathError::Dropped { message, .. } if *message == number);
+        let place = dropped.iter().position(is_this);
+        let told = place.and_then(|place| dropped.remove(place));
+        told.map_or(Ok(()), Err)
     }
 
-    /// The state of the receiver. Calls that receive take turns.
-    pub(crate) fn receiver(&self) -> MutexGuard<'_, ReceiveState> {
-        self.receive_state
-            .lock()
-            .expect("nothing panics while it is locked")
+    /// Waits until it is the turn of the call to use `state`. `what` names the call in errors.
+    ///
+    /// # Errors
+    /// As [`PathEnd::wait`].
+    pub(crate) fn take_turn<'a, T>(
+        &'a self,
+        state: &'a Mutex<T>,
+        what: &'static str,
+        time: TimeLimit,
+    ) -> Result<Turn<'a, T>> {
+        let try_lock = || match state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+        };
+        let locked = match try_lock() {
+            Some(locked) => locked,
+            None => {
+                self.waiting_for_turn.fetch_add(1, Ordering::SeqCst);
+                let locked = self.wait(what, time, || Ok(try_lock()));
+                self.waiting_for_turn.fetch_sub(1, Ordering::SeqCst);
+                locked?
+            }
+        };
+        Ok(Turn {
+            state: Some(locked),
+            end: self,
+        })
     }
 
     /// Waits until `poll` returns something. `what` names the call in errors.
     ///
     /// # Errors
-    /// [`PathError::Late`] after `limit`, [`PathError::Interrupted`], the fault of the path, and the errors of `poll`.
+    /// [`PathError::Late`] once the time is over, [`PathError::Interrupted`], the fault of the path, and the errors of `poll`.
     pub(crate) fn wait<T>(
         &self,
         what: &'static str,
-        limit: Option<Duration>,
+        time: TimeLimit,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
-        let (time, mut watch) = (TimeLimit::begin(limit), self.interrupt.watch());
+        let mut watch = self.interrupt.watch();
         loop {
             let seen = self.bell.rings();
             if let Some(outcome) = poll()? {
@@ -171,18 +252,26 @@ impl PathEnd {
         }
     }
 
-    /// Comes to a barrier, and waits for the other end to come to it.
+    /// Comes to a barrier, and waits for the other end to come to it. Behind a call that has failed before, goes on
+    /// with its barrier.
     ///
     /// # Errors
-    /// As [`PathEnd::wait`], and an account of a dropped message.
+    /// As [`PathEnd::wait`]; and an account of a dropped message, behind the barrier.
     pub(crate) fn pass_barrier(&self, limit: Option<Duration>) -> Result<()> {
-        let number = self.own_barriers.fetch_add(1, Ordering::AcqRel) + 1;
-        self.tell(&PathControl::Barrier);
-        self.wait("a barrier", limit, || {
-            self.check_dropped()?;
+        const WHAT: &str = "a barrier";
+        let time = TimeLimit::begin(limit);
+        let mut barriers = self.take_turn(&self.barriers, WHAT, time)?;
+        if barriers.reached == barriers.passed {
+            barriers.reached += 1;
+            self.tell(&PathControl::Barrier);
+        }
+        let number = barriers.reached;
+        self.wait(WHAT, time, || {
             let has_come = self.other_barriers.load(Ordering::Acquire) >= number;
             Ok(has_come.then_some(()))
-        })
+        })?;
+        barriers.passed = number;
+        self.check_dropped()
     }
 
     /// Waits until the other program has received all messages.
@@ -193,10 +282,21 @@ impl PathEnd {
         let sent = self.window.sent();
         self.carrier.ask(CONDUIT, sent);
         self.carrier.ask(CONDUIT, sent);
-        self.wait("the receiver of the messages", limit, || {
-            self.check_dropped()?;
+        let time = TimeLimit::begin(limit);
+        self.wait("the receiver of the messages", time, || {
             Ok((self.window.ahead().0 == 0).then_some(()))
-        })
+        })?;
+        self.check_received()?;
+        self.check_dropped()
+    }
+
+    /// Fails if the other program has closed the path without having received all messages.
+    fn check_received(&self) -> Result<()> {
+        let is_short = self.received_there.load(Ordering::Acquire) < self.window.sent();
+        match self.window.closed() && is_short {
+            true => Err(PathError::Closed),
+            false => Ok(()),
+        }
     }
 
     /// Says that no more follows and that nothing is received any more. Does not wait.
@@ -205,21 +305,27 @@ impl PathEnd {
             return;
         };
         self.carrier.end(CONDUIT, sent);
-        self.tell(&PathControl::Closing);
+        let received = self.inbox.consumed();
+        self.tell(&PathControl::Closing { received });
         self.inbox.discard();
     }
 
     /// Waits until the other process has all messages, and ends the link.
     ///
     /// # Errors
-    /// As [`PathEnd::wait`]. The link has ended in any case.
+    /// As [`PathEnd::wait`], [`PathError::Closed`] if the other program has closed without having received them, and an
+    /// account of a dropped message. The link has ended in any case.
     pub(crate) fn close(&self, limit: Option<Duration>) -> Result<()> {
         self.leave();
-        let arrived = self.wait("the arrival of the last messages", limit, || {
+        let time = TimeLimit::begin(limit);
+        let arrived = self.wait("the arrival of the last messages", time, || {
             Ok((self.window.settled() || self.window.closed()).then_some(()))
         });
+        let outcome = arrived
+            .and_then(|()| self.check_received())
+            .and_then(|()| self.check_dropped());
         self.end();
-        arrived
+        outcome
     }
 
     /// Ends the link at once, but for bytes that wait in its queue.

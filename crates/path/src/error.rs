@@ -5,7 +5,8 @@ use std::time::Duration;
 use titin_transport::LinkError;
 
 /// Why a call on a path has failed. After [`PathError::Late`], [`PathError::Unfit`],
-/// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`] and [`PathError::Message`] the path goes on.
+/// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`],
+/// [`PathError::Message`] and [`PathError::NoMemory`] the path goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The time of the call is over.
@@ -34,7 +35,7 @@ pub enum PathError {
     /// [`crate::Interrupt`] has ended the call.
     #[error("{0} was interrupted")]
     Interrupted(&'static str),
-    /// The message cannot be sent or received, for want of memory say.
+    /// The message cannot be sent: its layout has another number of bytes.
     #[error("{0}")]
     Message(String),
     /// The other end has closed the path.
@@ -49,22 +50,18 @@ pub enum PathError {
     /// No path could be opened.
     #[error("{0}")]
     NotOpened(String),
+    /// A text is no address.
+    #[error("{0}")]
+    NoAddress(String),
+    /// There is no memory for the message.
+    #[error("{0}")]
+    NoMemory(String),
     /// The file of a key cannot be used.
     #[error("{0}")]
     NoKey(String),
     /// The system refuses something.
     #[error("{0}")]
     System(String),
-}
-
-impl From<LinkError> for PathError {
-    fn from(why: LinkError) -> Self {
-        if why.is_of_message() {
-            PathError::Message(why.to_string())
-        } else {
-            PathError::Lost(why)
-        }
-    }
 }
 
 /// The outcome of a call on a path.

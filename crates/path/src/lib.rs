@@ -36,3 +36,4 @@ pub use path::Path;
 pub use receive::{MemoryChoice, ReceivedMessage};
 pub use settings::{Interrupt, PathSettings};
 pub use titin_wire::Secret as Key;
+pub use titin_wire::frame::MAX_STREAMS as MOST_STREAMS;

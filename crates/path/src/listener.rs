@@ -7,12 +7,14 @@ use std::time::Duration;
 use titin_transport::Medium;
 use titin_wire::{Address, Secret};
 
+use crate::address::place_of;
 use crate::context::Context;
 use crate::error::{PathError, Result};
 use crate::path::Path;
 use crate::settings::Interrupt;
 
-/// A port where other programs with the key open any number of paths, of any number of streams each.
+/// A port where other programs with the key open any number of paths, of any number of streams each. A dropped listener
+/// frees its port and ends the paths that were not accepted; accepted paths live on.
 pub struct Listener {
     context: Arc<Context>,
     address: Address,
@@ -56,6 +58,11 @@ impl Listener {
         self.address.clone()
     }
 
+    /// As [`Listener::address`], as users write it: `HOST:PORT`.
+    pub fn place(&self) -> String {
+        place_of(&self.address)
+    }
+
     /// The next path that another program has opened. Waits for at most `limit`. Several threads may call.
     ///
     /// # Errors
@@ -63,5 +70,11 @@ impl Listener {
     pub fn accept(&self, limit: Option<Duration>) -> Result<Path> {
         let end = self.context.accept(limit)?;
         Ok(Path::new(end, self.context.clone()))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.context.stop_listening();
     }
 }

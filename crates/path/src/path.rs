@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use titin_wire::meta::{Layout, Meta};
+use titin_wire::path::LONGEST_TEXT;
 use titin_wire::{Address, Secret};
 
 use crate::context::Context;
 use crate::end::PathEnd;
-#[cfg(doc)]
-use crate::error::PathError;
-use crate::error::Result;
+use crate::error::{PathError, Result};
 use crate::receive::{MemoryChoice, ReceiveTransfer, ReceivedMessage};
 use crate::send::SendTransfer;
-use crate::settings::PathSettings;
+use crate::settings::{PathSettings, TimeLimit};
 
 /// A way to one other program. Several threads may call: those that send take turns, and so do those that receive.
 ///
@@ -37,6 +36,11 @@ impl Path {
         key: &Secret,
         settings: &PathSettings,
     ) -> Result<Self> {
+        if name.len() > LONGEST_TEXT {
+            let length = name.len();
+            let why = format!("the name of a path has {length} bytes: at most {LONGEST_TEXT}");
+            return Err(PathError::Message(why));
+        }
         let context = Context::to_open(key)?;
         let end = context.open(addresses, name, settings)?;
         Ok(Path { end, context })
@@ -75,11 +79,10 @@ impl Path {
         layout: Option<Layout>,
         limit: Option<Duration>,
     ) -> Result<()> {
-        let mut sender = self.end.sender();
+        let (what, time) = ("sending a message", TimeLimit::begin(limit));
+        let mut sender = self.end.take_turn(&self.end.send_state, what, time)?;
         let mut transfer = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
-        let sent = self
-            .end
-            .wait("sending a message", limit, || transfer.advance());
+        let sent = self.end.wait(what, time, || transfer.advance());
         if sent.is_err() {
             transfer.abandon();
         }
@@ -103,7 +106,7 @@ impl Path {
     /// Receives the next message, whose size the caller need not know.
     ///
     /// # Errors
-    /// As [`Path::receive_into`]; [`PathError::Unfit`] if there is no memory for the message.
+    /// As [`Path::receive_into`]; [`PathError::NoMemory`] if there is no memory for the message.
     pub fn receive(&self, limit: Option<Duration>) -> Result<ReceivedMessage> {
         self.receive_where(&mut |_, _| Ok(None), limit)
     }
@@ -118,8 +121,9 @@ impl Path {
         choose: MemoryChoice<'_, '_>,
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let mut transfer = ReceiveTransfer::new(&self.end, choose);
-        let received = self.end.wait("a message", limit, || transfer.advance());
+        let time = TimeLimit::begin(limit);
+        let mut transfer = ReceiveTransfer::begin(&self.end, choose, time)?;
+        let received = self.end.wait("a message", time, || transfer.advance());
         if received.is_err() {
             transfer.keep();
         }
@@ -140,7 +144,8 @@ impl Path {
         self.exchange_where(&parts, None, &mut always(memory), limit)
     }
 
-    /// As [`Path::send_parts`] and [`Path::receive_where`], both at once.
+    /// As [`Path::send_parts`] and [`Path::receive_where`], both at once. If only the sending fails, the received message is
+    /// kept for the next call.
     ///
     /// # Errors
     /// As [`Path::send_parts`] and [`Path::receive_where`].
@@ -151,11 +156,12 @@ impl Path {
         choose: MemoryChoice<'_, '_>,
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let mut sender = self.end.sender();
+        let (what, time) = ("an exchange", TimeLimit::begin(limit));
+        let mut sender = self.end.take_turn(&self.end.send_state, what, time)?;
         let mut outgoing = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
-        let mut incoming = ReceiveTransfer::new(&self.end, choose);
+        let mut incoming = ReceiveTransfer::begin(&self.end, choose, time)?;
         let (mut sent, mut received) = (None, None);
-        let done = self.end.wait("an exchange", limit, || {
+        let done = self.end.wait(what, time, || {
             if sent.is_none() {
                 sent = outgoing.advance()?;
             }
@@ -166,15 +172,19 @@ impl Path {
         });
         if done.is_err() {
             outgoing.abandon();
-            incoming.keep();
+            match received {
+                Some(received) => incoming.keep_whole(received),
+                None => incoming.keep(),
+            }
         }
         done
     }
 
-    /// Waits until the other program has come to its barrier as often as this one.
+    /// Waits until the other program has come to its barrier as often as this one. Behind a call whose time was over, the
+    /// next one goes on with the same barrier.
     ///
     /// # Errors
-    /// [`PathError::Late`], [`PathError::Dropped`] of an earlier message, and the loss of the path.
+    /// [`PathError::Late`]; [`PathError::Dropped`] of an earlier message, behind the barrier; and the loss of the path.
     pub fn barrier(&self, limit: Option<Duration>) -> Result<()> {
         self.end.pass_barrier(limit)
     }
@@ -191,7 +201,8 @@ impl Path {
     /// receive what has arrived.
     ///
     /// # Errors
-    /// [`PathError::Late`], and the loss of the path. The path is closed in any case.
+    /// [`PathError::Late`]; [`PathError::Dropped`] of a message; [`PathError::Closed`] if the other program has closed
+    /// the path without having received all messages; and the loss of the path. The path is closed in any case.
     pub fn close(self, limit: Option<Duration>) -> Result<()> {
         self.end.close(limit)
     }

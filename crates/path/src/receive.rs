@@ -1,14 +1,15 @@
 //! How a path receives a message.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use titin_transport::{Filling, IncomingMessage, SharedBuffer};
 use titin_wire::Malformed;
 use titin_wire::meta::Meta;
 use titin_wire::path::{LONGEST_TEXT, LongMessage, PartKind, PathControl};
 
-use crate::end::PathEnd;
+use crate::end::{PathEnd, Turn};
 use crate::error::{PathError, Result};
+use crate::settings::TimeLimit;
 
 /// A received message.
 #[derive(Debug, Clone)]
@@ -34,7 +35,9 @@ pub(crate) struct ReceiveState {
     /// The long message that is coming in.
     long: Option<IncomingLong>,
     /// The bytes of the long message that an earlier call has taken, and whose time was over then.
-    kept: Vec<u8>,
+    kept: Option<Filling>,
+    /// A message that an earlier call has received whole and not returned.
+    whole: Option<ReceivedMessage>,
 }
 
 /// A long message, of which not all parts have come.
@@ -55,21 +58,33 @@ enum Memory<'m> {
 /// A message on its way in.
 pub(crate) struct ReceiveTransfer<'c, 'm> {
     end: &'c PathEnd,
-    state: MutexGuard<'c, ReceiveState>,
+    state: Turn<'c, ReceiveState>,
+    time: TimeLimit,
     choose: MemoryChoice<'c, 'm>,
     /// The memory with the bytes of the long message that have come.
     memory: Option<Memory<'m>>,
+    /// The memory of the caller with the bytes of the whole message.
+    filled: Option<&'m mut [u8]>,
 }
 
 impl<'c, 'm> ReceiveTransfer<'c, 'm> {
-    /// Receives the next message into the memory that `choose` chooses.
-    pub(crate) fn new(end: &'c PathEnd, choose: MemoryChoice<'c, 'm>) -> Self {
-        ReceiveTransfer {
+    /// Receives the next message into the memory that `choose` chooses, once it is the turn of the caller.
+    ///
+    /// # Errors
+    /// As [`PathEnd::take_turn`].
+    pub(crate) fn begin(
+        end: &'c PathEnd,
+        choose: MemoryChoice<'c, 'm>,
+        time: TimeLimit,
+    ) -> Result<Self> {
+        Ok(ReceiveTransfer {
             end,
-            state: end.receiver(),
+            state: end.take_turn(&end.receive_state, "a message", time)?,
+            time,
             choose,
             memory: None,
-        }
+            filled: None,
+        })
     }
 
     /// Takes in what has come. `Some` once a message is whole.
@@ -77,9 +92,12 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
     /// # Errors
     /// Those of the path, and of the message.
     pub(crate) fn advance(&mut self) -> Result<Option<ReceivedMessage>> {
-        self.go_on()?;
+        if let Some(whole) = self.state.whole.take() {
+            return self.hand_over(whole).map(Some);
+        }
+        self.resume_long()?;
         loop {
-            let Some(message) = self.end.inbox.take() else {
+            let Some(message) = self.end.inbox.peek() else {
                 let is_over = self.end.inbox.exhausted();
                 return if is_over {
                     Err(PathError::Closed)
@@ -87,54 +105,93 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
                     Ok(None)
                 };
             };
-            let whole = self
-                .take(message)
-                .map_err(|failure| failure.into_error(self.end))?;
+            let accepted = self.accept_part(message);
+            // The sender hears first that a message was dropped, and then that it has come.
+            self.end.inbox.take();
+            let whole = accepted.map_err(|failure| failure.into_error(self.end))?;
             if whole.is_some() {
                 return Ok(whole);
+            }
+            // A fast sender has the next part there at once, again and again.
+            if let Some(limit) = self.time.exceeded() {
+                let what = "a message";
+                return Err(PathError::Late { what, limit });
             }
         }
     }
 
     /// Keeps the bytes of a message that is not whole, for the next call.
     pub(crate) fn keep(mut self) {
+        let memory = self.memory.take();
         let state = &mut *self.state;
-        if let (Some(long), Some(memory)) = (&state.long, self.memory) {
-            let arrived = long.arrived as usize;
-            state.kept = match memory {
-                Memory::Caller(memory) => memory[..arrived].to_vec(),
-                Memory::Own(memory) => memory.finish()[..arrived].to_vec(),
-            };
+        let number = state.messages.saturating_sub(1);
+        let (Some(long), Some(memory)) = (&mut state.long, memory) else {
+            return;
+        };
+        let kept = match memory {
+            Memory::Own(memory) => Ok(memory),
+            Memory::Caller(memory) => Filling::new(long.message.length).map(|mut kept| {
+                kept.push(&memory[..long.arrived as usize]);
+                kept
+            }),
+        };
+        match kept {
+            Ok(kept) => state.kept = Some(kept),
+            Err(error) => {
+                long.is_dropped = true;
+                self.tell_dropped(number, &error.to_string());
+            }
         }
     }
 
-    /// Goes on with a message of which an earlier call has taken parts.
-    fn go_on(&mut self) -> Result<()> {
-        let is_under_way = self
-            .state
-            .long
-            .as_ref()
-            .is_some_and(|long| !long.is_dropped);
+    /// Keeps a whole message for the next call.
+    pub(crate) fn keep_whole(mut self, message: ReceivedMessage) {
+        let number = self.state.messages.saturating_sub(1);
+        let ReceivedMessage { length, .. } = message;
+        let bytes = match self.filled.take() {
+            None => Ok(message.bytes),
+            Some(memory) => Filling::new(length).map(|mut kept| {
+                kept.push(&memory[..length as usize]);
+                SharedBuffer::from(kept.finish())
+            }),
+        };
+        match bytes {
+            Ok(bytes) => self.state.whole = Some(ReceivedMessage { bytes, ..message }),
+            Err(error) => self.tell_dropped(number, &error.to_string()),
+        }
+    }
+
+    /// Goes on with a long message of which an earlier call has taken parts.
+    fn resume_long(&mut self) -> Result<()> {
+        let long = self.state.long.as_ref();
+        let is_under_way = long.is_some_and(|long| !long.is_dropped);
         if self.memory.is_some() || !is_under_way {
             return Ok(());
         }
         self.prepare()?;
-        let kept = std::mem::take(&mut self.state.kept);
-        self.put(0, &kept);
+        // Memory of the path's own is that of the earlier call.
+        if let Some(kept) = self.state.kept.take() {
+            let arrived = kept.filled();
+            self.write_at(0, &kept.finish()[..arrived]);
+        }
         Ok(())
     }
 
     /// Gets memory for the long message. Drops the message if there is none.
     fn prepare(&mut self) -> Result<()> {
-        let number = self.state.messages.saturating_sub(1);
-        let long = self.state.long.as_mut().expect("the caller has looked");
+        let state = &mut *self.state;
+        let number = state.messages.saturating_sub(1);
+        let long = state.long.as_mut().expect("the caller has looked");
         let length = long.message.length;
         let memory = match choose(self.choose, &long.message.meta, length) {
             Ok(Some(memory)) => Ok(Memory::Caller(memory)),
-            Ok(None) => Filling::new(length)
-                .map(Memory::Own)
-                .map_err(|error| error.to_string()),
-            Err(why) => Err(why),
+            Ok(None) => match state.kept.take() {
+                Some(kept) => Ok(Memory::Own(kept)),
+                None => Filling::new(length)
+                    .map(Memory::Own)
+                    .map_err(|error| PathError::NoMemory(error.to_string())),
+            },
+            Err(why) => Err(PathError::Unfit(why)),
         };
         match memory {
             Ok(memory) => {
@@ -143,33 +200,42 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
             }
             Err(why) => {
                 long.is_dropped = true;
-                self.state.kept = Vec::new();
-                Err(self.drop_message(number, why))
+                state.kept = None;
+                self.tell_dropped(number, reason(&why));
+                Err(why)
             }
         }
     }
 
-    /// Tells the sender that its message was dropped. Returns the error for the receiver.
-    fn drop_message(&self, message: u64, why: String) -> PathError {
+    /// Tells the sender that its message was dropped.
+    fn tell_dropped(&self, message: u64, why: &str) {
         self.end.tell(&PathControl::Dropped {
             message,
-            why: beginning(&why).to_owned(),
+            why: beginning(why).to_owned(),
         });
-        PathError::Unfit(why)
     }
 
-    fn take(
+    fn accept_part(
         &mut self,
         message: IncomingMessage,
     ) -> std::result::Result<Option<ReceivedMessage>, ReceiveFailure> {
         let kind = PartKind::of_tag(message.head.tag)?;
         let Some(long) = &mut self.state.long else {
             return match kind {
-                PartKind::Short => self.take_short(message).map(Some),
+                PartKind::Short => {
+                    self.state.messages += 1;
+                    let whole = ReceivedMessage {
+                        length: message.body.len() as u64,
+                        meta: message.meta,
+                        bytes: message.body,
+                    };
+                    Ok(Some(self.hand_over(whole)?))
+                }
                 PartKind::Head => {
+                    let message = LongMessage::decode(&message.body)?;
                     self.state.messages += 1;
                     self.state.long = Some(IncomingLong {
-                        message: LongMessage::decode(&message.body)?,
+                        message,
                         arrived: 0,
                         is_dropped: false,
                     });
@@ -199,7 +265,7 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
         }
         long.arrived += length;
         let is_whole = long.arrived == long.message.length;
-        self.put(from, &message.body);
+        self.write_at(from, &message.body);
         let whole = is_whole.then(|| self.state.long.take()).flatten();
         let whole = whole.filter(|long| !long.is_dropped);
         Ok(whole.map(|long| self.finish(long.message)))
@@ -209,7 +275,11 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
     fn finish(&mut self, message: LongMessage) -> ReceivedMessage {
         let bytes = match self.memory.take() {
             Some(Memory::Own(memory)) => SharedBuffer::from(memory.finish()),
-            _ => SharedBuffer::default(),
+            Some(Memory::Caller(memory)) => {
+                self.filled = Some(memory);
+                SharedBuffer::default()
+            }
+            None => SharedBuffer::default(),
         };
         ReceivedMessage {
             meta: Arc::new(message.meta),
@@ -218,30 +288,27 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
         }
     }
 
-    fn take_short(
-        &mut self,
-        message: IncomingMessage,
-    ) -> std::result::Result<ReceivedMessage, ReceiveFailure> {
-        let (number, length) = (self.state.messages, message.body.len() as u64);
-        self.state.messages += 1;
-        let memory = choose(self.choose, &message.meta, length)
-            .map_err(|why| self.drop_message(number, why))?;
-        let bytes = match memory {
-            None => message.body,
-            Some(memory) => {
-                memory[..message.body.len()].copy_from_slice(&message.body);
-                SharedBuffer::default()
+    /// Brings a whole message into the memory that the caller chooses.
+    fn hand_over(&mut self, message: ReceivedMessage) -> Result<ReceivedMessage> {
+        match choose(self.choose, &message.meta, message.length) {
+            Ok(None) => Ok(message),
+            Ok(Some(memory)) => {
+                memory[..message.bytes.len()].copy_from_slice(&message.bytes);
+                self.filled = Some(memory);
+                Ok(ReceivedMessage {
+                    bytes: SharedBuffer::default(),
+                    ..message
+                })
             }
-        };
-        Ok(ReceivedMessage {
-            meta: message.meta,
-            length,
-            bytes,
-        })
+            Err(why) => {
+                self.tell_dropped(self.state.messages.saturating_sub(1), &why);
+                Err(PathError::Unfit(why))
+            }
+        }
     }
 
     /// Writes bytes behind the first `from` of the long message.
-    fn put(&mut self, from: u64, bytes: &[u8]) {
+    fn write_at(&mut self, from: u64, bytes: &[u8]) {
         match &mut self.memory {
             Some(Memory::Caller(memory)) => {
                 memory[from as usize..][..bytes.len()].copy_from_slice(bytes);
@@ -250,6 +317,14 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
             // The message is dropped.
             None => {}
         }
+    }
+}
+
+/// Why a message was dropped, for its sender.
+fn reason(why: &PathError) -> &str {
+    match why {
+        PathError::Unfit(why) | PathError::NoMemory(why) => why,
+        _ => "",
     }
 }
 

@@ -16,6 +16,8 @@ use crate::error::{PathError, Result};
 pub(crate) struct SendState {
     /// The metadata of the last message, for a message like it.
     last: Arc<Meta>,
+    /// How many messages have begun.
+    messages: u64,
 }
 
 impl SendState {
@@ -34,6 +36,7 @@ impl SendState {
 /// A message on its way out.
 pub(crate) struct SendTransfer<'a> {
     end: &'a PathEnd,
+    sender: &'a mut SendState,
     parts: &'a [IoSlice<'a>],
     meta: Arc<Meta>,
     length: u64,
@@ -57,7 +60,7 @@ impl<'a> SendTransfer<'a> {
     /// [`PathError::Message`] if the layout has another number of bytes.
     pub(crate) fn new(
         end: &'a PathEnd,
-        sender: &mut SendState,
+        sender: &'a mut SendState,
         parts: &'a [IoSlice<'a>],
         layout: Option<Layout>,
     ) -> Result<Self> {
@@ -67,6 +70,7 @@ impl<'a> SendTransfer<'a> {
             .map_err(|why| PathError::Message(why.to_string()))?;
         Ok(SendTransfer {
             end,
+            sender,
             parts,
             meta,
             length,
@@ -78,7 +82,8 @@ impl<'a> SendTransfer<'a> {
     /// Sends as far as there is room. `Some` once the message is sent.
     ///
     /// # Errors
-    /// Those of the path; and an account of an earlier message, after which nothing of this message was sent.
+    /// Those of the path; an account of an earlier message, after which nothing of this message was sent; and an account of
+    /// this message.
     pub(crate) fn advance(&mut self) -> Result<Option<()>> {
         loop {
             let is_sent = match self.stage {
@@ -87,7 +92,11 @@ impl<'a> SendTransfer<'a> {
                     self.end.check_dropped()?;
                     self.begin()?
                 }
-                SendStage::Parts(sent) => self.send_part(sent)?,
+                SendStage::Parts(sent) => {
+                    // The receiver takes no more of a message that does not fit.
+                    self.end.check_dropped_message(self.sender.messages - 1)?;
+                    self.send_part(sent)?
+                }
             };
             if !is_sent {
                 return Ok(None);
@@ -122,6 +131,7 @@ impl<'a> SendTransfer<'a> {
                 false => return Ok(false),
             };
         }
+        self.sender.messages += 1;
         Ok(true)
     }
 
@@ -162,7 +172,9 @@ impl<'a> SendTransfer<'a> {
             tag: kind.tag(),
             ..Head::new(CONDUIT, sequence, 0.0, None)
         };
-        self.end.carrier.send(&Outgoing::new(head, meta, parts))?;
+        let sent = self.end.carrier.send(&Outgoing::new(head, meta, parts));
+        // The number of the message is taken, so no other message can follow.
+        sent.map_err(|why| self.end.break_off(why))?;
         Ok(())
     }
 

@@ -135,7 +135,7 @@ fn a_first_message_that_asks_for_no_path_ends_the_link() {
     for first in [
         b"garbage".to_vec(),
         PathControl::Opened.encode(),
-        PathControl::Closing.encode(),
+        PathControl::Closing { received: 0 }.encode(),
         open(&"x".repeat(LONGEST_TEXT + 1)),
     ] {
         let host = Host::start(&key);
@@ -199,7 +199,7 @@ fn a_length_beyond_all_memory_is_an_error_of_the_message() {
     let mut hostile = Hostile::start();
     hostile.send(1, &head(1 << 63));
     let why = hostile.path.receive(None).unwrap_err();
-    assert!(matches!(why, PathError::Unfit(_)), "{why}");
+    assert!(matches!(why, PathError::NoMemory(_)), "{why}");
     hostile.send(3, b"");
     hostile.send(0, b"next");
     assert_eq!(&hostile.path.receive(None).unwrap().bytes[..], b"next");

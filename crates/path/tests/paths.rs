@@ -13,6 +13,7 @@ const SOON: Option<Duration> = Some(Duration::from_millis(50));
 
 /// A path and its two ends.
 struct Pair {
+    key: Key,
     here: Path,
     there: Path,
     _listener: Listener,
@@ -31,6 +32,7 @@ fn pair_with(settings: &PathSettings) -> Pair {
     Pair {
         there: listener.accept(None).unwrap(),
         here,
+        key,
         _listener: listener,
         _watchdog: watchdog,
     }
@@ -187,10 +189,8 @@ fn a_barrier_waits_for_the_other_end_and_not_for_messages() {
     here.send(b"first", None).unwrap();
     assert!(matches!(here.barrier(SOON), Err(PathError::Late { .. })));
     there.barrier(None).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| there.barrier(None).unwrap());
-        here.barrier(None).unwrap();
-    });
+    here.barrier(None).unwrap();
+    assert!(matches!(here.barrier(SOON), Err(PathError::Late { .. })));
     assert_eq!(&there.receive(None).unwrap().bytes[..], b"first");
 }
 
@@ -272,11 +272,176 @@ fn a_wrong_key_and_a_closed_port_are_told() {
         other => panic!("{:?}", other.err()),
     };
     let stranger = open(&Key::random());
-    assert!(stranger.contains("secret"), "{stranger}");
+    assert!(stranger.contains("another key"), "{stranger}");
     assert!(matches!(listener.accept(SOON), Err(PathError::Late { .. })));
     drop(listener);
     let closed = open(&key);
     assert!(closed.contains(&address.to_string()[4..]), "{closed}");
+}
+
+#[test]
+fn flush_tells_of_a_message_that_did_not_fit() {
+    let Pair { here, there, .. } = &pair();
+    for size in [100, 2 * PART] {
+        for _ in 0..50 {
+            here.send(&bytes(size), None).unwrap();
+            here.send(b"next", None).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    there.receive_into(&mut [0; 99], None).unwrap_err();
+                    // Parts of the dropped message are taken with the next message.
+                    there.receive(None).unwrap();
+                });
+                let flushed = here.flush(None);
+                assert!(
+                    matches!(flushed, Err(PathError::Dropped { .. })),
+                    "{flushed:?}"
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn a_call_that_waits_for_its_turn_has_its_time_limit() {
+    let Pair { here, there, .. } = &pair();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| there.receive(None).unwrap().bytes.to_vec());
+        // Whichever of the two has the first turn.
+        let second = there.receive(SOON);
+        assert!(matches!(second, Err(PathError::Late { .. })), "{second:?}");
+        here.send(b"one", None).unwrap();
+        assert_eq!(first.join().unwrap(), b"one");
+    });
+}
+
+#[test]
+fn an_exchange_whose_sending_fails_keeps_the_received_message() {
+    let Pair { here, there, .. } = &pair();
+    let much = bytes(BYTES_AHEAD + 2 * PART);
+    for size in [5, 3 * PART] {
+        thread::scope(|scope| {
+            let sent = bytes(size);
+            scope.spawn(move || there.send(&sent, None).unwrap());
+            let mut memory = vec![0; much.len()];
+            let limit = Some(Duration::from_millis(500));
+            let late = here.exchange(&much, &mut memory, limit);
+            assert!(matches!(late, Err(PathError::Late { .. })), "{late:?}");
+            let kept = here.receive(None).unwrap();
+            assert!(kept.length == size && kept.bytes[..] == bytes(size));
+            let given_up = there.receive(None);
+            assert!(
+                matches!(given_up, Err(PathError::Abandoned(_))),
+                "{given_up:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_barrier_whose_time_is_over_is_come_to_by_the_next_call() {
+    let Pair { here, there, .. } = &pair();
+    for _ in 0..3 {
+        assert!(matches!(here.barrier(SOON), Err(PathError::Late { .. })));
+        thread::scope(|scope| {
+            scope.spawn(|| there.barrier(None).unwrap());
+            here.barrier(None).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_dropped_message_holds_nobody_up() {
+    let Pair { here, there, .. } = &pair();
+    let much = bytes(BYTES_AHEAD + 4 * PART);
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| here.send(&much, None));
+        let unfit = there.receive_into(&mut [0; 99], None).unwrap_err();
+        assert!(matches!(unfit, PathError::Unfit(_)), "{unfit}");
+        let dropped = sent.join().unwrap();
+        assert!(
+            matches!(dropped, Err(PathError::Dropped { message: 0, .. })),
+            "{dropped:?}"
+        );
+    });
+    here.send(b"next", None).unwrap();
+    assert_eq!(&there.receive(None).unwrap().bytes[..], b"next");
+}
+
+#[test]
+fn messages_that_nobody_has_received_are_told_at_the_end() {
+    for (size, is_read) in [(100, false), (100, true), (2 * PART, false)] {
+        let Pair { here, there, .. } = pair();
+        here.send(&bytes(size), None).unwrap();
+        if is_read {
+            there.receive(None).unwrap();
+        }
+        thread::scope(|scope| {
+            let closed = scope.spawn(move || there.close(None));
+            let flushed = here.flush(None);
+            assert_eq!(flushed.is_ok(), is_read, "{flushed:?}");
+            closed.join().unwrap().unwrap();
+        });
+        let end = here.close(None);
+        assert_eq!(
+            end,
+            if is_read {
+                Ok(())
+            } else {
+                Err(PathError::Closed)
+            }
+        );
+    }
+    let Pair { here, there, .. } = pair();
+    here.send(&bytes(100), None).unwrap();
+    there.receive_into(&mut [0; 99], None).unwrap_err();
+    let end = here.close(None);
+    assert!(matches!(end, Err(PathError::Dropped { .. })), "{end:?}");
+}
+
+#[test]
+fn paths_over_ipv6() {
+    let _watchdog = Watchdog::start();
+    let key = Key::random();
+    let listener = Listener::start("[::1]:0", &key).unwrap();
+    let place = listener.place();
+    assert!(place.starts_with("[::1]:"), "{place}");
+    let addresses = titin_path::parse_addresses(&place).unwrap();
+    let here = Path::open(&addresses, "six", &key, &PathSettings::default()).unwrap();
+    let there = listener.accept(None).unwrap();
+    here.send(b"six", None).unwrap();
+    assert_eq!(&there.receive(None).unwrap().bytes[..], b"six");
+}
+
+#[test]
+fn a_dropped_listener_frees_its_port_and_its_paths_live_on() {
+    let Pair {
+        key,
+        here,
+        there,
+        _listener: listener,
+        _watchdog,
+    } = pair();
+    let place = listener.place();
+    let settings = PathSettings {
+        patience: Duration::from_secs(20),
+        ..PathSettings::default()
+    };
+    // Nobody accepts this one.
+    let unwanted = Path::open(&[listener.address()], "unwanted", &key, &settings);
+    drop(listener);
+    let ended = unwanted.map(|path| path.receive(None).unwrap_err());
+    assert!(ended.is_ok(), "{ended:?}");
+    let key = Key::random();
+    let again = loop {
+        // The reactor closes the socket in a moment.
+        if let Ok(again) = Listener::start(&place, &key) {
+            break again;
+        }
+    };
+    drop(Path::open(&[again.address()], "new", &key, &settings).unwrap());
+    here.send(b"on", None).unwrap();
+    assert_eq!(&there.receive(None).unwrap().bytes[..], b"on");
 }
 
 #[test]

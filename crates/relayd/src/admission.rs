@@ -399,19 +399,20 @@ fn check_room(runs: &HashMap<u64, AdmittedRun>, run: u64, length: usize) -> Resu
     let (count, bytes) = others.fold((0, 0), |(count, bytes), (_, other)| {
         (count + 1, bytes + other.length)
     });
-    if count >= MOST_OF_MANAGERS || bytes + length > LONGEST_OF_MANAGERS {
-        return Err(format!(
-            "managers of this site have {count} runs here already, which is as many as a relay admits: wait until some have ended"
-        ));
-    }
     let of_run = runs.get(&run).map_or(0, AdmittedRun::managers);
     let of_all: usize = runs.values().map(AdmittedRun::managers).sum();
-    if of_run >= MOST_MANAGERS_OF_RUN || of_all >= MOST_MANAGERS {
-        return Err(format!(
-            "managers of this site have {of_run} connections for the run here already, and {of_all} for all runs: a relay takes              {MOST_MANAGERS_OF_RUN} and {MOST_MANAGERS}"
-        ));
-    }
-    Ok(())
+    let many = match () {
+        () if count >= MOST_OF_MANAGERS => format!("{count} runs"),
+        () if bytes + length > LONGEST_OF_MANAGERS => {
+            format!("{count} runs with {bytes} bytes of names and sites")
+        }
+        () if of_run >= MOST_MANAGERS_OF_RUN => format!("{of_run} connections for this run"),
+        () if of_all >= MOST_MANAGERS => format!("{of_all} connections"),
+        () => return Ok(()),
+    };
+    Err(format!(
+        "managers of this site have {many} here already, which is as many as a relay takes: wait until some have ended"
+    ))
 }
 
 fn permits_of(runs: &HashMap<u64, AdmittedRun>, source: &RunSource) -> Vec<RunPermit> {

@@ -256,6 +256,11 @@ impl Link {
         }
     }
 
+    /// Has the system end the link after this time without a sign of the other host, while no bytes are in flight.
+    pub fn set_keepalive(&self, time: Duration) {
+        titin_os::sockets::set_keepalive(&self.socket, time);
+    }
+
     /// Has the messages of the link come from and go to conduits of its own, and not to those of the process. For a
     /// link whose medium is a socket. Called by [`Handler::opened`], before the first message comes.
     pub fn use_own_conduits(&self, conduits: Arc<ConduitTable>) {

@@ -81,6 +81,8 @@ enum ReactorCommand {
     /// Get more further streams for the link with the token, so many in all.
     Grow(u64, usize),
     Tick,
+    /// Accept no more connections.
+    StopListening,
     Stop,
 }
 
@@ -239,6 +241,11 @@ impl Reactor {
         Ok(())
     }
 
+    /// Closes all listeners. Links stay.
+    pub fn stop_listening(&self) {
+        self.command(ReactorCommand::StopListening);
+    }
+
     /// Has [`Handler::tick`] called soon.
     pub fn tick(&self) {
         self.command(ReactorCommand::Tick);
@@ -359,6 +366,11 @@ impl Worker {
                 }
                 ReactorCommand::Dial(dialling) => self.dial(*dialling),
                 ReactorCommand::Grow(token, count) => self.grow(token, count as u64),
+                ReactorCommand::StopListening => {
+                    for (_, listener) in std::mem::take(&mut self.listeners) {
+                        self.unregister(&listener.socket);
+                    }
+                }
                 ReactorCommand::Tick => self.next_tick = Some(Instant::now()),
                 ReactorCommand::Stop => return true,
             }

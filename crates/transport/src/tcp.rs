@@ -48,6 +48,8 @@ impl SocketMedium for TcpMedium {
         // Connections of an earlier listener at the port may linger.
         net::sockopt::set_socket_reuseaddr(&socket, place.port() != 0)?;
         net::bind(&socket, &place)?;
+        // A later listener may take the port over from this one while connections live.
+        net::sockopt::set_socket_reuseaddr(&socket, true)?;
         net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
         let address = Address::Tcp(bound.ip().to_string(), bound.port());

@@ -55,7 +55,10 @@ pub enum PathControl {
     /// The program has come to its next barrier.
     Barrier,
     /// The program closes the path and receives no more.
-    Closing,
+    Closing {
+        /// How many messages of the conduit the program has received.
+        received: u64,
+    },
 }
 
 impl PathControl {
@@ -179,7 +182,7 @@ mod tests {
                 why: "of another shape".into(),
             },
             PathControl::Barrier,
-            PathControl::Closing,
+            PathControl::Closing { received: u64::MAX },
         ] {
             assert_eq!(PathControl::decode(&control.encode()), Ok(control));
         }

@@ -6,8 +6,8 @@
 //     path.receive_into(u);                                 path.close();
 //     path.close();
 //
-// Every call that fails throws titin::Error or a derived class. After Timeout, TypeMismatch, MessageLost and UsageError the
-// path goes on.
+// Every call that fails throws titin::Error or a derived class. After Timeout, Interrupted, TypeMismatch, MessageLost and
+// UsageError the path goes on.
 #ifndef TITIN_PATH_HPP
 #define TITIN_PATH_HPP
 
@@ -53,7 +53,7 @@ public:
     /// The file with the key.
     PathOptions &key_file(const std::string &file) & { return also(titin_path_options_key_file(raw(), file.c_str())); }
     PathOptions &&key_file(const std::string &file) && { return std::move(key_file(file)); }
-    /// The number of streams over which large messages are spread.
+    /// The number of streams over which large messages are spread, at most 256.
     PathOptions &streams(int streams) & { return also(titin_path_options_streams(raw(), streams)); }
     PathOptions &&streams(int streams) && { return std::move(this->streams(streams)); }
     /// The most bytes per second that each end sends.
@@ -90,8 +90,8 @@ private:
     std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
-/// A way to one other program. The destructor closes the path, and waits until the other end has all messages; if an
-/// exception is on its way, the destructor does not wait. Several threads may use a path.
+/// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
+/// messages; if an exception is on its way, the destructor does not wait. Several threads may use a path.
 class Path {
 public:
     /// Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them
@@ -108,7 +108,7 @@ public:
         return *this;
     }
     ~Path() {
-        if (path_) titin_path_close(path_, std::uncaught_exceptions() > exceptions_ ? 0 : TITIN_WAIT);
+        if (path_) titin_path_close(path_, std::uncaught_exceptions() > exceptions_ ? 0 : 10);
     }
 
     /// The name that the opening program has given.

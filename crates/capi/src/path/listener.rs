@@ -43,8 +43,7 @@ unsafe extern "C" fn titin_path_listen(
             let interrupt = options.settings.interrupt.clone();
             let listener = Listener::start_with(place, &options.key()?, interrupt);
             let listener = listener.map_err(translated)?;
-            let address = listener.address().to_string();
-            let address = c_text(address.strip_prefix("tcp:").unwrap_or(&address));
+            let address = c_text(&listener.place());
             *out = Box::into_raw(Box::new(PathListener { listener, address }));
             Ok(())
         })

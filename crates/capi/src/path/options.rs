@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-use titin_path::{Interrupt, Key, PathSettings, read_key, usual_key};
+use titin_path::{Interrupt, Key, MOST_STREAMS, PathSettings, read_key, usual_key};
 use titin_runtime::Result;
 
 use crate::error::{null, status, usage, value};
@@ -121,6 +121,11 @@ unsafe extern "C" fn titin_path_options_streams(
     unsafe {
         change(options, |options| {
             let streams = size(streams.into(), "the number of streams")?;
+            if let Some(many) = streams.filter(|streams| *streams > MOST_STREAMS) {
+                return Err(usage(format!(
+                    "{many} streams: a path has at most {MOST_STREAMS}"
+                )));
+            }
             options.settings.streams = streams.map(|streams| streams as u32);
             Ok(())
         })

@@ -47,7 +47,7 @@ pub(crate) struct PathCommand {
     key: Option<PathBuf>,
     /// The numbers of streams to measure
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4,16",
-        value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "listen")]
+        value_parser = clap::value_parser!(u32).range(1..=256), conflicts_with = "listen")]
     streams: Vec<u32>,
     /// About how long to take for each number of streams
     #[arg(
@@ -110,10 +110,14 @@ impl PathCommand {
 
     fn listen(&self, place: &str) -> Result<(), ExitCode> {
         let listener = Listener::start(place, &self.key()?).map_err(complain)?;
-        let address = listener.address().to_string();
-        let address = address.strip_prefix("tcp:").unwrap_or(&address);
+        let address = listener.place();
+        // This address is of no use on the other host.
+        let there =
+            address
+                .replacen("0.0.0.0:", "THIS-HOST:", 1)
+                .replacen("[::]:", "THIS-HOST:", 1);
         warn(&format!(
-            "{BOLD}listens at {address}{BOLD:#}; on the other host: {PLACE}titin path {address} --test{PLACE:#}\n"
+            "{BOLD}listens at {address}{BOLD:#}; on the other host: {PLACE}titin path {there} --test{PLACE:#}\n"
         ));
         std::thread::scope(|scope| {
             loop {
@@ -156,8 +160,8 @@ impl PathCommand {
         })
     }
 
-    /// Measures messages of all sizes on a path with this number of streams. Larger messages than take the time given
-    /// are left out.
+    /// Measures messages of all sizes on a path with this number of streams. Stops at the first size that takes longer
+    /// than `--seconds`.
     fn measure(
         &self,
         address: &str,

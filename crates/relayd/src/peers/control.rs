@@ -168,11 +168,14 @@ pub(crate) async fn serve_control(
     let why = outcome.err().map(|error| bounded(&relay.tls.why(&error)));
     let (is_last, is_complete) = {
         let mut state = peer.control();
-        (state.end(number, why.as_deref()), state.is_complete())
+        let is_last = state.end(number, why.as_deref());
+        if is_last {
+            relay.runs.note_away(peer.site());
+        }
+        (is_last, state.is_complete())
     };
     if is_last {
         peer.counts.round_trip.store(0, Ordering::Relaxed);
-        relay.runs.note_away(peer.site());
         if !std::mem::replace(&mut peer.control().is_forgetting, true) {
             let (relay, peer) = (relay.clone(), peer.clone());
             tokio::spawn(async move { forget_runs(&relay, &peer).await });
@@ -192,17 +195,16 @@ async fn forget_runs(relay: &Relay, peer: &Arc<Peer>) {
     loop {
         let away = {
             let mut state = peer.control();
-            if !state.open.is_empty() {
+            let away = state.down_since.elapsed();
+            if !state.open.is_empty() || away >= RUNS_KEPT {
+                if state.open.is_empty() {
+                    relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+                }
                 state.is_forgetting = false;
                 return;
             }
-            state.down_since.elapsed()
+            away
         };
-        if away >= RUNS_KEPT {
-            relay.forget_runs_of(peer);
-            peer.control().is_forgetting = false;
-            return;
-        }
         tokio::select! {
             () = sleep(RUNS_KEPT - away) => {}
             // The runs were forgotten with the trust.
@@ -231,9 +233,12 @@ async fn send_control(
     let mut told_refusals = None;
     let mut ping = tokio::time::interval(PING_INTERVAL);
     let mut last_change: Option<Instant> = None;
+    let mut has_changed = false;
     loop {
-        // A number may be free again that another run had.
-        admit_runs(relay, peer);
+        if std::mem::take(&mut has_changed) {
+            // A number may be free again that another run had.
+            admit_runs(relay, peer);
+        }
         let all = relay.runs.for_peer(&peer.far_sites(), &relay.transit());
         let (runs, left_out) = fitting(all, told.as_deref().unwrap_or_default());
         if told.as_ref() != Some(&runs) {
@@ -260,7 +265,7 @@ async fn send_control(
                 if changed.is_err() {
                     return Ok(());
                 }
-                last_change = Some(Instant::now());
+                (last_change, has_changed) = (Some(Instant::now()), true);
             }
             _ = ping.tick() => {
                 let now = relay.begun.elapsed().as_micros() as u64;
