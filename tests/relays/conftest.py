@@ -177,6 +177,9 @@ class Line:
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
+        # The thread that takes connections may have taken one more.
+        self.threads[0].join()
+        self.reset()
         for thread in self.threads:
             thread.join()
         for one in self.sockets:
