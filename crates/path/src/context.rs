@@ -13,8 +13,10 @@ use titin_wire::{Address, Malformed, Secret};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
+use crate::interrupt::Interrupt;
 use crate::key_file::KEY_VARIABLE;
-use crate::settings::{Interrupt, PathSettings, TimeLimit};
+use crate::settings::PathSettings;
+use crate::time_limit::TimeLimit;
 
 /// The most paths that wait until a listening program takes them.
 const MOST_WAITING: usize = 1024;
@@ -111,7 +113,10 @@ impl Context {
     ) -> Opening {
         let requests = &self.requests;
         let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
-        let request = OpenRequest::Dialling(name.to_owned(), settings.interrupt.clone());
+        let request = OpenRequest::Dialling(RequestedPath {
+            name: name.to_owned(),
+            interrupt: settings.interrupt.clone(),
+        });
         requests.state().opening.insert(tag, request);
         let dialled = self.reactor.dial(
             addresses,
@@ -190,11 +195,18 @@ struct RequestState {
 
 /// A path that this process is opening.
 enum OpenRequest {
-    /// There is no link yet. The text is the name of the path.
-    Dialling(String, Interrupt),
-    /// The other end is asked for a path of this name.
-    Asked((String, Interrupt)),
+    /// There is no link yet.
+    Dialling(RequestedPath),
+    /// The other end is asked for the path.
+    Asked(RequestedPath),
     Answered(Opening),
+}
+
+/// What the end of a path takes over from the call that opens it.
+#[derive(Default)]
+struct RequestedPath {
+    name: String,
+    interrupt: Interrupt,
 }
 
 /// How an attempt to open a path has ended.
@@ -279,11 +291,12 @@ impl PathRequests {
     /// Asks the other end of a new link for the path.
     fn ask(&self, state: &mut RequestState, link: &Arc<Link>, tag: u128) {
         if let Some(request) = state.opening.get_mut(&tag)
-            && let OpenRequest::Dialling(name, interrupt) = request
+            && let OpenRequest::Dialling(wanted) = request
         {
-            let (name, interrupt) = (std::mem::take(name), std::mem::take(interrupt));
-            let open = PathControl::Open { name: name.clone() };
-            *request = OpenRequest::Asked((name, interrupt));
+            let wanted = std::mem::take(wanted);
+            let name = wanted.name.clone();
+            let open = PathControl::Open { name };
+            *request = OpenRequest::Asked(wanted);
             link.tell(&open.encode());
         } else {
             link.close();
@@ -299,12 +312,12 @@ impl PathRequests {
     ) -> std::result::Result<(), Malformed> {
         let unasked = || Malformed::new("answer to a request for a path", "nobody has asked");
         let tag = link.tag().ok_or_else(unasked)?;
-        let Some(OpenRequest::Asked(opening)) = state.opening.get_mut(&tag) else {
+        let Some(OpenRequest::Asked(wanted)) = state.opening.get_mut(&tag) else {
             return Err(unasked());
         };
         let answer = match answer {
             PathControl::Opened => {
-                let (name, interrupt) = std::mem::take(opening);
+                let RequestedPath { name, interrupt } = std::mem::take(wanted);
                 let end = new_end(name, link, interrupt);
                 state.ends.insert(link.id(), end.clone());
                 Ok(end)

@@ -13,9 +13,10 @@ use titin_wire::Malformed;
 use titin_wire::path::{BYTES_AHEAD, CONDUIT, MESSAGES_AHEAD, PathControl};
 
 use crate::error::{PathError, Result};
+use crate::interrupt::Interrupt;
 use crate::receive::ReceiveState;
 use crate::send::SendState;
-use crate::settings::{Interrupt, TimeLimit};
+use crate::time_limit::TimeLimit;
 
 /// The most dropped messages of which an end keeps account until a call tells of them.
 const MOST_DROPPED: usize = 64;

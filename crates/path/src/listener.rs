@@ -10,8 +10,8 @@ use titin_wire::{Address, Secret};
 use crate::address::place_of;
 use crate::context::Context;
 use crate::error::{PathError, Result};
+use crate::interrupt::Interrupt;
 use crate::path::Path;
-use crate::settings::Interrupt;
 
 /// A port where other programs with the key open any number of paths, of any number of streams each. A dropped listener
 /// frees its port and ends the paths that were not accepted; accepted paths live on.

@@ -13,7 +13,8 @@ use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::receive::{MemoryChoice, ReceiveTransfer, ReceivedMessage};
 use crate::send::SendTransfer;
-use crate::settings::{PathSettings, TimeLimit};
+use crate::settings::PathSettings;
+use crate::time_limit::TimeLimit;
 
 /// A way to one other program. Several threads may call: those that send take turns, and so do those that receive.
 ///

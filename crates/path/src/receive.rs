@@ -9,7 +9,7 @@ use titin_wire::path::{LONGEST_TEXT, LongMessage, PartKind, PathControl};
 
 use crate::end::{PathEnd, Turn};
 use crate::error::{PathError, Result};
-use crate::settings::TimeLimit;
+use crate::time_limit::TimeLimit;
 
 /// A received message.
 #[derive(Debug, Clone)]

@@ -298,9 +298,14 @@ impl Relay {
 
     /// Forgets the runs that a peer has brought, and what it has told of others.
     pub(crate) fn forget_runs_of(&self, peer: &Peer) {
+        peer.forget_runs(&self.runs);
+        self.forget_refusals_of(peer);
+    }
+
+    /// Forgets what a peer has told of runs that are not taken over, and why this relay takes none of the peer's over.
+    pub(crate) fn forget_refusals_of(&self, peer: &Peer) {
         let own = self.refused_runs.set_own(peer.site(), Vec::new());
         let told = self.refused_runs.set_told(peer.site(), Vec::new());
-        peer.forget_runs(&self.runs);
         if own || told {
             self.runs.note_change();
         }

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use crate::input;
 use crate::message::Message;
-use crate::path::receive::{check_apart, memory};
+use crate::path::receive::{check_apart, memory, message_of};
 use crate::path::{PathHandle, limit, on_path};
 
 /// # Safety
@@ -57,8 +57,7 @@ unsafe extern "C" fn titin_path_exchange_message(
             let received = handle
                 .path
                 .exchange_where(&parts, None, any, limit(timeout)?);
-            let received = received.map_err(|why| handle.located(why))?;
-            *out = Message::of_path(received, handle.origin())?.into_raw();
+            *out = message_of(handle, received)?;
             Ok(())
         })
     }

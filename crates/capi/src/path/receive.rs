@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use titin_path::ReceivedMessage;
 use titin_runtime::{Content, Result};
 
 use crate::array::ArrayArguments;
@@ -9,6 +10,15 @@ use crate::error::usage;
 use crate::input;
 use crate::message::Message;
 use crate::path::{PathHandle, limit, on_path};
+
+/// A received message, for C to free.
+pub(super) fn message_of(
+    handle: &PathHandle,
+    received: titin_path::Result<ReceivedMessage>,
+) -> Result<*mut Message> {
+    let received = received.map_err(|why| handle.located(why))?;
+    Ok(Message::of_path(received, handle.origin())?.into_raw())
+}
 
 /// Memory of the caller for `room` bytes.
 ///
@@ -32,9 +42,7 @@ unsafe extern "C" fn titin_path_receive(
         input::preset(out, std::ptr::null_mut());
         on_path(handle, |handle| {
             let out = input::out(out, "the message")?;
-            let received = handle.path.receive(limit(timeout)?);
-            let received = received.map_err(|why| handle.located(why))?;
-            *out = Message::of_path(received, handle.origin())?.into_raw();
+            *out = message_of(handle, handle.path.receive(limit(timeout)?))?;
             Ok(())
         })
     }

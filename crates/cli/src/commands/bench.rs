@@ -231,7 +231,8 @@ fn invite(address: &str, secret: &str) {
     ));
 }
 
-fn bar(steps: usize) -> ProgressBar {
+/// A progress bar of so many steps.
+pub(super) fn bar(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan} {msg}") {
         bar.set_style(style.progress_chars("━╸ "));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use titin_draw::units::{bytes, count, message_size, percent, seconds};
 use titin_draw::{MessageTime, StreamsSpeed, draw_rates};
@@ -14,6 +14,7 @@ use titin_path::{
     read_key, usual_key,
 };
 
+use super::bench::bar;
 use crate::speed::median_and_spread;
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, FAINT, GOOD, PLACE, complain, harmless, print, warn};
@@ -299,12 +300,4 @@ fn message_time(bytes: u64, mut trips: Vec<f64>) -> MessageTime {
         spread,
         trips: trips.len() as u64,
     }
-}
-
-fn bar(steps: usize) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan} {msg}") {
-        bar.set_style(style.progress_chars("━╸ "));
-    }
-    bar
 }

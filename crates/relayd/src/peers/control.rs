@@ -197,10 +197,12 @@ async fn forget_runs(relay: &Relay, peer: &Arc<Peer>) {
             let mut state = peer.control();
             let away = state.down_since.elapsed();
             if !state.open.is_empty() || away >= RUNS_KEPT {
-                if state.open.is_empty() {
-                    relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
-                }
                 state.is_forgetting = false;
+                if state.open.is_empty() {
+                    // A peer that comes now tells of its runs afterwards.
+                    relay.runs.set_of_peer(peer.site(), Vec::new(), 0);
+                    relay.forget_refusals_of(peer);
+                }
                 return;
             }
             away
