@@ -1,9 +1,8 @@
 //! One end of a path: what the calls of the program and the reactor's thread share.
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use titin_transport::{
@@ -12,11 +11,15 @@ use titin_transport::{
 use titin_wire::Malformed;
 use titin_wire::path::{BYTES_AHEAD, CONDUIT, MESSAGES_AHEAD, PathControl};
 
+use crate::barrier::{BarrierState, BarrierTransfer};
 use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
-use crate::receive::ReceiveState;
+use crate::lane::{Lane, Transfer};
+use crate::receive::{ReceiveState, ReceivedMessage};
+use crate::request::Completed;
 use crate::send::SendState;
 use crate::time_limit::TimeLimit;
+use crate::worker;
 
 /// The most dropped messages of which an end keeps account until a call tells of them.
 const MOST_DROPPED: usize = 64;
@@ -27,62 +30,24 @@ pub(crate) struct PathEnd {
     pub(crate) link: Arc<Link>,
     pub(crate) carrier: Arc<dyn Carrier>,
     bell: Arc<Doorbell>,
-    interrupt: Interrupt,
+    pub(crate) interrupt: Interrupt,
     conduits: Arc<ConduitTable>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) window: Arc<Window>,
-    pub(crate) send_state: Mutex<SendState>,
-    pub(crate) receive_state: Mutex<ReceiveState>,
-    /// How many calls wait for their turn.
-    waiting_for_turn: AtomicUsize,
+    pub(crate) sends: Lane<SendState, ()>,
+    pub(crate) receives: Lane<ReceiveState, ReceivedMessage>,
+    pub(crate) barriers: Lane<BarrierState, ()>,
+    myself: Weak<PathEnd>,
+    /// Whether the thread for non-blocking calls is about to look at this end.
+    is_attended: AtomicBool,
     /// Why the path is no more.
     fault: OnceLock<PathError>,
     /// The messages of this end that the other end has dropped, until a call tells of them.
     dropped: Mutex<VecDeque<PathError>>,
-    barriers: Mutex<OwnBarriers>,
     /// How many barriers the other end has come to.
-    other_barriers: AtomicU64,
+    pub(crate) other_barriers: AtomicU64,
     /// How many messages the other program has received, once it has closed the path.
     received_there: AtomicU64,
-}
-
-/// The barriers of this end.
-#[derive(Default)]
-struct OwnBarriers {
-    /// How many the program has come to.
-    reached: u64,
-    /// How many of these both programs have come to.
-    passed: u64,
-}
-
-/// The turn of a call among those that use the same state.
-pub(crate) struct Turn<'a, T> {
-    /// `None` as the turn ends.
-    state: Option<MutexGuard<'a, T>>,
-    end: &'a PathEnd,
-}
-
-impl<T> Deref for Turn<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.state.as_deref().expect("the turn has not ended")
-    }
-}
-
-impl<T> DerefMut for Turn<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.state.as_deref_mut().expect("the turn has not ended")
-    }
-}
-
-impl<T> Drop for Turn<'_, T> {
-    fn drop(&mut self) {
-        self.state = None;
-        if self.end.waiting_for_turn.load(Ordering::SeqCst) > 0 {
-            self.end.bell.ring();
-        }
-    }
 }
 
 impl PathEnd {
@@ -95,7 +60,7 @@ impl PathEnd {
     ) -> Arc<Self> {
         let (carrier, bell) = (link.carrier(), Arc::new(Doorbell::default()));
         let window = Window::new(bell.clone(), MESSAGES_AHEAD, BYTES_AHEAD);
-        let end = Arc::new(PathEnd {
+        let end = Arc::new_cyclic(|myself: &Weak<PathEnd>| PathEnd {
             name,
             link: link.clone(),
             carrier: carrier.clone(),
@@ -104,15 +69,18 @@ impl PathEnd {
             conduits: conduits.clone(),
             inbox: conduits.inbox(CONDUIT),
             window: Arc::new(window),
-            send_state: Mutex::default(),
-            receive_state: Mutex::default(),
-            waiting_for_turn: AtomicUsize::new(0),
+            sends: Lane::default(),
+            receives: Lane::default(),
+            barriers: Lane::default(),
+            myself: myself.clone(),
+            is_attended: AtomicBool::new(false),
             fault: OnceLock::new(),
             dropped: Mutex::default(),
-            barriers: Mutex::default(),
             other_barriers: AtomicU64::new(0),
             received_there: AtomicU64::new(0),
         });
+        let myself = end.myself.clone();
+        bell.listen(move || worker::attend(myself.clone()));
         conduits.open_window(CONDUIT, end.window.clone());
         let options = InboxOptions {
             messages: MESSAGES_AHEAD,
@@ -192,34 +160,26 @@ impl PathEnd {
         told.map_or(Ok(()), Err)
     }
 
-    /// Waits until it is the turn of the call to use `state`. `what` names the call in errors.
+    /// Makes a call on a lane: waits until the calls before it and `transfer` are done. `what` names the call in errors.
     ///
     /// # Errors
     /// As [`PathEnd::wait`].
-    pub(crate) fn take_turn<'a, T>(
-        &'a self,
-        state: &'a Mutex<T>,
+    pub(crate) fn call<S, O>(
+        &self,
+        lane: &Lane<S, O>,
         what: &'static str,
-        time: TimeLimit,
-    ) -> Result<Turn<'a, T>> {
-        let try_lock = || match state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-        };
-        let locked = match try_lock() {
-            Some(locked) => locked,
-            None => {
-                self.waiting_for_turn.fetch_add(1, Ordering::SeqCst);
-                let locked = self.wait(what, time, || Ok(try_lock()));
-                self.waiting_for_turn.fetch_sub(1, Ordering::SeqCst);
-                locked?
-            }
-        };
-        Ok(Turn {
-            state: Some(locked),
-            end: self,
-        })
+        limit: Option<Duration>,
+        transfer: &mut impl Transfer<State = S, Output = O>,
+    ) -> Result<O>
+    where
+        Completed: From<O>,
+    {
+        let place = lane.enter(self);
+        let done = self.wait(what, TimeLimit::begin(limit), || place.advance(transfer));
+        if done.is_err() {
+            place.give_up(transfer);
+        }
+        done
     }
 
     /// Waits until `poll` returns something. `what` names the call in errors.
@@ -235,12 +195,8 @@ impl PathEnd {
         let mut watch = self.interrupt.watch();
         loop {
             let seen = self.bell.rings();
-            if let Some(outcome) = poll()? {
+            if let Some(outcome) = self.look(&mut poll)? {
                 return Ok(outcome);
-            }
-            if let Some(fault) = self.fault.get() {
-                // The last message may have come in after the look.
-                return poll()?.ok_or_else(|| fault.clone());
             }
             if let Some(limit) = time.exceeded() {
                 return Err(PathError::Late { what, limit });
@@ -253,26 +209,57 @@ impl PathEnd {
         }
     }
 
+    /// As `poll`; and the fault of a path that is no more.
+    pub(crate) fn look<T>(&self, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
+        if let Some(outcome) = poll()? {
+            return Ok(Some(outcome));
+        }
+        match self.fault.get() {
+            None => Ok(None),
+            // The last message may have come in after the look.
+            Some(fault) => poll()?.map(Some).ok_or_else(|| fault.clone()),
+        }
+    }
+
+    /// Wakes the waiting calls, and the thread for non-blocking calls if it waits for this end.
+    pub(crate) fn ring(&self) {
+        self.bell.ring();
+    }
+
+    /// Whether the path is no more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.fault.get().is_some()
+    }
+
+    /// Advances the non-blocking calls. False if none waits for the other end.
+    pub(crate) fn advance_posted(&self) -> bool {
+        let (sends, receives) = (self.sends.advance(self), self.receives.advance(self));
+        self.barriers.advance(self) || sends || receives
+    }
+
+    /// Has the thread for non-blocking calls look at this end soon.
+    pub(crate) fn attend(&self) {
+        if !self.is_attended.swap(true, Ordering::SeqCst) {
+            worker::attend(self.myself.clone());
+        }
+    }
+
+    /// Carries the non-blocking calls on, in the thread for them, which comes again when there is more to do.
+    pub(crate) fn carry_on(&self) {
+        self.is_attended.store(false, Ordering::SeqCst);
+        let seen = self.bell.rings();
+        if self.advance_posted() && !self.bell.arm(seen, &[self.carrier.clone()]) {
+            self.attend();
+        }
+    }
+
     /// Comes to a barrier, and waits for the other end to come to it. Behind a call that has failed before, goes on
     /// with its barrier.
     ///
     /// # Errors
     /// As [`PathEnd::wait`]; and an account of a dropped message, behind the barrier.
     pub(crate) fn pass_barrier(&self, limit: Option<Duration>) -> Result<()> {
-        const WHAT: &str = "a barrier";
-        let time = TimeLimit::begin(limit);
-        let mut barriers = self.take_turn(&self.barriers, WHAT, time)?;
-        if barriers.reached == barriers.passed {
-            barriers.reached += 1;
-            self.tell(&PathControl::Barrier);
-        }
-        let number = barriers.reached;
-        self.wait(WHAT, time, || {
-            let has_come = self.other_barriers.load(Ordering::Acquire) >= number;
-            Ok(has_come.then_some(()))
-        })?;
-        barriers.passed = number;
-        self.check_dropped()
+        self.call(&self.barriers, "a barrier", limit, &mut BarrierTransfer::default())
     }
 
     /// Waits until the other program has received all messages.
@@ -280,15 +267,23 @@ impl PathEnd {
     /// # Errors
     /// As [`PathEnd::wait`], and an account of a dropped message.
     pub(crate) fn flush(&self, limit: Option<Duration>) -> Result<()> {
+        const WHAT: &str = "the receiver of the messages";
+        let time = TimeLimit::begin(limit);
+        self.await_sends(WHAT, time)?;
         let sent = self.window.sent();
         self.carrier.ask(CONDUIT, sent);
         self.carrier.ask(CONDUIT, sent);
-        let time = TimeLimit::begin(limit);
-        self.wait("the receiver of the messages", time, || {
+        self.wait(WHAT, time, || {
             Ok((self.window.ahead().0 == 0).then_some(()))
         })?;
         self.check_received()?;
         self.check_dropped()
+    }
+
+    /// Waits until the calls that send are done.
+    fn await_sends(&self, what: &'static str, time: TimeLimit) -> Result<()> {
+        let place = self.sends.enter(self);
+        self.wait(what, time, || Ok(place.has_turn().then_some(())))
     }
 
     /// Fails if the other program has closed the path without having received all messages.
@@ -302,9 +297,12 @@ impl PathEnd {
 
     /// Says that no more follows and that nothing is received any more. Does not wait.
     pub(crate) fn leave(&self) {
-        let Some(sent) = self.window.finish() else {
+        let Some(sent) = self.sends.end(self, || self.window.finish()) else {
             return;
         };
+        // Afterwards the memory of non-blocking calls is the program's own again.
+        self.receives.end(self, || ());
+        self.barriers.end(self, || ());
         self.carrier.end(CONDUIT, sent);
         let received = self.inbox.consumed();
         self.tell(&PathControl::Closing { received });
@@ -317,10 +315,14 @@ impl PathEnd {
     /// As [`PathEnd::wait`], [`PathError::Closed`] if the other program has closed without having received them, and an
     /// account of a dropped message. The link has ended in any case.
     pub(crate) fn close(&self, limit: Option<Duration>) -> Result<()> {
-        self.leave();
+        const WHAT: &str = "the arrival of the last messages";
         let time = TimeLimit::begin(limit);
-        let arrived = self.wait("the arrival of the last messages", time, || {
-            Ok((self.window.settled() || self.window.closed()).then_some(()))
+        let sent = self.await_sends(WHAT, time);
+        self.leave();
+        let arrived = sent.and_then(|()| {
+            self.wait(WHAT, time, || {
+                Ok((self.window.settled() || self.window.closed()).then_some(()))
+            })
         });
         let outcome = arrived
             .and_then(|()| self.check_received())

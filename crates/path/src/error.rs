@@ -5,7 +5,7 @@ use std::time::Duration;
 use titin_transport::LinkError;
 
 /// Why a call on a path has failed. After [`PathError::Late`], [`PathError::Unfit`],
-/// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`],
+/// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`], [`PathError::Cancelled`],
 /// [`PathError::Message`] and [`PathError::NoMemory`] the path goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -35,6 +35,9 @@ pub enum PathError {
     /// [`crate::Interrupt`] has ended the call.
     #[error("{0} was interrupted")]
     Interrupted(&'static str),
+    /// The program has cancelled the non-blocking call.
+    #[error("the call was cancelled")]
+    Cancelled,
     /// The message cannot be sent: its layout has another number of bytes.
     #[error("{0}")]
     Message(String),

@@ -18,25 +18,33 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod barrier;
 mod context;
+mod cycle;
 mod end;
 mod error;
 mod interrupt;
 mod key_file;
+mod lane;
 mod listener;
+mod memory;
 mod path;
 mod receive;
+mod request;
 mod send;
 mod settings;
 mod time_limit;
+mod worker;
 
 pub use address::parse_addresses;
 pub use error::{PathError, Result};
 pub use interrupt::Interrupt;
 pub use key_file::{KEY_VARIABLE, make_key, read_key, usual_key};
 pub use listener::Listener;
+pub use memory::{ReceiveMemory, SendMemory};
 pub use path::Path;
-pub use receive::{MemoryChoice, ReceivedMessage};
+pub use receive::ReceivedMessage;
+pub use request::{Request, wait_any};
 pub use settings::PathSettings;
 pub use titin_wire::Secret as Key;
 pub use titin_wire::frame::MAX_STREAMS as MOST_STREAMS;

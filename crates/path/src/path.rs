@@ -4,19 +4,28 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_wire::meta::{Layout, Meta};
+use titin_wire::meta::Layout;
 use titin_wire::path::LONGEST_TEXT;
 use titin_wire::{Address, Secret};
 
+use crate::barrier::BarrierTransfer;
 use crate::context::Context;
+use crate::cycle::Pipe;
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::receive::{MemoryChoice, ReceiveTransfer, ReceivedMessage};
+use crate::lane::{Lane, Transfer};
+use crate::memory::{ReceiveMemory, SendMemory};
+use crate::receive::{MemoryDestination, ReceiveTransfer, ReceivedMessage};
+use crate::request::{Completed, LaneKind, Request, RequestPart, wait_any};
 use crate::send::SendTransfer;
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
 
-/// A way to one other program. Several threads may call: those that send take turns, and so do those that receive.
+/// A way to one other program. Several threads may call. Calls that send are done one after the other, in their order, and
+/// so are calls that receive.
+///
+/// The non-blocking forms (`post_…`) do not wait: what they return is a [`Request`]. Any number of them may be under way. The
+/// memory is given back when the call is done, with the request.
 ///
 /// The program that drops a path drops what has not arrived; [`Path::close`] waits for it.
 pub struct Path {
@@ -80,14 +89,9 @@ impl Path {
         layout: Option<Layout>,
         limit: Option<Duration>,
     ) -> Result<()> {
-        let (what, time) = ("sending a message", TimeLimit::begin(limit));
-        let mut sender = self.end.take_turn(&self.end.send_state, what, time)?;
-        let mut transfer = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
-        let sent = self.end.wait(what, time, || transfer.advance());
-        if sent.is_err() {
-            transfer.abandon();
-        }
-        sent
+        let mut transfer = SendTransfer::new(parts, layout);
+        let end = &self.end;
+        end.call(&end.sends, "sending a message", limit, &mut transfer)
     }
 
     /// Receives the next message into `memory`, which may be larger than the message. Waits for at most `limit`. A
@@ -101,7 +105,7 @@ impl Path {
         memory: &mut [u8],
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        self.receive_where(&mut always(memory), limit)
+        self.receive_to(memory, limit)
     }
 
     /// Receives the next message, whose size the caller need not know.
@@ -109,26 +113,22 @@ impl Path {
     /// # Errors
     /// As [`Path::receive_into`]; [`PathError::NoMemory`] if there is no memory for the message.
     pub fn receive(&self, limit: Option<Duration>) -> Result<ReceivedMessage> {
-        self.receive_where(&mut |_, _| Ok(None), limit)
+        self.receive_to((), limit)
     }
 
-    /// Receives the next message into the memory that `choose` chooses, once the metadata of the message are known.
-    /// Behind a call whose time is over, the next call chooses anew.
+    /// Receives the next message into `memory`: one place, several of them, or memory that looks at the metadata first. After
+    /// a call whose time is over, the next call asks its memory anew.
     ///
     /// # Errors
     /// As [`Path::receive_into`].
-    pub fn receive_where(
+    pub fn receive_to(
         &self,
-        choose: MemoryChoice<'_, '_>,
+        memory: impl ReceiveMemory,
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let time = TimeLimit::begin(limit);
-        let mut transfer = ReceiveTransfer::begin(&self.end, choose, time)?;
-        let received = self.end.wait("a message", time, || transfer.advance());
-        if received.is_err() {
-            transfer.keep();
-        }
-        received
+        let mut transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
+        let end = &self.end;
+        end.call(&end.receives, "a message", limit, &mut transfer)
     }
 
     /// Sends bytes and receives the next message into `memory`, both at once: neither waits for the other.
@@ -141,41 +141,42 @@ impl Path {
         memory: &mut [u8],
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let parts = [IoSlice::new(bytes)];
-        self.exchange_where(&parts, None, &mut always(memory), limit)
+        self.exchange_to(&[IoSlice::new(bytes)], None, memory, limit)
     }
 
-    /// As [`Path::send_parts`] and [`Path::receive_where`], both at once. If only the sending fails, the received message is
+    /// As [`Path::send_parts`] and [`Path::receive_to`], both at once. If only the sending fails, the received message is
     /// kept for the next call.
     ///
     /// # Errors
-    /// As [`Path::send_parts`] and [`Path::receive_where`].
-    pub fn exchange_where(
+    /// As [`Path::send_parts`] and [`Path::receive_to`].
+    pub fn exchange_to(
         &self,
         parts: &[IoSlice<'_>],
         layout: Option<Layout>,
-        choose: MemoryChoice<'_, '_>,
+        memory: impl ReceiveMemory,
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let (what, time) = ("an exchange", TimeLimit::begin(limit));
-        let mut sender = self.end.take_turn(&self.end.send_state, what, time)?;
-        let mut outgoing = SendTransfer::new(&self.end, &mut sender, parts, layout)?;
-        let mut incoming = ReceiveTransfer::begin(&self.end, choose, time)?;
+        let end = &self.end;
+        let mut outgoing = SendTransfer::new(parts, layout);
+        let mut incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
+        let (sends, receives) = (end.sends.enter(end), end.receives.enter(end));
         let (mut sent, mut received) = (None, None);
-        let done = self.end.wait(what, time, || {
+        let done = end.wait("an exchange", TimeLimit::begin(limit), || {
             if sent.is_none() {
-                sent = outgoing.advance()?;
+                sent = sends.advance(&mut outgoing)?;
             }
             if received.is_none() {
-                received = incoming.advance()?;
+                received = receives.advance(&mut incoming)?;
             }
             Ok(sent.and_then(|()| received.take()))
         });
         if done.is_err() {
-            outgoing.abandon();
+            sends.give_up(&mut outgoing);
             match received {
-                Some(received) => incoming.keep_whole(received),
-                None => incoming.keep(),
+                None => receives.give_up(&mut incoming),
+                Some(received) => {
+                    receives.with_state(|state| incoming.keep_whole(end, state, received));
+                }
             }
         }
         done
@@ -188,6 +189,118 @@ impl Path {
     /// [`PathError::Late`]; [`PathError::Dropped`] of an earlier message, behind the barrier; and the loss of the path.
     pub fn barrier(&self, limit: Option<Duration>) -> Result<()> {
         self.end.pass_barrier(limit)
+    }
+
+    /// The non-blocking form of [`Path::send_parts`].
+    pub fn post_send(
+        &self,
+        memory: impl SendMemory + Send + 'static,
+        layout: Option<Layout>,
+    ) -> Request {
+        Request::new(vec![self.send_part(memory, layout)])
+    }
+
+    /// The non-blocking form of [`Path::receive_to`].
+    pub fn post_receive(&self, memory: impl ReceiveMemory + Send + 'static) -> Request {
+        Request::new(vec![self.receive_part(memory)])
+    }
+
+    /// The non-blocking form of [`Path::exchange_to`]. Both halves go on until they are done: if only the sending fails, the
+    /// received message is with the request ([`Request::received`]).
+    pub fn post_exchange(
+        &self,
+        parts: impl SendMemory + Send + 'static,
+        layout: Option<Layout>,
+        memory: impl ReceiveMemory + Send + 'static,
+    ) -> Request {
+        Request::new(vec![
+            self.send_part(parts, layout),
+            self.receive_part(memory),
+        ])
+    }
+
+    /// The non-blocking form of [`Path::barrier`].
+    pub fn post_barrier(&self) -> Request {
+        let transfer = BarrierTransfer::default();
+        Request::new(vec![self.post(LaneKind::Barrier, &self.end.barriers, transfer)])
+    }
+
+    /// Receives the next message, and passes it on to another path, part by part as the parts come in. The message also goes to
+    /// `memory`, if there is any. Does not wait. A cycle that is cancelled in the middle of the message has the message
+    /// dropped: both other programs hear of it.
+    ///
+    /// # Errors
+    /// Those of the request are those of a receive, and those of a send on the path `to`.
+    pub fn post_cycle(&self, to: &Path, memory: Option<impl ReceiveMemory + Send + 'static>) -> Request {
+        let (inlet, outlet) = Pipe::new(&self.end, &to.end, memory);
+        let inlet = ReceiveTransfer::new(inlet);
+        Request::new(vec![
+            self.post(LaneKind::Receive, &self.end.receives, inlet),
+            to.post(LaneKind::Send, &to.end.sends, outlet),
+        ])
+    }
+
+    /// Passes all messages on, from this path to the other one and back, until the other program of one of the two closes
+    /// its path, and its last messages have gone on. Waits for at most `limit`.
+    ///
+    /// # Errors
+    /// [`PathError::Late`]; those of a receive and of a send, on either path.
+    pub fn relay(&self, other: &Path, limit: Option<Duration>) -> Result<()> {
+        let time = TimeLimit::begin(limit);
+        let pass_on = |from: &Path, to: &Path| from.post_cycle(to, None::<()>);
+        let mut ways = [pass_on(self, other), pass_on(other, self)];
+        loop {
+            let [there, back] = &ways;
+            let done = wait_any(&[there, back], time.left());
+            let done = done.map_err(|why| match (why, limit) {
+                (PathError::Late { .. }, Some(limit)) => PathError::Late { what: "a relay", limit },
+                (why, _) => why,
+            })?;
+            match ways[done].outcome() {
+                // A message that did not fit at the far end: the far end has told its program.
+                Ok(_) | Err(PathError::Dropped { .. } | PathError::Abandoned(_)) => {}
+                Err(PathError::Closed) => return Ok(()),
+                Err(why) => return Err(why),
+            }
+            ways[done] = match done {
+                0 => pass_on(self, other),
+                _ => pass_on(other, self),
+            };
+        }
+    }
+
+    fn send_part(
+        &self,
+        memory: impl SendMemory + Send + 'static,
+        layout: Option<Layout>,
+    ) -> RequestPart {
+        let transfer = SendTransfer::new(memory, layout);
+        self.post(LaneKind::Send, &self.end.sends, transfer)
+    }
+
+    fn receive_part(&self, memory: impl ReceiveMemory + Send + 'static) -> RequestPart {
+        let transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
+        self.post(LaneKind::Receive, &self.end.receives, transfer)
+    }
+
+    fn post<S, O>(
+        &self,
+        kind: LaneKind,
+        lane: &Lane<S, O>,
+        transfer: impl Transfer<State = S, Output = O> + Send + 'static,
+    ) -> RequestPart
+    where
+        Completed: From<O>,
+    {
+        let completion = lane.post(&self.end, Box::new(transfer));
+        if !completion.is_done() {
+            self.end.attend();
+        }
+        RequestPart {
+            end: self.end.clone(),
+            lane: kind,
+            completion,
+        }
     }
 
     /// Waits until the other program has received all messages that were sent.
@@ -215,12 +328,4 @@ impl Drop for Path {
         self.end.end();
         self.context.forget(&self.end);
     }
-}
-
-/// Chooses memory of the caller for a message.
-fn always<'m>(
-    memory: &'m mut [u8],
-) -> impl FnMut(&Meta, u64) -> std::result::Result<Option<&'m mut [u8]>, String> {
-    let mut memory = Some(memory);
-    move |_, _| Ok(memory.take())
 }

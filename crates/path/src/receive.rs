@@ -7,9 +7,10 @@ use titin_wire::Malformed;
 use titin_wire::meta::Meta;
 use titin_wire::path::{LONGEST_TEXT, LongMessage, PartKind, PathControl};
 
-use crate::end::{PathEnd, Turn};
+use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::time_limit::TimeLimit;
+use crate::lane::{PARTS_AT_ONCE, Transfer};
+use crate::memory::ReceiveMemory;
 
 /// A received message.
 #[derive(Debug, Clone)]
@@ -21,11 +22,6 @@ pub struct ReceivedMessage {
     /// The bytes; none if they are in memory of the caller.
     pub bytes: SharedBuffer,
 }
-
-/// Chooses the memory for a message, from its metadata and its number of bytes: memory of the caller, or `None` for
-/// memory that the path gets. Of a message that does not fit, says why.
-pub type MemoryChoice<'c, 'm> =
-    &'c mut dyn FnMut(&Meta, u64) -> std::result::Result<Option<&'m mut [u8]>, String>;
 
 /// What is known of the messages that have come in.
 #[derive(Default)]
@@ -42,215 +38,243 @@ pub(crate) struct ReceiveState {
 
 /// A long message, of which not all parts have come.
 struct IncomingLong {
-    message: LongMessage,
+    meta: Arc<Meta>,
+    length: u64,
     /// How many bytes have come.
     arrived: u64,
     /// Whether the parts are dropped, for want of room.
     is_dropped: bool,
 }
 
-/// The memory for a long message.
-enum Memory<'m> {
-    Caller(&'m mut [u8]),
-    Own(Filling),
+impl ReceiveState {
+    /// Tells the sender that its last message was dropped.
+    fn tell_dropped(&self, end: &PathEnd, why: &str) {
+        end.tell(&PathControl::Dropped {
+            message: self.messages.saturating_sub(1),
+            why: beginning(why).to_owned(),
+        });
+    }
 }
 
-/// A message on its way in.
-pub(crate) struct ReceiveTransfer<'c, 'm> {
-    end: &'c PathEnd,
-    state: Turn<'c, ReceiveState>,
-    time: TimeLimit,
-    choose: MemoryChoice<'c, 'm>,
-    /// The memory with the bytes of the long message that have come.
-    memory: Option<Memory<'m>>,
-    /// The memory of the caller with the bytes of the whole message.
-    filled: Option<&'m mut [u8]>,
+/// Where the bytes of a message go.
+pub(crate) trait Destination {
+    /// Begins a message, with the bytes that an earlier call has kept.
+    ///
+    /// # Errors
+    /// [`PathError::Unfit`] and [`PathError::NoMemory`]: the message is dropped.
+    fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()>;
+
+    /// Takes the next bytes.
+    fn push(&mut self, bytes: &SharedBuffer);
+
+    /// Takes a message that has come whole, in place of `begin` and `push`. Returns its bytes, unless they are in memory
+    /// of the caller.
+    ///
+    /// # Errors
+    /// As [`Destination::begin`].
+    fn take(&mut self, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer>;
+
+    /// The bytes of a message that is whole, unless they are in memory of the caller.
+    fn finish(&mut self) -> SharedBuffer;
+
+    /// The bytes that have come, for the next call.
+    ///
+    /// # Errors
+    /// Why they cannot be kept.
+    fn keep(&mut self) -> std::result::Result<Filling, String>;
+
+    /// Whether there is room for a part.
+    fn room(&self) -> DestinationRoom {
+        DestinationRoom::Free
+    }
 }
 
-impl<'c, 'm> ReceiveTransfer<'c, 'm> {
-    /// Receives the next message into the memory that `choose` chooses, once it is the turn of the caller.
-    ///
-    /// # Errors
-    /// As [`PathEnd::take_turn`].
-    pub(crate) fn begin(
-        end: &'c PathEnd,
-        choose: MemoryChoice<'c, 'm>,
-        time: TimeLimit,
-    ) -> Result<Self> {
-        Ok(ReceiveTransfer {
-            end,
-            state: end.take_turn(&end.receive_state, "a message", time)?,
-            time,
-            choose,
-            memory: None,
-            filled: None,
-        })
+/// Whether a destination can take a part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DestinationRoom {
+    Free,
+    /// Later.
+    Full,
+    /// No more. Parts of a message that has begun are dropped.
+    Gone,
+}
+
+/// Memory of the caller, or else of the path.
+pub(crate) struct MemoryDestination<M> {
+    memory: M,
+    /// The memory of the path, if the message does not go to that of the caller.
+    own: Option<Filling>,
+    /// How many bytes the message has, and how many of them are in the memory of the caller.
+    length: u64,
+    filled: u64,
+}
+
+impl<M: ReceiveMemory> MemoryDestination<M> {
+    pub(crate) fn new(memory: M) -> Self {
+        MemoryDestination {
+            memory,
+            own: None,
+            length: 0,
+            filled: 0,
+        }
     }
 
-    /// Takes in what has come. `Some` once a message is whole.
-    ///
-    /// # Errors
-    /// Those of the path, and of the message.
-    pub(crate) fn advance(&mut self) -> Result<Option<ReceivedMessage>> {
-        if let Some(whole) = self.state.whole.take() {
-            return self.hand_over(whole).map(Some);
+    /// Writes bytes behind those in the memory of the caller.
+    fn fill(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let place = self.memory.place(self.filled);
+            let (now, later) = bytes.split_at(bytes.len().min(place.len()));
+            place[..now.len()].copy_from_slice(now);
+            self.filled += now.len() as u64;
+            bytes = later;
         }
-        self.resume_long()?;
-        loop {
-            let Some(message) = self.end.inbox.peek() else {
-                let is_over = self.end.inbox.exhausted();
-                return if is_over {
-                    Err(PathError::Closed)
-                } else {
-                    Ok(None)
-                };
-            };
-            let accepted = self.accept_part(message);
-            // The sender hears first that a message was dropped, and then that it has come.
-            self.end.inbox.take();
-            let whole = accepted.map_err(|failure| failure.into_error(self.end))?;
-            if whole.is_some() {
-                return Ok(whole);
+    }
+}
+
+impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
+    fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()> {
+        (self.length, self.filled) = (length, 0);
+        let is_accepted = self.memory.accepts(meta, length).map_err(PathError::Unfit)?;
+        match (is_accepted, kept) {
+            (true, Some(kept)) => self.fill(kept.beginning()),
+            (true, None) => {}
+            (false, Some(kept)) => self.own = Some(kept),
+            (false, None) => {
+                let memory = Filling::new(length);
+                self.own = Some(memory.map_err(|why| PathError::NoMemory(why.to_string()))?);
             }
-            // A fast sender has the next part there at once, again and again.
-            if let Some(limit) = self.time.exceeded() {
-                let what = "a message";
-                return Err(PathError::Late { what, limit });
-            }
-        }
-    }
-
-    /// Keeps the bytes of a message that is not whole, for the next call.
-    pub(crate) fn keep(mut self) {
-        let memory = self.memory.take();
-        let state = &mut *self.state;
-        let number = state.messages.saturating_sub(1);
-        let (Some(long), Some(memory)) = (&mut state.long, memory) else {
-            return;
-        };
-        let kept = match memory {
-            Memory::Own(memory) => Ok(memory),
-            Memory::Caller(memory) => Filling::new(long.message.length).map(|mut kept| {
-                kept.push(&memory[..long.arrived as usize]);
-                kept
-            }),
-        };
-        match kept {
-            Ok(kept) => state.kept = Some(kept),
-            Err(error) => {
-                long.is_dropped = true;
-                self.tell_dropped(number, &error.to_string());
-            }
-        }
-    }
-
-    /// Keeps a whole message for the next call.
-    pub(crate) fn keep_whole(mut self, message: ReceivedMessage) {
-        let number = self.state.messages.saturating_sub(1);
-        let ReceivedMessage { length, .. } = message;
-        let bytes = match self.filled.take() {
-            None => Ok(message.bytes),
-            Some(memory) => Filling::new(length).map(|mut kept| {
-                kept.push(&memory[..length as usize]);
-                SharedBuffer::from(kept.finish())
-            }),
-        };
-        match bytes {
-            Ok(bytes) => self.state.whole = Some(ReceivedMessage { bytes, ..message }),
-            Err(error) => self.tell_dropped(number, &error.to_string()),
-        }
-    }
-
-    /// Goes on with a long message of which an earlier call has taken parts.
-    fn resume_long(&mut self) -> Result<()> {
-        let long = self.state.long.as_ref();
-        let is_under_way = long.is_some_and(|long| !long.is_dropped);
-        if self.memory.is_some() || !is_under_way {
-            return Ok(());
-        }
-        self.prepare()?;
-        // Memory of the path's own is that of the earlier call.
-        if let Some(kept) = self.state.kept.take() {
-            let arrived = kept.filled();
-            self.write_at(0, &kept.finish()[..arrived]);
         }
         Ok(())
     }
 
-    /// Gets memory for the long message. Drops the message if there is none.
-    fn prepare(&mut self) -> Result<()> {
-        let state = &mut *self.state;
-        let number = state.messages.saturating_sub(1);
-        let long = state.long.as_mut().expect("the caller has looked");
-        let length = long.message.length;
-        let memory = match choose(self.choose, &long.message.meta, length) {
-            Ok(Some(memory)) => Ok(Memory::Caller(memory)),
-            Ok(None) => match state.kept.take() {
-                Some(kept) => Ok(Memory::Own(kept)),
-                None => Filling::new(length)
-                    .map(Memory::Own)
-                    .map_err(|error| PathError::NoMemory(error.to_string())),
-            },
-            Err(why) => Err(PathError::Unfit(why)),
-        };
-        match memory {
-            Ok(memory) => {
-                self.memory = Some(memory);
-                Ok(())
-            }
-            Err(why) => {
-                long.is_dropped = true;
-                state.kept = None;
-                self.tell_dropped(number, reason(&why));
-                Err(why)
-            }
+    fn push(&mut self, bytes: &SharedBuffer) {
+        match &mut self.own {
+            Some(memory) => memory.push(bytes),
+            None => self.fill(bytes),
         }
     }
 
-    /// Tells the sender that its message was dropped.
-    fn tell_dropped(&self, message: u64, why: &str) {
-        self.end.tell(&PathControl::Dropped {
-            message,
-            why: beginning(why).to_owned(),
-        });
+    fn take(&mut self, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer> {
+        let accepted = self.memory.accepts(meta, bytes.len() as u64);
+        if !accepted.map_err(PathError::Unfit)? {
+            return Ok(bytes);
+        }
+        (self.length, self.filled) = (bytes.len() as u64, 0);
+        self.fill(&bytes);
+        Ok(SharedBuffer::default())
+    }
+
+    fn finish(&mut self) -> SharedBuffer {
+        let own = self.own.take();
+        own.map_or_else(SharedBuffer::default, |memory| memory.finish().into())
+    }
+
+    fn keep(&mut self) -> std::result::Result<Filling, String> {
+        if let Some(memory) = self.own.take() {
+            return Ok(memory);
+        }
+        let mut kept = Filling::new(self.length).map_err(|why| why.to_string())?;
+        let mut copied = 0;
+        while copied < self.filled {
+            let place = self.memory.place(copied);
+            let part = place.len().min((self.filled - copied) as usize);
+            kept.push(&place[..part]);
+            copied += part as u64;
+        }
+        Ok(kept)
+    }
+}
+
+/// A message on its way in.
+pub(crate) struct ReceiveTransfer<D> {
+    destination: D,
+    /// Whether the destination knows of the long message.
+    has_begun: bool,
+}
+
+impl<D: Destination> ReceiveTransfer<D> {
+    pub(crate) fn new(destination: D) -> Self {
+        ReceiveTransfer {
+            destination,
+            has_begun: false,
+        }
+    }
+
+    /// Keeps a whole message for the next call.
+    pub(crate) fn keep_whole(
+        &mut self,
+        end: &PathEnd,
+        state: &mut ReceiveState,
+        message: ReceivedMessage,
+    ) {
+        let bytes = if message.bytes.len() as u64 == message.length {
+            Ok(message.bytes)
+        } else {
+            self.destination.keep().map(|kept| kept.finish().into())
+        };
+        match bytes {
+            Ok(bytes) => state.whole = Some(ReceivedMessage { bytes, ..message }),
+            Err(why) => state.tell_dropped(end, &why),
+        }
+    }
+
+    /// Has the destination take the long message. Drops the message if it does not fit.
+    fn begin_long(&mut self, end: &PathEnd, state: &mut ReceiveState) -> Result<()> {
+        let Some(long) = &mut state.long else {
+            return Ok(());
+        };
+        if self.has_begun || long.is_dropped {
+            return Ok(());
+        }
+        self.has_begun = true;
+        let kept = state.kept.take();
+        let begun = self.destination.begin(&long.meta, long.length, kept);
+        if let Err(why) = &begun {
+            long.is_dropped = true;
+            state.tell_dropped(end, reason(why));
+        }
+        begun
     }
 
     fn accept_part(
         &mut self,
+        end: &PathEnd,
+        state: &mut ReceiveState,
         message: IncomingMessage,
     ) -> std::result::Result<Option<ReceivedMessage>, ReceiveFailure> {
         let kind = PartKind::of_tag(message.head.tag)?;
-        let Some(long) = &mut self.state.long else {
+        let Some(long) = &mut state.long else {
             return match kind {
                 PartKind::Short => {
-                    self.state.messages += 1;
+                    state.messages += 1;
                     let whole = ReceivedMessage {
                         length: message.body.len() as u64,
                         meta: message.meta,
                         bytes: message.body,
                     };
-                    Ok(Some(self.hand_over(whole)?))
+                    Ok(Some(self.take(end, state, whole)?))
                 }
                 PartKind::Head => {
-                    let message = LongMessage::decode(&message.body)?;
-                    self.state.messages += 1;
-                    self.state.long = Some(IncomingLong {
-                        message,
+                    let LongMessage { length, meta } = LongMessage::decode(&message.body)?;
+                    state.messages += 1;
+                    state.long = Some(IncomingLong {
+                        meta: Arc::new(meta),
+                        length,
                         arrived: 0,
                         is_dropped: false,
                     });
-                    self.prepare()?;
+                    self.has_begun = false;
+                    self.begin_long(end, state)?;
                     Ok(None)
                 }
                 PartKind::Part | PartKind::Abandoned => Err(out_of_order().into()),
             };
         };
-        let (from, is_dropped) = (long.arrived, long.is_dropped);
         match kind {
             PartKind::Part => {}
             PartKind::Abandoned => {
-                self.state.long = None;
-                self.memory = None;
+                let (from, is_dropped) = (long.arrived, long.is_dropped);
+                state.long = None;
                 return if is_dropped {
                     Ok(None)
                 } else {
@@ -260,62 +284,106 @@ impl<'c, 'm> ReceiveTransfer<'c, 'm> {
             PartKind::Short | PartKind::Head => return Err(out_of_order().into()),
         }
         let length = message.body.len() as u64;
-        if length == 0 || length > long.message.length - from {
+        if length == 0 || length > long.length - long.arrived {
             return Err(out_of_order().into());
         }
         long.arrived += length;
-        let is_whole = long.arrived == long.message.length;
-        self.write_at(from, &message.body);
-        let whole = is_whole.then(|| self.state.long.take()).flatten();
-        let whole = whole.filter(|long| !long.is_dropped);
-        Ok(whole.map(|long| self.finish(long.message)))
-    }
-
-    /// The long message, all of whose bytes are in the memory.
-    fn finish(&mut self, message: LongMessage) -> ReceivedMessage {
-        let bytes = match self.memory.take() {
-            Some(Memory::Own(memory)) => SharedBuffer::from(memory.finish()),
-            Some(Memory::Caller(memory)) => {
-                self.filled = Some(memory);
-                SharedBuffer::default()
-            }
-            None => SharedBuffer::default(),
-        };
-        ReceivedMessage {
-            meta: Arc::new(message.meta),
-            length: message.length,
-            bytes,
+        if !long.is_dropped {
+            self.destination.push(&message.body);
         }
+        if long.arrived < long.length {
+            return Ok(None);
+        }
+        let whole = state.long.take().filter(|long| !long.is_dropped);
+        Ok(whole.map(|long| ReceivedMessage {
+            meta: long.meta,
+            length: long.length,
+            bytes: self.destination.finish(),
+        }))
     }
 
-    /// Brings a whole message into the memory that the caller chooses.
-    fn hand_over(&mut self, message: ReceivedMessage) -> Result<ReceivedMessage> {
-        match choose(self.choose, &message.meta, message.length) {
-            Ok(None) => Ok(message),
-            Ok(Some(memory)) => {
-                memory[..message.bytes.len()].copy_from_slice(&message.bytes);
-                self.filled = Some(memory);
-                Ok(ReceivedMessage {
-                    bytes: SharedBuffer::default(),
-                    ..message
-                })
-            }
+    /// Brings a whole message to the destination.
+    fn take(
+        &mut self,
+        end: &PathEnd,
+        state: &mut ReceiveState,
+        message: ReceivedMessage,
+    ) -> Result<ReceivedMessage> {
+        match self.destination.take(&message.meta, message.bytes) {
+            Ok(bytes) => Ok(ReceivedMessage {
+                meta: message.meta,
+                length: message.length,
+                bytes,
+            }),
             Err(why) => {
-                self.tell_dropped(self.state.messages.saturating_sub(1), &why);
-                Err(PathError::Unfit(why))
+                state.tell_dropped(end, reason(&why));
+                Err(why)
             }
         }
     }
+}
 
-    /// Writes bytes behind the first `from` of the long message.
-    fn write_at(&mut self, from: u64, bytes: &[u8]) {
-        match &mut self.memory {
-            Some(Memory::Caller(memory)) => {
-                memory[from as usize..][..bytes.len()].copy_from_slice(bytes);
+impl<D: Destination> Transfer for ReceiveTransfer<D> {
+    type State = ReceiveState;
+    type Output = ReceivedMessage;
+
+    fn advance(
+        &mut self,
+        end: &PathEnd,
+        state: &mut ReceiveState,
+    ) -> Result<Option<ReceivedMessage>> {
+        if self.destination.room() == DestinationRoom::Free
+            && let Some(whole) = state.whole.take()
+        {
+            return self.take(end, state, whole).map(Some);
+        }
+        self.begin_long(end, state)?;
+        let mut parts = 0;
+        // What has come in before the path has ended is taken in at once.
+        while parts < PARTS_AT_ONCE || end.has_ended() {
+            match self.destination.room() {
+                DestinationRoom::Full if !end.has_ended() => return Ok(None),
+                DestinationRoom::Gone if !self.has_begun => return Err(PathError::Cancelled),
+                _ => {}
             }
-            Some(Memory::Own(memory)) => memory.push(bytes),
-            // The message is dropped.
-            None => {}
+            let Some(message) = end.inbox.peek() else {
+                let is_over = end.inbox.exhausted();
+                return if is_over {
+                    Err(PathError::Closed)
+                } else {
+                    Ok(None)
+                };
+            };
+            let accepted = self.accept_part(end, state, message);
+            // The sender hears first that a message was dropped, and then that it has come.
+            end.inbox.take();
+            let whole = accepted.map_err(|failure| failure.into_error(end))?;
+            if whole.is_some() {
+                return Ok(whole);
+            }
+            parts += 1;
+        }
+        // There may be more, of a fast sender.
+        end.ring();
+        Ok(None)
+    }
+
+    /// Keeps the bytes of a message that is not whole, for the next call.
+    fn give_up(&mut self, end: &PathEnd, state: &mut ReceiveState) {
+        let has_begun = std::mem::take(&mut self.has_begun);
+        let Some(long) = &mut state.long else {
+            return;
+        };
+        // A program that has closed the path receives no more.
+        if !has_begun || long.is_dropped || end.window.finished() {
+            return;
+        }
+        match self.destination.keep() {
+            Ok(kept) => state.kept = Some(kept),
+            Err(why) => {
+                long.is_dropped = true;
+                state.tell_dropped(end, &why);
+            }
         }
     }
 }
@@ -326,22 +394,6 @@ fn reason(why: &PathError) -> &str {
         PathError::Unfit(why) | PathError::NoMemory(why) => why,
         _ => "",
     }
-}
-
-/// The memory of the caller for a message, with room for all of it.
-fn choose<'m>(
-    choose: MemoryChoice<'_, 'm>,
-    meta: &Meta,
-    length: u64,
-) -> std::result::Result<Option<&'m mut [u8]>, String> {
-    let memory = choose(meta, length)?;
-    let room = memory.as_ref().map_or(length, |memory| memory.len() as u64);
-    if length > room {
-        return Err(format!(
-            "it has {length} bytes, and there is room for {room}"
-        ));
-    }
-    Ok(memory)
 }
 
 /// The beginning of a text, as much as a control message may hold.

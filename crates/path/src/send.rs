@@ -10,6 +10,8 @@ use titin_wire::path::{CONDUIT, LongMessage, PART, PartKind};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
+use crate::lane::{PARTS_AT_ONCE, Transfer};
+use crate::memory::SendMemory;
 
 /// What is known of the messages that were sent.
 #[derive(Default)]
@@ -18,171 +20,85 @@ pub(crate) struct SendState {
     last: Arc<Meta>,
     /// How many messages have begun.
     messages: u64,
+    /// How often the receiver was asked for room for the next part.
+    asked: u8,
 }
 
 impl SendState {
     /// The metadata of a message.
-    fn meta_of(&mut self, content: Content) -> Arc<Meta> {
-        if self.last.content != content {
+    fn meta_of(&mut self, content: &Content) -> Arc<Meta> {
+        if self.last.content != *content {
             self.last = Arc::new(Meta {
-                content,
+                content: content.clone(),
                 ..Meta::default()
             });
         }
         self.last.clone()
     }
-}
 
-/// A message on its way out.
-pub(crate) struct SendTransfer<'a> {
-    end: &'a PathEnd,
-    sender: &'a mut SendState,
-    parts: &'a [IoSlice<'a>],
-    meta: Arc<Meta>,
-    length: u64,
-    stage: SendStage,
-    /// How often the receiver was asked for room for the next part.
-    asked: u8,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SendStage {
-    NotBegun,
-    /// A long message, with so many bytes sent.
-    Parts(u64),
-    Done,
-}
-
-impl<'a> SendTransfer<'a> {
-    /// A message of `parts`: an array with this layout, or bytes.
-    ///
-    /// # Errors
-    /// [`PathError::Message`] if the layout has another number of bytes.
-    pub(crate) fn new(
-        end: &'a PathEnd,
-        sender: &'a mut SendState,
-        parts: &'a [IoSlice<'a>],
-        layout: Option<Layout>,
-    ) -> Result<Self> {
-        let length = parts.iter().map(|part| part.len() as u64).sum();
-        let meta = sender.meta_of(layout.map_or_else(|| bytes(length), Content::Array));
-        meta.check(length)
-            .map_err(|why| PathError::Message(why.to_string()))?;
-        Ok(SendTransfer {
-            end,
-            sender,
-            parts,
-            meta,
-            length,
-            stage: SendStage::NotBegun,
-            asked: 0,
-        })
-    }
-
-    /// Sends as far as there is room. `Some` once the message is sent.
-    ///
-    /// # Errors
-    /// Those of the path; an account of an earlier message, after which nothing of this message was sent; and an account of
-    /// this message.
-    pub(crate) fn advance(&mut self) -> Result<Option<()>> {
-        loop {
-            let is_sent = match self.stage {
-                SendStage::Done => return Ok(Some(())),
-                SendStage::NotBegun => {
-                    self.end.check_dropped()?;
-                    self.begin()?
+    /// Begins a message: sends the head of a long one, or `parts` as a short one. False if there is no room.
+    pub(crate) fn begin(
+        &mut self,
+        end: &PathEnd,
+        meta: &Arc<Meta>,
+        length: u64,
+        parts: &[IoSlice<'_>],
+    ) -> Result<bool> {
+        let has_begun = if length <= PART {
+            match self.claim(end, length)? {
+                Some(sequence) => {
+                    send(end, sequence, PartKind::Short, meta, parts)?;
+                    true
                 }
-                SendStage::Parts(sent) => {
-                    // The receiver takes no more of a message that does not fit.
-                    self.end.check_dropped_message(self.sender.messages - 1)?;
-                    self.send_part(sent)?
-                }
-            };
-            if !is_sent {
-                return Ok(None);
+                None => false,
             }
-        }
-    }
-
-    /// Ends a message of which a part was sent.
-    pub(crate) fn abandon(self) {
-        if matches!(self.stage, SendStage::Parts(_))
-            && let Some(sequence) = self.end.window.claim_without_room()
-        {
-            let _ = self.send(sequence, PartKind::Abandoned, &Arc::default(), &[]);
-        }
-    }
-
-    /// Sends a short message, or the head of a long one. False if there is no room.
-    fn begin(&mut self) -> Result<bool> {
-        if self.length <= PART {
-            let Some(sequence) = self.claim(self.length)? else {
-                return Ok(false);
-            };
-            self.send(sequence, PartKind::Short, &self.meta, self.parts)?;
-            self.stage = SendStage::Done;
         } else {
-            let head = LongMessage {
-                length: self.length,
-                meta: Meta::clone(&self.meta),
-            };
-            self.stage = match self.send_bytes(PartKind::Head, &[IoSlice::new(&head.encode())])? {
-                true => SendStage::Parts(0),
-                false => return Ok(false),
-            };
-        }
-        self.sender.messages += 1;
-        Ok(true)
+            let meta = Meta::clone(meta);
+            let head = LongMessage { length, meta }.encode();
+            self.send_bytes(end, PartKind::Head, &[IoSlice::new(&head)])?
+        };
+        self.messages += u64::from(has_begun);
+        Ok(has_begun)
     }
 
-    /// Sends the part behind the first `sent` bytes. False if there is no room.
-    fn send_part(&mut self, sent: u64) -> Result<bool> {
-        let length = PART.min(self.length - sent);
-        let is_sent = self.send_bytes(PartKind::Part, &cut(self.parts, sent, length))?;
-        if is_sent {
-            self.stage = match sent + length {
-                sent if sent == self.length => SendStage::Done,
-                sent => SendStage::Parts(sent),
-            };
-        }
-        Ok(is_sent)
+    /// Sends a part of the long message. False if there is no room.
+    ///
+    /// # Errors
+    /// Those of the path; and an account of this message, of which the receiver takes no more.
+    pub(crate) fn send_part(&mut self, end: &PathEnd, parts: &[IoSlice<'_>]) -> Result<bool> {
+        end.check_dropped_message(self.messages - 1)?;
+        self.send_bytes(end, PartKind::Part, parts)
     }
 
-    fn send_bytes(&mut self, kind: PartKind, parts: &[IoSlice<'_>]) -> Result<bool> {
+    /// Ends a long message of which not all parts were sent.
+    pub(crate) fn abandon(&self, end: &PathEnd) {
+        if let Some(sequence) = end.window.claim_without_room() {
+            let _ = send(end, sequence, PartKind::Abandoned, &Arc::default(), &[]);
+        }
+    }
+
+    fn send_bytes(
+        &mut self,
+        end: &PathEnd,
+        kind: PartKind,
+        parts: &[IoSlice<'_>],
+    ) -> Result<bool> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let Some(sequence) = self.claim(length)? else {
+        let Some(sequence) = self.claim(end, length)? else {
             return Ok(false);
         };
         let meta = Meta {
             content: bytes(length),
             ..Meta::default()
         };
-        self.send(sequence, kind, &Arc::new(meta), parts)?;
+        send(end, sequence, kind, &Arc::new(meta), parts)?;
         Ok(true)
-    }
-
-    fn send(
-        &self,
-        sequence: u64,
-        kind: PartKind,
-        meta: &Arc<Meta>,
-        parts: &[IoSlice<'_>],
-    ) -> Result<()> {
-        let head = Head {
-            tag: kind.tag(),
-            ..Head::new(CONDUIT, sequence, 0.0, None)
-        };
-        let sent = self.end.carrier.send(&Outgoing::new(head, meta, parts));
-        // The number of the message is taken, so no other message can follow.
-        sent.map_err(|why| self.end.break_off(why))?;
-        Ok(())
     }
 
     /// The number of the next message of the conduit; `None` if there is no room for `length` bytes, of which
     /// the receiver is told.
-    fn claim(&mut self, length: u64) -> Result<Option<u64>> {
-        let window = &self.end.window;
-        match window.claim(length) {
+    fn claim(&mut self, end: &PathEnd, length: u64) -> Result<Option<u64>> {
+        match end.window.claim(length) {
             Room::Free(sequence) => {
                 self.asked = 0;
                 Ok(Some(sequence))
@@ -190,13 +106,114 @@ impl<'a> SendTransfer<'a> {
             Room::Full => {
                 // The second request has the receiver acknowledge each message at once.
                 if self.asked < 2 {
-                    self.end.carrier.ask(CONDUIT, window.sent());
+                    end.carrier.ask(CONDUIT, end.window.sent());
                     self.asked += 1;
                 }
                 Ok(None)
             }
-            Room::Closed if window.finished() => Err(PathError::ClosedHere),
+            Room::Closed if end.window.finished() => Err(PathError::ClosedHere),
             Room::Closed => Err(PathError::Closed),
+        }
+    }
+}
+
+fn send(
+    end: &PathEnd,
+    sequence: u64,
+    kind: PartKind,
+    meta: &Arc<Meta>,
+    parts: &[IoSlice<'_>],
+) -> Result<()> {
+    let head = Head {
+        tag: kind.tag(),
+        ..Head::new(CONDUIT, sequence, 0.0, None)
+    };
+    let sent = end.carrier.send(&Outgoing::new(head, meta, parts));
+    // The number of the message is taken, so no other message can follow.
+    sent.map_err(|why| end.break_off(why))?;
+    Ok(())
+}
+
+/// A message on its way out.
+pub(crate) struct SendTransfer<M> {
+    memory: M,
+    length: u64,
+    content: Content,
+    stage: SendStage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendStage {
+    NotBegun,
+    /// A long message, with so many bytes sent.
+    Parts(u64),
+    Done,
+}
+
+impl SendStage {
+    /// The stage of a message of `length` bytes once `sent` bytes of a long one are sent.
+    pub(crate) fn after(sent: u64, length: u64) -> Self {
+        if length <= PART || sent == length {
+            SendStage::Done
+        } else {
+            SendStage::Parts(sent)
+        }
+    }
+}
+
+impl<M: SendMemory> SendTransfer<M> {
+    /// A message of the bytes in `memory`: an array with this layout, or bytes.
+    pub(crate) fn new(memory: M, layout: Option<Layout>) -> Self {
+        let length = memory.parts().iter().map(|part| part.len() as u64).sum();
+        SendTransfer {
+            memory,
+            length,
+            content: layout.map_or_else(|| bytes(length), Content::Array),
+            stage: SendStage::NotBegun,
+        }
+    }
+}
+
+impl<M: SendMemory> Transfer for SendTransfer<M> {
+    type State = SendState;
+    type Output = ();
+
+    /// # Errors
+    /// Those of the path; an account of an earlier message, after which nothing of this message was sent; an account of
+    /// this message; and [`PathError::Message`] if the layout has another number of bytes.
+    fn advance(&mut self, end: &PathEnd, state: &mut SendState) -> Result<Option<()>> {
+        let parts = self.memory.parts();
+        for _ in 0..PARTS_AT_ONCE {
+            let sent = match self.stage {
+                SendStage::Done => return Ok(Some(())),
+                SendStage::NotBegun => {
+                    end.check_dropped()?;
+                    let meta = state.meta_of(&self.content);
+                    meta.check(self.length)
+                        .map_err(|why| PathError::Message(why.to_string()))?;
+                    if !state.begin(end, &meta, self.length, &parts)? {
+                        return Ok(None);
+                    }
+                    0
+                }
+                SendStage::Parts(sent) => {
+                    let part = PART.min(self.length - sent);
+                    if !state.send_part(end, &cut(&parts, sent, part))? {
+                        return Ok(None);
+                    }
+                    sent + part
+                }
+            };
+            self.stage = SendStage::after(sent, self.length);
+        }
+        // There may be room for more, of a fast receiver.
+        end.ring();
+        Ok(None)
+    }
+
+    fn give_up(&mut self, end: &PathEnd, state: &mut SendState) {
+        if matches!(self.stage, SendStage::Parts(_)) {
+            state.abandon(end);
         }
     }
 }

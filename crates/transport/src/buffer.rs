@@ -399,6 +399,11 @@ impl Filling {
         self.filled
     }
 
+    /// The filled bytes.
+    pub fn beginning(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
     /// The whole buffer. Unfilled bytes are zeros, or bytes of the process's earlier messages.
     pub fn finish(self) -> Buffer {
         self.buffer
