@@ -182,5 +182,179 @@ module titin_c_path
          type(c_ptr), value :: path
          real(c_double), value :: timeout
       end function
+
+      integer(c_int) function titin_path_receive_parts(path, count, parts, rooms, timeout, length) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: count
+         type(c_ptr), intent(in) :: parts(*)
+         integer(c_int64_t), intent(in) :: rooms(*)
+         real(c_double), value :: timeout
+         integer(c_int64_t), intent(out), optional :: length
+      end function
+
+      integer(c_int) function titin_path_cycle(from, to, memory, room, timeout, length) bind(C)
+         import
+         type(c_ptr), value :: from, to, memory
+         integer(c_int64_t), value :: room
+         real(c_double), value :: timeout
+         integer(c_int64_t), intent(out), optional :: length
+      end function
+
+      integer(c_int) function titin_path_cycle_message(from, to, timeout, message) bind(C)
+         import
+         type(c_ptr), value :: from, to
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: message
+      end function
+
+      integer(c_int) function titin_path_relay(one, other, timeout) bind(C)
+         import
+         type(c_ptr), value :: one, other
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_isend(path, bytes, length, request) bind(C)
+         import
+         type(c_ptr), value :: path, bytes
+         integer(c_int64_t), value :: length
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_isend_parts(path, count, parts, lengths, request) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: count
+         type(c_ptr), intent(in) :: parts(*)
+         integer(c_int64_t), intent(in) :: lengths(*)
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_isend_array(path, dtype, rank, extents, strides, order, names, data, request) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(in) :: extents(*)
+         integer(c_int64_t), intent(in), optional :: strides(*)
+         type(c_ptr), intent(in), optional :: names(*)
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_ireceive(path, request) bind(C)
+         import
+         type(c_ptr), value :: path
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_ireceive_into(path, memory, room, request) bind(C)
+         import
+         type(c_ptr), value :: path, memory
+         integer(c_int64_t), value :: room
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_ireceive_parts(path, count, parts, rooms, request) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: count
+         type(c_ptr), intent(in) :: parts(*)
+         integer(c_int64_t), intent(in) :: rooms(*)
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_ireceive_array(path, dtype, rank, extents, strides, order, data, request) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         integer(c_int), value :: dtype, rank, order
+         integer(c_int64_t), intent(in) :: extents(*)
+         integer(c_int64_t), intent(in), optional :: strides(*)
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_iexchange(path, bytes, length, memory, room, request) bind(C)
+         import
+         type(c_ptr), value :: path, bytes, memory
+         integer(c_int64_t), value :: length, room
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_iexchange_message(path, bytes, length, request) bind(C)
+         import
+         type(c_ptr), value :: path, bytes
+         integer(c_int64_t), value :: length
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_ibarrier(path, request) bind(C)
+         import
+         type(c_ptr), value :: path
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_icycle(from, to, memory, room, request) bind(C)
+         import
+         type(c_ptr), value :: from, to, memory
+         integer(c_int64_t), value :: room
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_icycle_message(from, to, request) bind(C)
+         import
+         type(c_ptr), value :: from, to
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_irelay(one, other, request) bind(C)
+         import
+         type(c_ptr), value :: one, other
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_test(request, done) bind(C)
+         import
+         type(c_ptr), value :: request
+         integer(c_int), intent(out) :: done
+      end function
+
+      integer(c_int) function titin_path_wait(request, timeout) bind(C)
+         import
+         type(c_ptr), value :: request
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_wait_any(count, requests, timeout, index) bind(C)
+         import
+         integer(c_int), value :: count
+         type(c_ptr), intent(in) :: requests(*)
+         real(c_double), value :: timeout
+         integer(c_int), intent(out) :: index
+      end function
+
+      integer(c_int) function titin_path_cancel(request, cancelled) bind(C)
+         import
+         type(c_ptr), value :: request
+         integer(c_int), intent(out), optional :: cancelled
+      end function
+
+      integer(c_int64_t) function titin_path_request_length(request) bind(C)
+         import
+         type(c_ptr), value :: request
+      end function
+
+      integer(c_int) function titin_path_request_message(request, message) bind(C)
+         import
+         type(c_ptr), value :: request
+         type(c_ptr), intent(out) :: message
+      end function
+
+      integer(c_int) function titin_path_request_ready(request, list, data) bind(C)
+         import
+         type(c_ptr), value :: request, list, data
+      end function
+
+      subroutine titin_path_request_free(request) bind(C)
+         import
+         type(c_ptr), value :: request
+      end subroutine
    end interface
 end module titin_c_path

@@ -122,6 +122,127 @@ static void parts(titin_path *path, int listens) {
         CHECK(titin_path_send_parts(path, 2, (const void *[]){"he", "llo"}, (int64_t[]){2, 3}, TITIN_WAIT) == 0);
 }
 
+/* Waits for a call without an error, and frees its request. */
+static void complete(titin_path_request *request) {
+    CHECK(titin_path_wait(request, TITIN_WAIT) == 0);
+    int done;
+    CHECK(titin_path_test(request, &done) == 0 && done);
+    titin_path_request_free(request);
+}
+
+/* Both ways at once, while no thread waits. */
+static void requests(titin_path *path, int listens) {
+    double *own = malloc(MANY * sizeof *own), *others = calloc(MANY, sizeof *others);
+    for (int i = 0; i < MANY; i++) own[i] = i + listens;
+    titin_path_request *all[2], *request;
+    const int64_t extents[] = {2, MANY / 2};
+    CHECK(titin_path_ireceive_array(path, TITIN_F64, 2, extents, NULL, TITIN_ORDER_FORTRAN, others, &all[0]) == 0);
+    CHECK(titin_path_isend_array(path, TITIN_F64, 2, extents, NULL, TITIN_ORDER_C, NULL, own, &all[1]) == 0);
+    for (int done = 0; done < 2; done++) {
+        int index;
+        CHECK(titin_path_wait_any(2, all, TITIN_WAIT, &index) == 0);
+        if (index == 0) CHECK(titin_path_request_length(all[0]) == (int64_t)(MANY * sizeof *own));
+        else CHECK(titin_path_request_length(all[1]) == -1 && strstr(titin_error(), "received no message"));
+        titin_path_request_free(all[index]);
+        all[index] = NULL;
+    }
+    for (int i = 0; i < MANY / 2; i++)
+        for (int j = 0; j < 2; j++) CHECK(others[2 * i + j] == j * (MANY / 2) + i + 1 - listens);
+    CHECK(titin_path_iexchange(path, own, 800, others, 808, &request) == 0);
+    complete(request);
+    for (int i = 0; i < 100; i++) CHECK(others[i] == i + 1 - listens);
+    CHECK(titin_path_iexchange_message(path, own, listens ? 8 : 16, &request) == 0);
+    CHECK(titin_path_wait(request, TITIN_WAIT) == 0);
+    titin_message *message;
+    CHECK(titin_path_request_message(request, &message) == 0);
+    titin_path_request_free(request);
+    CHECK(titin_message_nbytes(message) == (listens ? 16 : 8));
+    titin_message_free(message);
+    CHECK(titin_path_ibarrier(path, &request) == 0);
+    titin_ready *list = titin_ready_new();
+    CHECK(titin_path_request_ready(request, list, own) == 0);
+    CHECK(titin_path_request_ready(request, list, own) == TITIN_ERROR_USAGE);
+    void *ready;
+    CHECK(titin_ready_next(list, TITIN_WAIT, &ready) == 0 && ready == own);
+    complete(request);
+    titin_ready_free(list);
+    free(own);
+    free(others);
+}
+
+/* Several places in memory, and a call that is cancelled. */
+static void pieces(titin_path *path, int listens) {
+    titin_path_request *request;
+    int64_t length;
+    char first[3], second[5] = "";
+    if (!listens) {
+        CHECK(titin_path_isend_parts(path, 2, (const void *[]){"he", "llo"}, (int64_t[]){2, 3}, &request) == 0);
+        complete(request);
+        CHECK(titin_path_isend(path, "hello", 5, &request) == 0);
+        complete(request);
+        CHECK(titin_path_isend(path, "hello", 5, &request) == 0);
+        complete(request);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+        CHECK(titin_path_send(path, "next", 4, TITIN_WAIT) == 0);
+        return;
+    }
+    void *const parts[] = {first, second};
+    const int64_t rooms[] = {sizeof first, sizeof second};
+    CHECK(titin_path_ireceive_parts(path, 2, parts, rooms, &request) == 0);
+    complete(request);
+    CHECK(!memcmp(first, "hel", 3) && !strcmp(second, "lo"));
+    memset(first, 0, sizeof first);
+    CHECK(titin_path_receive_parts(path, 2, parts, rooms, TITIN_WAIT, &length) == 0);
+    CHECK(length == 5 && !memcmp(first, "hel", 3) && !strcmp(second, "lo"));
+    CHECK(titin_path_ireceive_into(path, second, sizeof second, &request) == 0);
+    complete(request);
+    CHECK(!memcmp(second, "hello", 5));
+    CHECK(titin_path_ireceive(path, &request) == 0);
+    int done, cancelled;
+    CHECK(titin_path_test(request, &done) == 0 && !done);
+    CHECK(titin_path_wait(request, 0.01) == TITIN_ERROR_TIMEOUT);
+    CHECK(titin_path_cancel(request, &cancelled) == 0 && cancelled);
+    CHECK(titin_path_wait(request, TITIN_WAIT) == TITIN_ERROR_INTERRUPTED);
+    titin_path_request_free(request);
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    CHECK(titin_path_receive_into(path, second, sizeof second, TITIN_WAIT, &length) == 0);
+    CHECK(length == 4 && !memcmp(second, "next", 4));
+}
+
+/* The program that listens sends back what comes. */
+static void echo(titin_path *path, int listens) {
+    titin_path_request *request;
+    titin_message *message;
+    int64_t length;
+    int32_t numbers[3] = {5, -6, 7}, back[3] = {0};
+    if (!listens) {
+        for (int i = 0; i < 5; i++) {
+            CHECK(titin_path_send_array(path, TITIN_I32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, NULL, numbers, TITIN_WAIT) == 0);
+            CHECK(titin_path_receive_array(path, TITIN_I32, 1, (int64_t[]){3}, NULL, TITIN_ORDER_C, back, TITIN_WAIT) == 0);
+            CHECK(!memcmp(numbers, back, sizeof back));
+            numbers[0]++;
+        }
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+        return;
+    }
+    CHECK(titin_path_cycle(path, path, back, sizeof back, TITIN_WAIT, &length) == 0);
+    CHECK(length == sizeof back && !memcmp(numbers, back, sizeof back));
+    CHECK(titin_path_icycle(path, path, back, sizeof back, &request) == 0);
+    complete(request);
+    CHECK(back[0] == 6);
+    CHECK(titin_path_cycle_message(path, path, TITIN_WAIT, &message) == 0);
+    CHECK(titin_message_dtype(message) == TITIN_I32 && *(const int32_t *)titin_message_raw_data(message) == 7);
+    titin_message_free(message);
+    CHECK(titin_path_icycle_message(path, path, &request) == 0);
+    CHECK(titin_path_wait(request, TITIN_WAIT) == 0 && titin_path_request_message(request, &message) == 0);
+    titin_path_request_free(request);
+    CHECK(*(const int32_t *)titin_message_raw_data(message) == 8);
+    titin_message_free(message);
+    CHECK(titin_path_cycle(path, path, NULL, 0, TITIN_WAIT, NULL) == 0);
+    CHECK(titin_path_relay(path, path, 0.01) == TITIN_ERROR_TIMEOUT);
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+}
+
 static int wanted;
 
 static int interrupted(void *data) { return *(int *)data; }
@@ -134,7 +255,17 @@ static void end(titin_path *path, int listens) {
     CHECK(titin_path_receive(path, 0.01, &message) == TITIN_ERROR_TIMEOUT && !message);
     CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
     CHECK(titin_path_flush(path, TITIN_WAIT) == 0);
-    if (listens) CHECK(titin_path_receive(path, TITIN_WAIT, &message) == TITIN_ERROR_PORT_CLOSED);
+    if (listens) {
+        /* What comes goes back, until the other program closes the path. */
+        titin_path_request *request;
+        CHECK(titin_path_irelay(path, path, &request) == 0);
+        complete(request);
+        CHECK(titin_path_receive(path, TITIN_WAIT, &message) == TITIN_ERROR_PORT_CLOSED);
+    } else
+        for (char sent = 0, back; sent < 20; sent++) {
+            CHECK(titin_path_send(path, &sent, 1, TITIN_WAIT) == 0);
+            CHECK(titin_path_receive_into(path, &back, 1, TITIN_WAIT, NULL) == 0 && back == sent);
+        }
     CHECK(titin_path_close(path, TITIN_WAIT) == 0);
 }
 
@@ -146,6 +277,9 @@ static void converse(titin_path *path, int listens) {
     misfit(path, listens);
     exchange(path, listens);
     parts(path, listens);
+    requests(path, listens);
+    pieces(path, listens);
+    echo(path, listens);
     end(path, listens);
 }
 

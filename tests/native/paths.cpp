@@ -96,6 +96,76 @@ void parts(titin::Path &path, bool listens) {
     CHECK(path.receive_bytes(word, sizeof word) == 5 && std::string(word) == "hello");
 }
 
+// Both ways at once, while no thread waits.
+void requests(titin::Path &path, bool listens) {
+    std::vector<double> own(many), others(many);
+    for (int i = 0; i < many; i++) own[std::size_t(i)] = i + listens;
+    titin::PathRequest receive = path.ireceive_into(titin::Span<double>(others.data(), {2, many / 2}, titin::Extents{1, 2}));
+    titin::PathRequest send = path.isend(own.data(), {2, many / 2});
+    std::vector<const titin::PathRequest *> all{&receive, &send};
+    for (int done = 0; done < 2; done++) all[titin::wait_any(all)] = nullptr;
+    CHECK(receive.test() && receive.length() == many * 8);
+    send.wait();
+    refused_saying<titin::UsageError>("received no message", [&] { send.length(); });
+    for (int i = 0; i < many / 2; i++)
+        for (int j = 0; j < 2; j++) CHECK(others[std::size_t(2 * i + j)] == j * (many / 2) + i + 1 - listens);
+    path.iexchange(own.data(), 800, others.data(), 808).wait();
+    for (int i = 0; i < 100; i++) CHECK(others[std::size_t(i)] == i + 1 - listens);
+    titin::PathRequest exchange = path.iexchange(own.data(), listens ? 8 : 16);
+    exchange.wait();
+    CHECK(exchange.message().array<std::uint8_t>().size() == (listens ? 16 : 8));
+    path.ibarrier().wait();
+}
+
+// Several places in memory, and a call that is cancelled.
+void pieces(titin::Path &path, bool listens) {
+    char first[3], second[5] = "";
+    if (!listens) {
+        path.isend_parts({{"he", 2}, {"llo", 3}}).wait();
+        path.isend_bytes("hello", 5).wait();
+        const std::array<std::uint8_t, 5> word{'h', 'e', 'l', 'l', 'o'};
+        path.isend(word).wait();
+        path.barrier();
+        return path.send(std::array<char, 4>{'n', 'e', 'x', 't'});
+    }
+    path.ireceive_parts({{first, 3}, {second, 5}}).wait();
+    CHECK(std::string(first, 3) + second == "hello");
+    CHECK(path.receive_parts({{first, 3}, {second, 5}}) == 5 && std::string(first, 3) + second == "hello");
+    path.ireceive_bytes(second, 5).wait();
+    CHECK(std::string(second, 5) == "hello");
+    titin::PathRequest request = path.ireceive();
+    CHECK(!request.test());
+    refused_saying<titin::Timeout>("longer than 0.01 s", [&] { request.wait(std::chrono::milliseconds(10)); });
+    CHECK(request.cancel() && !request.cancel());
+    refused_saying<titin::Interrupted>("cancelled", [&] { request.wait(); });
+    path.barrier();
+    CHECK(path.receive_bytes(second, 5) == 4 && std::string(second, 4) == "next");
+}
+
+// The program that listens sends back what comes.
+void echo(titin::Path &path, bool listens) {
+    std::vector<std::int32_t> numbers{5, -6, 7}, back(3);
+    if (!listens) {
+        for (int i = 0; i < 5; i++) {
+            path.send(numbers);
+            path.receive_into(back);
+            CHECK(numbers == back);
+            numbers[0]++;
+        }
+        return path.barrier();
+    }
+    CHECK(path.cycle(path, back.data(), 12) == 12 && back == numbers);
+    path.icycle(path, back.data(), 12).wait();
+    CHECK(back[0] == 6);
+    CHECK(path.cycle(path).array<std::int32_t>()(0) == 7);
+    titin::PathRequest request = path.icycle(path);
+    request.wait();
+    CHECK(request.message().array<std::int32_t>()(0) == 8);
+    path.cycle(path, nullptr, 0);
+    refused_saying<titin::Timeout>("longer than 0.01 s", [&] { path.relay(path, std::chrono::milliseconds(10)); });
+    path.barrier();
+}
+
 bool wanted;
 
 void end(titin::Path &path, bool listens) {
@@ -105,7 +175,15 @@ void end(titin::Path &path, bool listens) {
     refused_saying<titin::Timeout>("longer than 0.01 s", [&] { path.receive(std::chrono::milliseconds(10)); });
     path.barrier();
     path.flush();
-    if (listens) refused_saying<titin::PortClosed>("closed", [&] { path.receive(); });
+    if (listens) {
+        // What comes goes back, until the other program closes the path.
+        path.irelay(path).wait();
+        refused_saying<titin::PortClosed>("closed", [&] { path.receive(); });
+    } else
+        for (std::int8_t sent = 0, back = 0; sent < 20; sent++) {
+            path.send(&sent, {1});
+            CHECK(path.receive_bytes(&back, 1) == 1 && back == sent);
+        }
     path.close();
     refused_saying<titin::UsageError>("is closed", [&] { path.flush(); });
 }
@@ -117,6 +195,9 @@ void converse(titin::Path path, bool listens) {
     misfit(path, listens);
     exchange(path, listens);
     parts(path, listens);
+    requests(path, listens);
+    pieces(path, listens);
+    echo(path, listens);
     end(path, listens);
 }
 

@@ -32,8 +32,8 @@
  *     that receives and is over time loses nothing: the next one goes on with the message. A call that sends and is over time
  *     gives the message up; if a part is on its way, the receiver gets TITIN_ERROR_MESSAGE_LOST. A send waits while 64 MiB or
  *     1024 messages are on their way that the receiving program has not taken.
- * Threads. Any thread may call. Calls that send on a path take turns, and so do calls that receive. titin_path_close must be
- *     the last call on the path.
+ * Threads. Any thread may call. Calls that send on a path are done one after the other, and so are calls that receive.
+ *     titin_path_close must be the last call on the path.
  * Forks. As in titin.h: the paths of the parent are dead in a forked child.
  */
 #ifndef TITIN_PATH_H
@@ -51,6 +51,8 @@ typedef struct titin_path titin_path;
 typedef struct titin_path_listener titin_path_listener;
 /* The key and the settings of paths. */
 typedef struct titin_path_options titin_path_options;
+/* A non-blocking call. */
+typedef struct titin_path_request titin_path_request;
 
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -127,6 +129,10 @@ int titin_path_receive_into(titin_path *path, void *memory, int64_t room, double
 /* Receives an array of this type and shape into memory described as for titin_receive_into, of either order. */
 int titin_path_receive_array(titin_path *path, int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
                              void *data, double timeout);
+/* Receives the bytes of the next message into several places in memory, one after the other. The message may be smaller than
+ * all of them. `length` may be NULL. */
+int titin_path_receive_parts(titin_path *path, int count, void *const *parts, const int64_t *rooms, double timeout,
+                             int64_t *length);
 
 
 /* ---- Both ------------------------------------------------------------------------------------------------------ */
@@ -143,6 +149,77 @@ int titin_path_exchange_message(titin_path *path, const void *bytes, int64_t len
 int titin_path_barrier(titin_path *path, double timeout);
 /* Waits until the other program has received all messages that this one has sent. */
 int titin_path_flush(titin_path *path, double timeout);
+
+
+/* ---- From one path to another ---------------------------------------------------------------------------------- */
+
+/* Receives the next message of `from` and passes it on to `to`, piece by piece as the pieces come in, with its type and shape.
+ * The bytes also go to `memory`, which has this room; for NULL the message only passes. `length` may be NULL. Programs in a
+ * ring pass messages around so. A cycle that ends in the middle of the message, by its timeout say, drops the message: both
+ * other programs get TITIN_ERROR_MESSAGE_LOST. */
+int titin_path_cycle(titin_path *from, titin_path *to, void *memory, int64_t room, double timeout, int64_t *length);
+/* The same for a message whose size is not known. */
+int titin_path_cycle_message(titin_path *from, titin_path *to, double timeout, titin_message **message);
+/* Passes all messages on, both ways, until the other program of one of the two paths closes it; then its last messages have
+ * gone on. Barriers do not go on. No other call uses the two paths meanwhile. A program whose message does not fit at the far
+ * end gets TITIN_ERROR_MESSAGE_LOST once a later message has gone on. */
+int titin_path_relay(titin_path *one, titin_path *other, double timeout);
+
+
+/* ---- Without waiting ------------------------------------------------------------------------------------------- */
+
+/* The non-blocking forms of the calls above. Each gives a request, and goes on while the program computes: a thread of titin
+ * carries it on. Any number of them may be under way. On a path, calls that send are done one after the other in their order,
+ * the blocking ones among them, and so are calls that receive.
+ *
+ * Until the call is done the program must not change the memory to send, nor use the memory to receive into. The call is done
+ * when titin_path_test, titin_path_wait or titin_path_wait_any says so, with success or with the error of the call; when it is
+ * cancelled; and when its path is closed. Free each request with titin_path_request_free. Closing a path waits for the calls
+ * that send, and ends the others. */
+int titin_path_isend(titin_path *path, const void *bytes, int64_t length, titin_path_request **request);
+int titin_path_isend_parts(titin_path *path, int count, const void *const *parts, const int64_t *lengths,
+                           titin_path_request **request);
+/* An array that is not contiguous is packed at once. */
+int titin_path_isend_array(titin_path *path, int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
+                           const char *const *names, const void *data, titin_path_request **request);
+int titin_path_ireceive(titin_path *path, titin_path_request **request);
+int titin_path_ireceive_into(titin_path *path, void *memory, int64_t room, titin_path_request **request);
+int titin_path_ireceive_parts(titin_path *path, int count, void *const *parts, const int64_t *rooms,
+                              titin_path_request **request);
+/* The elements are there when test or wait has said that the call is done. */
+int titin_path_ireceive_array(titin_path *path, int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
+                              void *data, titin_path_request **request);
+/* If only the sending fails, the call has its error, and the message was received all the same. */
+int titin_path_iexchange(titin_path *path, const void *bytes, int64_t length, void *memory, int64_t room,
+                         titin_path_request **request);
+int titin_path_iexchange_message(titin_path *path, const void *bytes, int64_t length, titin_path_request **request);
+int titin_path_ibarrier(titin_path *path, titin_path_request **request);
+int titin_path_icycle(titin_path *from, titin_path *to, void *memory, int64_t room, titin_path_request **request);
+int titin_path_icycle_message(titin_path *from, titin_path *to, titin_path_request **request);
+int titin_path_irelay(titin_path *one, titin_path *other, titin_path_request **request);
+
+/* Whether the call is done. Returns the error of a call that has failed, at each test and wait. */
+int titin_path_test(titin_path_request *request, int *done);
+/* Waits until the call is done, and returns its error. TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED leave the call under
+ * way, but for a cancelled call, which has TITIN_ERROR_INTERRUPTED for good. */
+int titin_path_wait(titin_path_request *request, double timeout);
+/* Waits until one of these calls is done, on one path or on several: `index` is its place, and the error that of the call. If
+ * none is done in time, `index` is -1. An entry that is NULL is left out. */
+int titin_path_wait_any(int count, titin_path_request *const *requests, double timeout, int *index);
+/* Ends the call if it is not done (`cancelled` is 1 then, and may be NULL). Afterwards the memory is the program's again. A
+ * receive loses nothing: the next one goes on with the message. A send gives its message up; if a part is on its way, the
+ * receiver gets TITIN_ERROR_MESSAGE_LOST. */
+int titin_path_cancel(titin_path_request *request, int *cancelled);
+/* The number of bytes of the message that the call has received; -1 with an error if there is none. */
+int64_t titin_path_request_length(const titin_path_request *request);
+/* The message that titin_path_ireceive, titin_path_iexchange_message or titin_path_icycle_message has received. Free it with
+ * titin_message_free. */
+int titin_path_request_message(const titin_path_request *request, titin_message **message);
+/* For an event loop: puts `data` on the list (titin_ready_next, titin_ready_descriptor) when the call is done. May come early:
+ * test says. */
+int titin_path_request_ready(titin_path_request *request, titin_ready *list, void *data);
+/* Frees a request. A call that is not done is cancelled. */
+void titin_path_request_free(titin_path_request *request);
 
 #ifdef __cplusplus
 }

@@ -2,8 +2,11 @@
 
 mod exchange;
 mod listener;
+mod memory;
 mod options;
+mod post;
 mod receive;
+mod request;
 mod send;
 
 use std::ffi::{CString, c_char, c_int};
@@ -57,7 +60,7 @@ fn translated(why: PathError) -> Error {
         PathError::Dropped { .. } | PathError::Abandoned(_) => Kind::MessageLost,
         PathError::Message(_) | PathError::NoKey(_) | PathError::NoAddress(_) => Kind::Usage,
         PathError::NoMemory(_) => Kind::NoMemory,
-        PathError::Interrupted(_) => Kind::Interrupted,
+        PathError::Interrupted(_) | PathError::Cancelled => Kind::Interrupted,
         PathError::Closed => Kind::PortClosed,
         PathError::ClosedHere => Kind::Closed,
         PathError::Lost(_) => Kind::PeerLost,

@@ -15,14 +15,15 @@ use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::lane::Transfer;
 use crate::memory::ReceiveMemory;
-use crate::receive::{Destination, DestinationRoom, MemoryDestination};
+use crate::receive::{Destination, DestinationRoom, MemoryDestination, ReceiveTransfer};
+use crate::request::{Request, post_receive, post_send};
 use crate::send::{SendStage, SendState};
 
 /// How many parts may wait in a pipe.
 const ROOM: usize = 4;
 
 /// The parts of a message on their way from one path to another.
-pub(crate) struct Pipe {
+struct Pipe {
     state: Mutex<PipeState>,
     from: Arc<PathEnd>,
     to: Arc<PathEnd>,
@@ -39,9 +40,22 @@ struct PipeState {
     is_broken: bool,
 }
 
+/// Has the next message of one path go on to another path.
+pub(crate) fn post_cycle(
+    from: &Arc<PathEnd>,
+    to: &Arc<PathEnd>,
+    memory: Option<impl ReceiveMemory + Send + 'static>,
+) -> Request {
+    let (inlet, outlet) = Pipe::new(from, to, memory);
+    Request::new(vec![
+        post_receive(from, ReceiveTransfer::new(inlet)),
+        post_send(to, outlet),
+    ])
+}
+
 impl Pipe {
     /// A pipe, and its two ends.
-    pub(crate) fn new<M: ReceiveMemory>(
+    fn new<M: ReceiveMemory>(
         from: &Arc<PathEnd>,
         to: &Arc<PathEnd>,
         memory: Option<M>,
@@ -71,7 +85,7 @@ impl Pipe {
 }
 
 /// The inlet of a pipe. The message may go to memory, too.
-pub(crate) struct PipeDestination<M> {
+struct PipeDestination<M> {
     pipe: Arc<Pipe>,
     memory: Option<MemoryDestination<M>>,
 }
@@ -155,8 +169,9 @@ impl<M> Drop for PipeDestination<M> {
     }
 }
 
-/// The outlet of a pipe: a message on its way out, whose bytes come from another path.
-pub(crate) struct PipeTransfer {
+/// The outlet of a pipe: a message on its way out, whose bytes come from another path. Does not tell of earlier messages that
+/// the receiver has dropped: the bytes may be on their way already.
+struct PipeTransfer {
     pipe: Arc<Pipe>,
     stage: SendStage,
 }
@@ -169,15 +184,22 @@ impl Transfer for PipeTransfer {
         loop {
             let (head, part, is_broken) = {
                 let pipe = self.pipe.state();
-                (pipe.head.clone(), pipe.parts.front().cloned(), pipe.is_broken)
+                (
+                    pipe.head.clone(),
+                    pipe.parts.front().cloned(),
+                    pipe.is_broken,
+                )
             };
             let Some((meta, length)) = head else {
-                return if is_broken { Err(PathError::Cancelled) } else { Ok(None) };
+                return if is_broken {
+                    Err(PathError::Cancelled)
+                } else {
+                    Ok(None)
+                };
             };
             let sent = match self.stage {
                 SendStage::Done => return Ok(Some(())),
                 SendStage::NotBegun if length > PART => {
-                    end.check_dropped()?;
                     if !state.begin(end, &meta, length, &[])? {
                         return Ok(None);
                     }
@@ -185,15 +207,16 @@ impl Transfer for PipeTransfer {
                 }
                 stage => {
                     let Some(part) = part else {
-                        return if is_broken { Err(PathError::Cancelled) } else { Ok(None) };
+                        return if is_broken {
+                            Err(PathError::Cancelled)
+                        } else {
+                            Ok(None)
+                        };
                     };
                     let bytes = [IoSlice::new(&part)];
                     let (sent, is_sent) = match stage {
                         SendStage::Parts(sent) => (sent, state.send_part(end, &bytes)?),
-                        _ => {
-                            end.check_dropped()?;
-                            (0, state.begin(end, &meta, length, &bytes)?)
-                        }
+                        _ => (0, state.begin(end, &meta, length, &bytes)?),
                     };
                     if !is_sent {
                         return Ok(None);

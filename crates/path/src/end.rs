@@ -259,7 +259,12 @@ impl PathEnd {
     /// # Errors
     /// As [`PathEnd::wait`]; and an account of a dropped message, behind the barrier.
     pub(crate) fn pass_barrier(&self, limit: Option<Duration>) -> Result<()> {
-        self.call(&self.barriers, "a barrier", limit, &mut BarrierTransfer::default())
+        self.call(
+            &self.barriers,
+            "a barrier",
+            limit,
+            &mut BarrierTransfer::default(),
+        )
     }
 
     /// Waits until the other program has received all messages.
@@ -273,9 +278,11 @@ impl PathEnd {
         let sent = self.window.sent();
         self.carrier.ask(CONDUIT, sent);
         self.carrier.ask(CONDUIT, sent);
-        self.wait(WHAT, time, || {
-            Ok((self.window.ahead().0 == 0).then_some(()))
-        })?;
+        self.wait(
+            WHAT,
+            time,
+            || Ok((self.window.ahead().0 == 0).then_some(())),
+        )?;
         self.check_received()?;
         self.check_dropped()
     }

@@ -98,6 +98,11 @@ where
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Looks at what the calls share.
+    pub(crate) fn look<R>(&self, body: impl FnOnce(&S) -> R) -> R {
+        body(&self.state().shared)
+    }
+
     /// Takes a place at the end of the queue.
     pub(crate) fn enter<'a>(&'a self, end: &'a PathEnd) -> LanePlace<'a, S, O> {
         let mut state = self.state();
@@ -215,7 +220,8 @@ where
 {
     fn drop(&mut self) {
         let mut state = self.lane.state();
-        let is_this = |call: &Call<S, O>| matches!(call, Call::Waiting(number) if *number == self.number);
+        let is_this =
+            |call: &Call<S, O>| matches!(call, Call::Waiting(number) if *number == self.number);
         let place = state.calls.iter().position(is_this);
         place.and_then(|place| state.calls.remove(place));
         if state.calls.is_empty() {

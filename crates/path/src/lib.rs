@@ -30,6 +30,7 @@ mod listener;
 mod memory;
 mod path;
 mod receive;
+mod relay;
 mod request;
 mod send;
 mod settings;

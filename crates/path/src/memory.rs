@@ -24,6 +24,12 @@ pub trait ReceiveMemory {
     fn place(&mut self, skipped: u64) -> &mut [u8];
 }
 
+impl SendMemory for &[u8] {
+    fn parts(&self) -> Cow<'_, [IoSlice<'_>]> {
+        Cow::Owned(vec![IoSlice::new(self)])
+    }
+}
+
 /// Bytes in several places.
 impl SendMemory for &[IoSlice<'_>] {
     fn parts(&self) -> Cow<'_, [IoSlice<'_>]> {

@@ -8,15 +8,14 @@ use titin_wire::meta::Layout;
 use titin_wire::path::LONGEST_TEXT;
 use titin_wire::{Address, Secret};
 
-use crate::barrier::BarrierTransfer;
 use crate::context::Context;
-use crate::cycle::Pipe;
+use crate::cycle::post_cycle;
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::lane::{Lane, Transfer};
 use crate::memory::{ReceiveMemory, SendMemory};
 use crate::receive::{MemoryDestination, ReceiveTransfer, ReceivedMessage};
-use crate::request::{Completed, LaneKind, Request, RequestPart, wait_any};
+use crate::relay::Relay;
+use crate::request::{Carrying, Request, RequestPart, post_barrier, post_receive, post_send};
 use crate::send::SendTransfer;
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
@@ -197,12 +196,16 @@ impl Path {
         memory: impl SendMemory + Send + 'static,
         layout: Option<Layout>,
     ) -> Request {
-        Request::new(vec![self.send_part(memory, layout)])
+        Request::new(vec![post_send(
+            &self.end,
+            SendTransfer::new(memory, layout),
+        )])
     }
 
     /// The non-blocking form of [`Path::receive_to`].
     pub fn post_receive(&self, memory: impl ReceiveMemory + Send + 'static) -> Request {
-        Request::new(vec![self.receive_part(memory)])
+        let incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
+        Request::new(vec![post_receive(&self.end, incoming)])
     }
 
     /// The non-blocking form of [`Path::exchange_to`]. Both halves go on until they are done: if only the sending fails, the
@@ -213,94 +216,45 @@ impl Path {
         layout: Option<Layout>,
         memory: impl ReceiveMemory + Send + 'static,
     ) -> Request {
+        let outgoing = SendTransfer::new(parts, layout);
+        let incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
         Request::new(vec![
-            self.send_part(parts, layout),
-            self.receive_part(memory),
+            post_send(&self.end, outgoing),
+            post_receive(&self.end, incoming),
         ])
     }
 
     /// The non-blocking form of [`Path::barrier`].
     pub fn post_barrier(&self) -> Request {
-        let transfer = BarrierTransfer::default();
-        Request::new(vec![self.post(LaneKind::Barrier, &self.end.barriers, transfer)])
+        Request::new(vec![post_barrier(&self.end)])
     }
 
-    /// Receives the next message, and passes it on to another path, part by part as the parts come in. The message also goes to
-    /// `memory`, if there is any. Does not wait. A cycle that is cancelled in the middle of the message has the message
-    /// dropped: both other programs hear of it.
+    /// Receives the next message, and passes it on to another path, part by part as the parts come in. The message also
+    /// goes to `memory`, if there is any. A cycle that is cancelled in the middle of the message has the message dropped:
+    /// both other programs hear of it.
     ///
-    /// # Errors
-    /// Those of the request are those of a receive, and those of a send on the path `to`.
-    pub fn post_cycle(&self, to: &Path, memory: Option<impl ReceiveMemory + Send + 'static>) -> Request {
-        let (inlet, outlet) = Pipe::new(&self.end, &to.end, memory);
-        let inlet = ReceiveTransfer::new(inlet);
-        Request::new(vec![
-            self.post(LaneKind::Receive, &self.end.receives, inlet),
-            to.post(LaneKind::Send, &to.end.sends, outlet),
-        ])
+    /// The errors of the request are those of a receive, and those of a send on the path `to`.
+    pub fn post_cycle(
+        &self,
+        to: &Path,
+        memory: Option<impl ReceiveMemory + Send + 'static>,
+    ) -> Request {
+        post_cycle(&self.end, &to.end, memory)
     }
 
     /// Passes all messages on, from this path to the other one and back, until the other program of one of the two closes
-    /// its path, and its last messages have gone on. Waits for at most `limit`.
+    /// its path, and its last messages have gone on. Meanwhile no other call uses the two paths. Barriers do not go on. A
+    /// program whose message does not fit at the far end hears of it with the next message that goes on.
     ///
-    /// # Errors
-    /// [`PathError::Late`]; those of a receive and of a send, on either path.
-    pub fn relay(&self, other: &Path, limit: Option<Duration>) -> Result<()> {
-        let time = TimeLimit::begin(limit);
-        let pass_on = |from: &Path, to: &Path| from.post_cycle(to, None::<()>);
-        let mut ways = [pass_on(self, other), pass_on(other, self)];
-        loop {
-            let [there, back] = &ways;
-            let done = wait_any(&[there, back], time.left());
-            let done = done.map_err(|why| match (why, limit) {
-                (PathError::Late { .. }, Some(limit)) => PathError::Late { what: "a relay", limit },
-                (why, _) => why,
-            })?;
-            match ways[done].outcome() {
-                // A message that did not fit at the far end: the far end has told its program.
-                Ok(_) | Err(PathError::Dropped { .. } | PathError::Abandoned(_)) => {}
-                Err(PathError::Closed) => return Ok(()),
-                Err(why) => return Err(why),
-            }
-            ways[done] = match done {
-                0 => pass_on(self, other),
-                _ => pass_on(other, self),
-            };
-        }
-    }
-
-    fn send_part(
-        &self,
-        memory: impl SendMemory + Send + 'static,
-        layout: Option<Layout>,
-    ) -> RequestPart {
-        let transfer = SendTransfer::new(memory, layout);
-        self.post(LaneKind::Send, &self.end.sends, transfer)
-    }
-
-    fn receive_part(&self, memory: impl ReceiveMemory + Send + 'static) -> RequestPart {
-        let transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
-        self.post(LaneKind::Receive, &self.end.receives, transfer)
-    }
-
-    fn post<S, O>(
-        &self,
-        kind: LaneKind,
-        lane: &Lane<S, O>,
-        transfer: impl Transfer<State = S, Output = O> + Send + 'static,
-    ) -> RequestPart
-    where
-        Completed: From<O>,
-    {
-        let completion = lane.post(&self.end, Box::new(transfer));
-        if !completion.is_done() {
-            self.end.attend();
-        }
-        RequestPart {
-            end: self.end.clone(),
-            lane: kind,
-            completion,
-        }
+    /// The errors of the request are those of a receive and of a send, on either path.
+    pub fn post_relay(&self, other: &Path) -> Request {
+        let relay = Relay::begin([self.end.clone(), other.end.clone()]);
+        let part = |path: &Path| RequestPart {
+            end: path.end.clone(),
+            by: Carrying::Relay(relay.clone()),
+            completion: relay.completion.clone(),
+        };
+        Request::new(vec![part(self), part(other)])
     }
 
     /// Waits until the other program has received all messages that were sent.

@@ -47,6 +47,11 @@ struct IncomingLong {
 }
 
 impl ReceiveState {
+    /// How many messages have begun.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// Tells the sender that its last message was dropped.
     fn tell_dropped(&self, end: &PathEnd, why: &str) {
         end.tell(&PathControl::Dropped {
@@ -134,7 +139,10 @@ impl<M: ReceiveMemory> MemoryDestination<M> {
 impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
     fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()> {
         (self.length, self.filled) = (length, 0);
-        let is_accepted = self.memory.accepts(meta, length).map_err(PathError::Unfit)?;
+        let is_accepted = self
+            .memory
+            .accepts(meta, length)
+            .map_err(PathError::Unfit)?;
         match (is_accepted, kept) {
             (true, Some(kept)) => self.fill(kept.beginning()),
             (true, None) => {}

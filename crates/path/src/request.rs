@@ -4,9 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::barrier::BarrierTransfer;
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::receive::ReceivedMessage;
+use crate::lane::Transfer;
+use crate::receive::{ReceiveState, ReceivedMessage};
+use crate::relay::Relay;
+use crate::send::SendState;
 use crate::time_limit::TimeLimit;
 
 /// What a non-blocking call returns.
@@ -97,28 +101,72 @@ impl Completions {
     }
 }
 
-/// Which calls of a path a request is among.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaneKind {
-    Send,
-    Receive,
-    Barrier,
+/// What carries a non-blocking call on.
+#[derive(Clone)]
+pub(crate) enum Carrying {
+    Sends,
+    Receives,
+    Barriers,
+    Relay(Arc<Relay>),
 }
 
 /// One of the calls behind a request: an exchange has two of them.
 pub(crate) struct RequestPart {
     pub(crate) end: Arc<PathEnd>,
-    pub(crate) lane: LaneKind,
+    pub(crate) by: Carrying,
     pub(crate) completion: Arc<Completion>,
 }
 
 impl RequestPart {
     fn cancel(&self) -> bool {
-        match self.lane {
-            LaneKind::Send => self.end.sends.cancel(&self.end, &self.completion),
-            LaneKind::Receive => self.end.receives.cancel(&self.end, &self.completion),
-            LaneKind::Barrier => self.end.barriers.cancel(&self.end, &self.completion),
+        let (end, completion) = (&self.end, &self.completion);
+        match &self.by {
+            Carrying::Sends => end.sends.cancel(end, completion),
+            Carrying::Receives => end.receives.cancel(end, completion),
+            Carrying::Barriers => end.barriers.cancel(end, completion),
+            Carrying::Relay(relay) => relay.cancel(),
         }
+    }
+}
+
+/// Makes a non-blocking call that sends.
+pub(crate) fn post_send(
+    end: &Arc<PathEnd>,
+    transfer: impl Transfer<State = SendState, Output = ()> + Send + 'static,
+) -> RequestPart {
+    post(
+        end,
+        Carrying::Sends,
+        end.sends.post(end, Box::new(transfer)),
+    )
+}
+
+/// Makes a non-blocking call that receives.
+pub(crate) fn post_receive(
+    end: &Arc<PathEnd>,
+    transfer: impl Transfer<State = ReceiveState, Output = ReceivedMessage> + Send + 'static,
+) -> RequestPart {
+    post(
+        end,
+        Carrying::Receives,
+        end.receives.post(end, Box::new(transfer)),
+    )
+}
+
+/// Comes to a barrier without waiting.
+pub(crate) fn post_barrier(end: &Arc<PathEnd>) -> RequestPart {
+    let transfer = Box::new(BarrierTransfer::default());
+    post(end, Carrying::Barriers, end.barriers.post(end, transfer))
+}
+
+fn post(end: &Arc<PathEnd>, by: Carrying, completion: Arc<Completion>) -> RequestPart {
+    if !completion.is_done() {
+        end.attend();
+    }
+    RequestPart {
+        end: end.clone(),
+        by,
+        completion,
     }
 }
 
@@ -195,8 +243,19 @@ impl Request {
         is_cancelled
     }
 
-    /// Has `notify` called once the call is done: at once if it is, and else in the thread that completes the call. `notify`
-    /// must neither wait nor make calls on paths. For calls with one part.
+    /// Waits for the call, for at most `limit`, and returns what it has returned. A call whose time is over is cancelled.
+    ///
+    /// # Errors
+    /// As [`Request::wait`] and [`Request::outcome`].
+    pub fn complete(self, limit: Option<Duration>) -> Result<Option<ReceivedMessage>> {
+        match self.wait(limit) {
+            Err(why) if self.cancel() => Err(why),
+            _ => self.outcome(),
+        }
+    }
+
+    /// Has `notify` called when the call is done: at once if it is, and else in the thread that completes the call. May also
+    /// be called when a part of the call is done, half of an exchange say. `notify` must neither wait nor make calls on paths.
     pub fn notify(&self, notify: impl Fn() + Send + Sync + 'static) {
         let notify = Arc::new(notify);
         for part in &self.parts {
@@ -231,9 +290,14 @@ impl Drop for Request {
 /// [`PathError::Late`], [`PathError::Interrupted`]; and [`PathError::Message`] for no requests.
 pub fn wait_any(requests: &[&Request], limit: Option<Duration>) -> Result<usize> {
     const WHAT: &str = "a non-blocking call";
-    let mut ends = requests.iter().flat_map(|request| &request.parts).map(|part| &part.end);
+    let mut ends = requests
+        .iter()
+        .flat_map(|request| &request.parts)
+        .map(|part| &part.end);
     let Some(end) = ends.next() else {
-        return Err(PathError::Message("no requests were given to wait for".into()));
+        return Err(PathError::Message(
+            "no requests were given to wait for".into(),
+        ));
     };
     let done = || requests.iter().position(|request| request.test());
     let time = TimeLimit::begin(limit);

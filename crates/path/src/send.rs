@@ -25,6 +25,11 @@ pub(crate) struct SendState {
 }
 
 impl SendState {
+    /// How many messages have begun.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// The metadata of a message.
     fn meta_of(&mut self, content: &Content) -> Arc<Meta> {
         if self.last.content != *content {
@@ -77,12 +82,7 @@ impl SendState {
         }
     }
 
-    fn send_bytes(
-        &mut self,
-        end: &PathEnd,
-        kind: PartKind,
-        parts: &[IoSlice<'_>],
-    ) -> Result<bool> {
+    fn send_bytes(&mut self, end: &PathEnd, kind: PartKind, parts: &[IoSlice<'_>]) -> Result<bool> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let Some(sequence) = self.claim(end, length)? else {
             return Ok(false);

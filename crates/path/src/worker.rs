@@ -1,6 +1,6 @@
 //! The thread that carries non-blocking calls on, on all paths of the process.
 //!
-//! The thread attends to the ends of paths that have something to do: a call was posted, or the bell of the end has
+//! The thread looks at the ends of paths that have something to do: a call was posted, or the bell of the end has
 //! rung. After each look it has the bell tell of the next ring ([`Doorbell::listen`]). The thread begins with the first
 //! call that is not done at once, and stays.
 //!
@@ -11,51 +11,70 @@ use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use crate::end::PathEnd;
 
-/// The ends that have something to do.
-static READY: Worker = Worker {
-    ends: Mutex::new(VecDeque::new()),
+static WORKER: Worker = Worker {
+    tasks: Mutex::new(VecDeque::new()),
     changed: Condvar::new(),
     started: Once::new(),
 };
 
 struct Worker {
-    ends: Mutex<VecDeque<Weak<PathEnd>>>,
+    tasks: Mutex<VecDeque<Task>>,
     changed: Condvar,
     started: Once,
 }
 
+enum Task {
+    /// The end has something to do.
+    Attend(Weak<PathEnd>),
+    Run(Box<dyn FnOnce() + Send>),
+}
+
 /// Has the thread look at the end soon.
 pub(crate) fn attend(end: Weak<PathEnd>) {
-    READY.started.call_once(|| {
-        let thread = std::thread::Builder::new().name("titin-paths".into());
-        // Without a thread the calls go on in test and wait.
-        let _ = thread.spawn(|| READY.run());
-    });
-    READY.ends().push_back(end);
-    READY.changed.notify_one();
+    WORKER.add(Task::Attend(end));
+}
+
+/// Has the thread call `task` soon, which must not wait.
+pub(crate) fn run(task: impl FnOnce() + Send + 'static) {
+    WORKER.add(Task::Run(Box::new(task)));
 }
 
 impl Worker {
-    fn ends(&self) -> MutexGuard<'_, VecDeque<Weak<PathEnd>>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tasks(&self) -> MutexGuard<'_, VecDeque<Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self) {
+    fn add(&'static self, task: Task) {
+        self.started.call_once(|| {
+            let thread = std::thread::Builder::new().name("titin-paths".into());
+            // Without a thread the calls go on in test and wait.
+            let _ = thread.spawn(|| self.serve());
+        });
+        self.tasks().push_back(task);
+        self.changed.notify_one();
+    }
+
+    fn serve(&self) {
         loop {
-            let mut ends = self.ends();
-            let end = loop {
-                match ends.pop_front() {
-                    Some(end) => break end,
-                    None => {
-                        let woken = self.changed.wait(ends);
-                        ends = woken.unwrap_or_else(PoisonError::into_inner);
+            match self.next() {
+                Task::Attend(end) => {
+                    if let Some(end) = end.upgrade() {
+                        end.carry_on();
                     }
                 }
-            };
-            drop(ends);
-            if let Some(end) = end.upgrade() {
-                end.carry_on();
+                Task::Run(task) => task(),
             }
+        }
+    }
+
+    fn next(&self) -> Task {
+        let mut tasks = self.tasks();
+        loop {
+            if let Some(task) = tasks.pop_front() {
+                return task;
+            }
+            let woken = self.changed.wait(tasks);
+            tasks = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -40,7 +40,9 @@ fn paths(count: usize) -> Paths {
 
 /// Bytes that differ from place to place, also by multiples of a part, and from number to number.
 fn bytes(length: u64, number: u64) -> Vec<u8> {
-    (0..length).map(|place| ((place + number) % 251) as u8).collect()
+    (0..length)
+        .map(|place| ((place + number) % 251) as u8)
+        .collect()
 }
 
 /// The bytes that a finished call has received.
@@ -127,8 +129,10 @@ fn messages_are_scattered_and_gathered_with_and_without_waiting() {
         let whole = bytes(6 * unit, 1);
         let whole: &'static [u8] = Box::leak(whole.into_boxed_slice());
         let cuts = [0, unit, unit, 3 * unit, 6 * unit].map(|cut| cut as usize);
-        let parts: Vec<IoSlice<'static>> =
-            cuts.windows(2).map(|cut| IoSlice::new(&whole[cut[0]..cut[1]])).collect();
+        let parts: Vec<IoSlice<'static>> = cuts
+            .windows(2)
+            .map(|cut| IoSlice::new(&whole[cut[0]..cut[1]]))
+            .collect();
         let layout = Layout::new(Dtype::UInt16, StorageOrder::Fortran, [unit, 3]);
         let send = here[0].post_send(parts.clone(), Some(layout.clone()));
         let (mut a, mut b) = (vec![0; 2 * unit as usize], vec![0; 5 * unit as usize]);
@@ -146,8 +150,13 @@ fn messages_are_scattered_and_gathered_with_and_without_waiting() {
         assert!(matches!(unfit, PathError::Unfit(_)), "{unfit}");
         send.wait(None).unwrap();
         let barriers = [here[0].post_barrier(), there[0].post_barrier()];
-        barriers.iter().for_each(|barrier| barrier.wait(None).unwrap());
-        assert!(matches!(barriers[0].outcome(), Err(PathError::Dropped { .. })));
+        barriers
+            .iter()
+            .for_each(|barrier| barrier.wait(None).unwrap());
+        assert!(matches!(
+            barriers[0].outcome(),
+            Err(PathError::Dropped { .. })
+        ));
         barriers[1].outcome().unwrap();
     }
     let wrong = Layout::new(Dtype::Float64, StorageOrder::C, [2]);
@@ -162,14 +171,21 @@ fn the_first_of_several_calls_is_found_on_any_path() {
     let requests: Vec<Request> = there.iter().map(|path| path.post_receive(())).collect();
     let all: Vec<&Request> = requests.iter().collect();
     assert!(matches!(wait_any(&all, SOON), Err(PathError::Late { .. })));
-    assert!(matches!(wait_any(&all[..1], SOON), Err(PathError::Late { .. })));
+    assert!(matches!(
+        wait_any(&all[..1], SOON),
+        Err(PathError::Late { .. })
+    ));
     for number in [2, 0, 1] {
         thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(10));
                 here[number].send(&[number as u8], None).unwrap();
             });
-            let left: Vec<&Request> = all.iter().copied().filter(|request| !request.test()).collect();
+            let left: Vec<&Request> = all
+                .iter()
+                .copied()
+                .filter(|request| !request.test())
+                .collect();
             let first = wait_any(&left, None).unwrap();
             assert_eq!(received(left[first]), [number as u8]);
         });
@@ -210,7 +226,10 @@ fn a_cancelled_send_is_given_up_and_those_behind_it_go_on() {
     assert!(waits.cancel() && large.cancel() && !large.cancel());
     drop(here[0].post_send(bytes(PART + 1, 2), None));
     let given_up = there[0].receive(None).unwrap_err();
-    assert!(matches!(given_up, PathError::Abandoned(bytes) if bytes > 0), "{given_up}");
+    assert!(
+        matches!(given_up, PathError::Abandoned(bytes) if bytes > 0),
+        "{given_up}"
+    );
     next.wait(None).unwrap();
     assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"next");
 }
@@ -219,7 +238,10 @@ fn a_cancelled_send_is_given_up_and_those_behind_it_go_on() {
 fn a_call_that_waits_for_its_turn_behind_one_that_does_not_wait() {
     let Paths { here, there, .. } = &paths(1);
     let first = there[0].post_receive(());
-    assert!(matches!(there[0].receive(SOON), Err(PathError::Late { .. })));
+    assert!(matches!(
+        there[0].receive(SOON),
+        Err(PathError::Late { .. })
+    ));
     here[0].send(b"one", None).unwrap();
     here[0].send(b"two", None).unwrap();
     assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"two");
@@ -272,16 +294,24 @@ fn an_exchange_whose_sending_fails_has_the_received_message() {
     let exchange = here[0].post_exchange(b"unsent".to_vec(), None, ());
     there[0].send(b"there", None).unwrap();
     exchange.wait(None).unwrap();
-    assert!(matches!(exchange.outcome(), Err(PathError::Dropped { message: 0, .. })));
+    assert!(matches!(
+        exchange.outcome(),
+        Err(PathError::Dropped { message: 0, .. })
+    ));
     assert_eq!(&exchange.received().unwrap().bytes[..], b"there");
 }
 
 #[test]
 fn a_path_that_closes_has_sent_all_and_one_that_is_dropped_ends_its_calls() {
-    let Paths { mut here, mut there, .. } = paths(2);
+    let Paths {
+        mut here,
+        mut there,
+        ..
+    } = paths(2);
     let (to_close, other) = (here.remove(0), there.remove(0));
-    let sends: Vec<Request> =
-        (0..4).map(|number| to_close.post_send(bytes(BYTES_AHEAD, number), None)).collect();
+    let sends: Vec<Request> = (0..4)
+        .map(|number| to_close.post_send(bytes(BYTES_AHEAD, number), None))
+        .collect();
     let receive = to_close.post_receive(());
     thread::scope(|scope| {
         scope.spawn(move || to_close.close(None).unwrap());
@@ -290,7 +320,11 @@ fn a_path_that_closes_has_sent_all_and_one_that_is_dropped_ends_its_calls() {
         }
         assert_eq!(other.receive(None).unwrap_err(), PathError::Closed);
     });
-    assert!(sends.iter().all(|send| send.test() && send.outcome().is_ok()));
+    assert!(
+        sends
+            .iter()
+            .all(|send| send.test() && send.outcome().is_ok())
+    );
     assert!(receive.test());
     assert_eq!(receive.outcome().unwrap_err(), PathError::ClosedHere);
 
@@ -308,7 +342,10 @@ fn a_path_that_closes_has_sent_all_and_one_that_is_dropped_ends_its_calls() {
         request.wait(None).unwrap();
         request.outcome().unwrap_err()
     });
-    assert!(matches!(&told, [PathError::Abandoned(_), PathError::Closed]), "{told:?}");
+    assert!(
+        matches!(&told, [PathError::Abandoned(_), PathError::Closed]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -360,14 +397,19 @@ fn a_message_in_a_ring_passes_all_programs() {
         let (to, from) = (&here[program], &there[(program + count - 1) % count]);
         sends.push(to.post_send(bytes(large, program as u64), None));
         // All messages but the last one go on.
-        let passed: Vec<Request> = (0..count - 2).map(|_| from.post_cycle(to, Some(()))).collect();
+        let passed: Vec<Request> = (0..count - 2)
+            .map(|_| from.post_cycle(to, Some(())))
+            .collect();
         cycles.push((passed, from.post_receive(())));
     }
     for (program, (passed, last)) in cycles.iter().enumerate() {
         for (distance, request) in (1..).zip(passed.iter().chain([last])) {
             request.wait(None).unwrap();
             let source = (program + count - distance) % count;
-            assert!(received(request) == bytes(large, source as u64), "{program} from {source}");
+            assert!(
+                received(request) == bytes(large, source as u64),
+                "{program} from {source}"
+            );
         }
     }
     for send in sends {
@@ -380,7 +422,9 @@ fn what_ends_a_message_on_its_way_on_is_told() {
     let Paths { here, there, .. } = &paths(4);
     // The source gives up.
     let cycle = there[0].post_cycle(&here[1], None::<()>);
-    here[0].send(&bytes(2 * BYTES_AHEAD, 0), Some(Duration::from_millis(1))).unwrap_err();
+    here[0]
+        .send(&bytes(2 * BYTES_AHEAD, 0), Some(Duration::from_millis(1)))
+        .unwrap_err();
     cycle.wait(None).unwrap();
     assert!(matches!(cycle.outcome(), Err(PathError::Abandoned(_))));
     let given_up = there[1].receive(None).unwrap_err();
@@ -394,12 +438,20 @@ fn what_ends_a_message_on_its_way_on_is_told() {
     assert!(matches!(given_up, PathError::Abandoned(_)), "{given_up}");
     let next = there[0].post_receive(());
     send.wait(None).unwrap();
-    assert!(matches!(send.outcome(), Err(PathError::Dropped { .. })), "{:?}", send.outcome());
+    assert!(
+        matches!(send.outcome(), Err(PathError::Dropped { .. })),
+        "{:?}",
+        send.outcome()
+    );
     here[0].send(b"next", None).unwrap();
     next.wait(None).unwrap();
     assert_eq!(received(&next), b"next");
     // The way on is closed: the message waits for the next call.
-    let Paths { here: closed, there: gone, .. } = paths(1);
+    let Paths {
+        here: closed,
+        there: gone,
+        ..
+    } = paths(1);
     drop(gone);
     while closed[0].send(b"", None).is_ok() {}
     let cycle = there[2].post_cycle(&closed[0], None::<()>);
@@ -411,12 +463,18 @@ fn what_ends_a_message_on_its_way_on_is_told() {
 
 #[test]
 fn a_relay_passes_all_on_both_ways_until_a_program_closes() {
-    let Paths { mut here, mut there, .. } = paths(2);
+    let Paths {
+        mut here,
+        mut there,
+        ..
+    } = paths(2);
     let (a, b) = (here.remove(0), there.pop().unwrap());
     let (left, right) = (there.remove(0), here.pop().unwrap());
     thread::scope(|scope| {
         scope.spawn(move || {
-            left.relay(&right, None).unwrap();
+            let relay = left.post_relay(&right);
+            relay.wait(None).unwrap();
+            assert!(relay.outcome().unwrap().is_none() && !relay.cancel());
             right.close(None).unwrap();
         });
         scope.spawn(move || {
@@ -437,4 +495,51 @@ fn a_relay_passes_all_on_both_ways_until_a_program_closes() {
         assert!(b.receive(None).unwrap().bytes[..] == bytes(BYTES_AHEAD + 1, 1));
         assert_eq!(b.receive(None).unwrap_err(), PathError::Closed);
     });
+}
+
+#[test]
+fn a_relay_that_is_cancelled_leaves_the_paths_alone() {
+    let Paths { here, there, .. } = &paths(2);
+    let relay = there[0].post_relay(&here[1]);
+    here[0].send(b"one", None).unwrap();
+    assert_eq!(&there[1].receive(None).unwrap().bytes[..], b"one");
+    assert!(matches!(relay.wait(SOON), Err(PathError::Late { .. })));
+    assert!(relay.cancel() && !relay.cancel());
+    assert_eq!(relay.outcome().unwrap_err(), PathError::Cancelled);
+    here[0].send(b"two", None).unwrap();
+    assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"two");
+    drop(there[0].post_relay(&here[1]));
+    here[0].send(b"three", None).unwrap();
+    assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"three");
+}
+
+#[test]
+fn what_a_relay_passes_on_is_told_to_its_source_when_it_does_not_fit() {
+    let Paths { here, there, .. } = &paths(2);
+    // Other messages have other numbers on the two paths.
+    for _ in 0..3 {
+        here[0].send(b"before", None).unwrap();
+        there[0].receive(None).unwrap();
+    }
+    let _relay = there[0].post_relay(&here[1]);
+    let mut messages = 3;
+    for size in [9, 2 * BYTES_AHEAD] {
+        let send = here[0].post_send(bytes(size, 0), None);
+        let unfit = there[1].receive_into(&mut [0; 2], None).unwrap_err();
+        assert!(matches!(unfit, PathError::Unfit(_)), "{unfit}");
+        send.wait(None).unwrap();
+        let (unfit, mut outcome) = (messages, send.outcome().map(|_| ()));
+        messages += 1;
+        while outcome.is_ok() {
+            outcome = here[0].send(b"next", None);
+            if outcome.is_ok() {
+                messages += 1;
+                assert_eq!(&there[1].receive(None).unwrap().bytes[..], b"next");
+            }
+        }
+        assert!(
+            matches!(outcome, Err(PathError::Dropped { message, .. }) if message == unfit),
+            "{outcome:?}"
+        );
+    }
 }

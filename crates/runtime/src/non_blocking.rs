@@ -141,7 +141,7 @@ impl ReadyList {
 
 impl ReadyListEntry {
     /// Puts the instance on the list, unless the instance has left.
-    pub(crate) fn push(&self) {
+    pub fn push(&self) {
         let queue = self.list.lock();
         if !self.over.load(Ordering::Relaxed) {
             self.list.append(queue, self.number);

@@ -90,6 +90,59 @@ private:
     std::shared_ptr<detail::Interrupt> interrupt_;
 };
 
+/// A non-blocking call. Until it is done the program must not change the memory to send, nor use the memory to receive into. The
+/// destructor cancels a call that is not done.
+class PathRequest {
+public:
+    /// Whether the call is done. Throws the error of a call that has failed, at each test and wait.
+    bool test() {
+        int done;
+        detail::check(titin_path_test(raw(), &done));
+        return done != 0;
+    }
+    /// Waits until the call is done. Throws Timeout after the time given: the call goes on.
+    void wait(TimeLimit limit = {}) { detail::check(titin_path_wait(raw(), limit.seconds())); }
+    /// Ends the call if it is not done; returns whether it was ended. Afterwards the memory is the program's again. A receive loses
+    /// nothing; a send gives its message up.
+    bool cancel() {
+        int cancelled;
+        detail::check(titin_path_cancel(raw(), &cancelled));
+        return cancelled != 0;
+    }
+    /// The number of bytes of the message that the call has received.
+    std::int64_t length() const {
+        const std::int64_t length = titin_path_request_length(raw());
+        if (length < 0) detail::check(titin_error_kind());
+        return length;
+    }
+    /// The message that ireceive, iexchange or icycle without memory has received.
+    Message message() const {
+        titin_message *message;
+        detail::check(titin_path_request_message(raw(), &message));
+        return Message(message);
+    }
+    titin_path_request *raw() const {
+        if (!request_) throw UsageError("this titin::PathRequest was moved from");
+        return request_.get();
+    }
+
+private:
+    friend class Path;
+    explicit PathRequest(titin_path_request *request) : request_(request, titin_path_request_free) {}
+    std::unique_ptr<titin_path_request, void (*)(titin_path_request *)> request_;
+};
+
+/// Waits until one of these calls is done, on one path or on several; returns its place. Whether it has failed its test() or
+/// wait() says.
+inline std::size_t wait_any(const std::vector<const PathRequest *> &requests, TimeLimit limit = {}) {
+    std::vector<titin_path_request *> handles;
+    for (const PathRequest *request : requests) handles.push_back(request ? request->raw() : nullptr);
+    int index;
+    const int status = titin_path_wait_any(int(handles.size()), handles.data(), limit.seconds(), &index);
+    if (index < 0) detail::check(status);
+    return std::size_t(index);
+}
+
 /// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
 /// messages; if an exception is on its way, the destructor does not wait. Several threads may use a path.
 class Path {
@@ -128,13 +181,8 @@ public:
     }
     /// Sends the bytes of several places in memory as one message.
     void send_parts(const std::vector<std::pair<const void *, std::size_t>> &parts, TimeLimit limit = {}) {
-        std::vector<const void *> places;
-        std::vector<std::int64_t> lengths;
-        for (const auto &[place, length] : parts) {
-            places.push_back(place);
-            lengths.push_back(std::int64_t(length));
-        }
-        detail::check(titin_path_send_parts(raw(), int(parts.size()), places.data(), lengths.data(), limit.seconds()));
+        const Places<const void *> places(parts);
+        detail::check(titin_path_send_parts(raw(), places.count(), places.data(), places.lengths(), limit.seconds()));
     }
 
     /// Receives the next message, whose size and type need not be known.
@@ -175,6 +223,94 @@ public:
         return Message(message);
     }
 
+    /// Receives the bytes of the next message into several places, one after the other; returns their number.
+    std::int64_t receive_parts(const std::vector<std::pair<void *, std::size_t>> &parts, TimeLimit limit = {}) {
+        const Places<void *> places(parts);
+        std::int64_t length;
+        detail::check(titin_path_receive_parts(raw(), places.count(), places.data(), places.lengths(), limit.seconds(), &length));
+        return length;
+    }
+    /// Receives the next message and passes it on to another path, piece by piece as the pieces come in. The bytes also go to
+    /// memory with this room; for nullptr the message only passes. Returns the number of bytes.
+    std::int64_t cycle(Path &to, void *memory, std::int64_t room, TimeLimit limit = {}) {
+        std::int64_t length;
+        detail::check(titin_path_cycle(raw(), to.raw(), memory, room, limit.seconds(), &length));
+        return length;
+    }
+    /// The same for a message whose size is not known.
+    Message cycle(Path &to, TimeLimit limit = {}) {
+        titin_message *message;
+        detail::check(titin_path_cycle_message(raw(), to.raw(), limit.seconds(), &message));
+        return Message(message);
+    }
+    /// Passes all messages on, both ways, until the other program of one of the two paths closes it.
+    void relay(Path &other, TimeLimit limit = {}) { detail::check(titin_path_relay(raw(), other.raw(), limit.seconds())); }
+
+    // The non-blocking forms. Each goes on while the program computes. What is sent must live and stay as it is until the call
+    // is done.
+
+    template <class T, class = std::enable_if_t<detail::IsArray<std::decay_t<T>>::value>>
+    PathRequest isend(T &&data) {
+        static_assert(std::is_lvalue_reference_v<T> || !detail::owns<std::remove_cv_t<T>>(),
+                      "a temporary is gone before it is sent: give an array that has a name");
+        return isend_array(detail::describe(data));
+    }
+    template <class T>
+    PathRequest isend(const T *data, const Extents &extents) {
+        return isend_array(detail::describe(data, extents));
+    }
+    PathRequest isend_bytes(const void *bytes, std::int64_t length) {
+        return posted([&](auto request) { return titin_path_isend(raw(), bytes, length, request); });
+    }
+    PathRequest isend_parts(const std::vector<std::pair<const void *, std::size_t>> &parts) {
+        const Places<const void *> places(parts);
+        return posted([&](auto request) {
+            return titin_path_isend_parts(raw(), places.count(), places.data(), places.lengths(), request);
+        });
+    }
+    PathRequest ireceive() {
+        return posted([&](auto request) { return titin_path_ireceive(raw(), request); });
+    }
+    /// The elements are there when test or wait has said that the call is done.
+    template <class T>
+    PathRequest ireceive_into(T &&data) {
+        detail::receivable<T, false>();
+        static_assert(detail::is_writable<std::remove_reference_t<T>>(), "these data are const");
+        const detail::Array a = detail::describe(data);
+        return posted([&](auto request) {
+            return titin_path_ireceive_array(raw(), a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
+                                             a.order, const_cast<void *>(a.data), request);
+        });
+    }
+    PathRequest ireceive_bytes(void *memory, std::int64_t room) {
+        return posted([&](auto request) { return titin_path_ireceive_into(raw(), memory, room, request); });
+    }
+    PathRequest ireceive_parts(const std::vector<std::pair<void *, std::size_t>> &parts) {
+        const Places<void *> places(parts);
+        return posted([&](auto request) {
+            return titin_path_ireceive_parts(raw(), places.count(), places.data(), places.lengths(), request);
+        });
+    }
+    /// If only the sending fails, the call has its error, and the message was received all the same.
+    PathRequest iexchange(const void *bytes, std::int64_t length, void *memory, std::int64_t room) {
+        return posted([&](auto request) { return titin_path_iexchange(raw(), bytes, length, memory, room, request); });
+    }
+    PathRequest iexchange(const void *bytes, std::int64_t length) {
+        return posted([&](auto request) { return titin_path_iexchange_message(raw(), bytes, length, request); });
+    }
+    PathRequest ibarrier() {
+        return posted([&](auto request) { return titin_path_ibarrier(raw(), request); });
+    }
+    PathRequest icycle(Path &to, void *memory, std::int64_t room) {
+        return posted([&](auto request) { return titin_path_icycle(raw(), to.raw(), memory, room, request); });
+    }
+    PathRequest icycle(Path &to) {
+        return posted([&](auto request) { return titin_path_icycle_message(raw(), to.raw(), request); });
+    }
+    PathRequest irelay(Path &other) {
+        return posted([&](auto request) { return titin_path_irelay(raw(), other.raw(), request); });
+    }
+
     /// Waits until the other program has come to its barrier as often as this one.
     void barrier(TimeLimit limit = {}) { detail::check(titin_path_barrier(raw(), limit.seconds())); }
     /// Waits until the other program has received all messages that this one has sent.
@@ -198,6 +334,39 @@ private:
         detail::check(titin_path_send_array(raw(), a.dtype, a.extents.rank(), a.extents.data(),
                                             a.strided ? a.strides : nullptr, a.order, nullptr, a.data, limit.seconds()));
     }
+
+    PathRequest isend_array(const detail::Array &a) {
+        return posted([&](auto request) {
+            return titin_path_isend_array(raw(), a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
+                                          a.order, nullptr, a.data, request);
+        });
+    }
+
+    template <class Call>
+    static PathRequest posted(Call call) {
+        titin_path_request *request;
+        detail::check(call(&request));
+        return PathRequest(request);
+    }
+
+    /// Places in memory and their lengths, for C.
+    template <class Pointer>
+    class Places {
+    public:
+        explicit Places(const std::vector<std::pair<Pointer, std::size_t>> &parts) {
+            for (const auto &[place, length] : parts) {
+                places_.push_back(place);
+                lengths_.push_back(std::int64_t(length));
+            }
+        }
+        int count() const { return int(places_.size()); }
+        const Pointer *data() const { return places_.data(); }
+        const std::int64_t *lengths() const { return lengths_.data(); }
+
+    private:
+        std::vector<Pointer> places_;
+        std::vector<std::int64_t> lengths_;
+    };
 
     titin_path *path_ = nullptr;
     std::shared_ptr<detail::Interrupt> interrupt_;

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use crate::input;
 use crate::message::Message;
-use crate::path::receive::{check_apart, memory, message_of};
+use crate::path::receive::{check_apart, message_of, one_place};
 use crate::path::{PathHandle, limit, on_path};
 
 /// # Safety
@@ -29,7 +29,7 @@ unsafe extern "C" fn titin_path_exchange(
             check_apart(bytes, data, room)?;
             let message = handle
                 .path
-                .exchange(bytes, memory(data, room)?, limit(timeout)?);
+                .exchange(bytes, one_place(data, room)?, limit(timeout)?);
             let message = message.map_err(|why| handle.located(why))?;
             input::preset(received, message.length as i64);
             Ok(())
@@ -53,10 +53,9 @@ unsafe extern "C" fn titin_path_exchange_message(
         on_path(handle, |handle| {
             let out = input::out(out, "the message")?;
             let parts = [IoSlice::new(input::slice(bytes.cast(), length, "bytes")?)];
-            let any = &mut |_: &titin_runtime::Meta, _| Ok(None);
             let received = handle
                 .path
-                .exchange_where(&parts, None, any, limit(timeout)?);
+                .exchange_to(&parts, None, (), limit(timeout)?);
             *out = message_of(handle, received)?;
             Ok(())
         })

@@ -3,12 +3,13 @@
 use std::ffi::{c_int, c_void};
 
 use titin_path::ReceivedMessage;
-use titin_runtime::{Content, Result};
+use titin_runtime::Result;
 
 use crate::array::ArrayArguments;
 use crate::error::usage;
 use crate::input;
 use crate::message::Message;
+use crate::path::memory::{self, ArrayMemory};
 use crate::path::{PathHandle, limit, on_path};
 
 /// A received message, for C to free.
@@ -24,7 +25,7 @@ pub(super) fn message_of(
 ///
 /// # Safety
 /// `memory` is NULL or points to `room` writable bytes, which no other code uses while the result lives.
-pub(super) unsafe fn memory<'a>(memory: *mut c_void, room: i64) -> Result<&'a mut [u8]> {
+pub(super) unsafe fn one_place<'a>(memory: *mut c_void, room: i64) -> Result<&'a mut [u8]> {
     // SAFETY: as the caller promises.
     unsafe { input::slice_mut(memory.cast(), room, "bytes of memory") }
 }
@@ -65,7 +66,7 @@ unsafe extern "C" fn titin_path_receive_into(
         on_path(handle, |handle| {
             let received = handle
                 .path
-                .receive_into(memory(data, room)?, limit(timeout)?);
+                .receive_into(one_place(data, room)?, limit(timeout)?);
             let received = received.map_err(|why| handle.located(why))?;
             input::preset(length, received.length as i64);
             Ok(())
@@ -99,23 +100,34 @@ unsafe extern "C" fn titin_path_receive_array(
     // SAFETY: as the caller promises.
     unsafe {
         on_path(handle, |handle| {
-            let array = arguments.read()?;
-            array.check_distinct()?;
-            let mut choose = |meta: &titin_runtime::Meta, _| {
-                let Content::Array(layout) = &meta.content else {
-                    return Err("it is no array".to_owned());
-                };
-                array.check(layout).map_err(|why| why.text)?;
-                Ok(array.is_alike(layout).then(|| array.memory()))
-            };
-            let received = handle.path.receive_where(&mut choose, limit(timeout)?);
+            let array = ArrayMemory::new(arguments)?;
+            let received = handle.path.receive_to(&array, limit(timeout)?);
+            array.fill(&received.map_err(|why| handle.located(why))?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path; `parts` and `rooms` are NULL or point to `count` entries each; each part is NULL or points to
+/// as many writable bytes as its room says, which no other code uses meanwhile; `length` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_receive_parts(
+    handle: *mut PathHandle,
+    count: c_int,
+    parts: *const *mut c_void,
+    rooms: *const i64,
+    timeout: f64,
+    length: *mut i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        input::preset(length, 0);
+        on_path(handle, |handle| {
+            let parts = memory::rooms(count, parts, rooms)?;
+            let received = handle.path.receive_to(parts, limit(timeout)?);
             let received = received.map_err(|why| handle.located(why))?;
-            let is_elsewhere = received.bytes.len() as u64 == received.length;
-            if let Content::Array(layout) = &received.meta.content
-                && is_elsewhere
-            {
-                array.fill_with(layout, &received.bytes);
-            }
+            input::preset(length, received.length as i64);
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use crate::array::ArrayArguments;
 use crate::input;
-use crate::path::{PathHandle, limit, on_path};
+use crate::path::{PathHandle, limit, memory, on_path};
 
 /// # Safety
 /// `handle` is NULL or a path; `bytes` is NULL or points to `length` bytes.
@@ -40,12 +40,7 @@ unsafe extern "C" fn titin_path_send_parts(
     // SAFETY: as the caller promises.
     unsafe {
         on_path(handle, |handle| {
-            let parts = input::list(parts, count, "parts")?;
-            let lengths = input::list(lengths, count, "lengths of parts")?;
-            let parts = parts.iter().zip(lengths).map(|(part, length)| {
-                input::slice(part.cast(), *length, "bytes of a part").map(IoSlice::new)
-            });
-            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            let parts = memory::parts(count, parts, lengths)?;
             let sent = handle.path.send_parts(&parts, None, limit(timeout)?);
             sent.map_err(|why| handle.located(why))
         })
