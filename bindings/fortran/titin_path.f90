@@ -21,9 +21,11 @@ module titin_path
    implicit none
    private
 
-   public :: path_listener_type, path_type
+   public :: path_listener_type, path_request_type, path_type, path_wait_any
 
    character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
+   character(len=*), parameter :: not_contiguous = &
+      "a section with gaps was given to a non-blocking call on a path: give a contiguous array"
 
    ! The function that open or start was given.
    type :: question
@@ -70,6 +72,37 @@ module titin_path
          exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, unknown_int8, unknown_int16, &
          unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, unknown_complex64, &
          unknown_bool
+      !> cycle(to, message, timeout): receives the next message and passes it on to another path, piece by piece as the pieces
+      !> come in. Without `message` the message only passes.
+      procedure :: cycle => cycle_message
+      !> relay(other, timeout): passes all messages on, both ways, until the other program of one of the two paths closes it.
+      procedure :: relay
+      !> The non-blocking forms, which give a request and go on while the program computes. What is sent or received into is a
+      !> contiguous variable with the target or the asynchronous attribute, which stays as it is until the call is done.
+      !> isend(data, request, as).
+      procedure, private :: isend_int8, isend_int16, isend_int32, isend_int64, isend_real32, isend_real64, &
+         isend_complex32, isend_complex64, isend_bool
+      generic :: isend => isend_int8, isend_int16, isend_int32, isend_int64, isend_real32, isend_real64, &
+         isend_complex32, isend_complex64, isend_bool
+      !> ireceive(request), for a message whose size and type need not be known (request%message); or ireceive(data, request, as).
+      procedure, private :: ireceive_message, ireceive_int8, ireceive_int16, ireceive_int32, ireceive_int64, &
+         ireceive_real32, ireceive_real64, ireceive_complex32, ireceive_complex64, ireceive_bool
+      generic :: ireceive => ireceive_message, ireceive_int8, ireceive_int16, ireceive_int32, ireceive_int64, &
+         ireceive_real32, ireceive_real64, ireceive_complex32, ireceive_complex64, ireceive_bool
+      !> iexchange(data, into, request), of bytes as exchange; iexchange(data, request) for a message whose size is not known.
+      procedure, private :: iexchange_int8, iexchange_int16, iexchange_int32, iexchange_int64, iexchange_real32, &
+         iexchange_real64, iexchange_complex32, iexchange_complex64, iexchange_bool, iunknown_int8, iunknown_int16, &
+         iunknown_int32, iunknown_int64, iunknown_real32, iunknown_real64, iunknown_complex32, iunknown_complex64, &
+         iunknown_bool
+      generic :: iexchange => iexchange_int8, iexchange_int16, iexchange_int32, iexchange_int64, iexchange_real32, &
+         iexchange_real64, iexchange_complex32, iexchange_complex64, iexchange_bool, iunknown_int8, iunknown_int16, &
+         iunknown_int32, iunknown_int64, iunknown_real32, iunknown_real64, iunknown_complex32, iunknown_complex64, &
+         iunknown_bool
+      !> ibarrier(request), icycle(to, request, keep) and irelay(other, request). With keep=.true. the message of a cycle is in
+      !> request%message.
+      procedure :: ibarrier
+      procedure :: icycle
+      procedure :: irelay
       !> barrier(timeout): waits until the other program has come to its barrier as often as this one.
       procedure :: barrier
       !> flush(timeout): waits until the other program has received all messages that this one has sent.
@@ -79,6 +112,27 @@ module titin_path
       procedure, private :: copy => copy_path
       generic :: assignment(=) => copy
       final :: finalize_path
+   end type
+
+   !> A non-blocking call on a path. A request whose call is done can be given to the next call. At the end of its scope a
+   !> request whose call is not done cancels the call. A request cannot be copied.
+   type :: path_request_type
+      !> The handle, for the interfaces of titin_c.
+      type(c_ptr) :: raw = c_null_ptr
+   contains
+      !> test(done): whether the call is done. `ierr` is the error of a call that has failed, at each test and wait.
+      procedure :: test => test_request
+      !> wait(timeout): waits until the call is done. A call whose time is over goes on.
+      procedure :: wait => wait_for_request
+      !> cancel(cancelled): ends the call if it is not done. Afterwards the memory is the program's again.
+      procedure :: cancel => cancel_request
+      !> length(): the number of bytes that the call has received; -1 if it has received none.
+      procedure :: length => length_of_request
+      !> message(message): the message that ireceive(request), iexchange(data, request) or icycle has received.
+      procedure :: message => message_of_request
+      procedure, private :: copy => copy_request
+      generic :: assignment(=) => copy
+      final :: finalize_request
    end type
 
    !> A port where other programs open any number of paths.
@@ -618,5 +672,402 @@ contains
       class(path_type), intent(in) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
       include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine cycle_message(self, to, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      class(path_type), intent(in) :: to
+      type(titin_message), intent(inout), optional :: message
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      integer(c_int) :: status
+      if (present(message)) then
+         status = titin_path_cycle_message(self%raw, to%raw, patience(timeout), raw)
+         call message%own(raw)
+      else
+         status = titin_path_cycle(self%raw, to%raw, c_null_ptr, 0_c_int64_t, patience(timeout))
+      end if
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine relay(self, other, timeout, ierr)
+      class(path_type), intent(in) :: self
+      class(path_type), intent(in) :: other
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_relay(self%raw, other%raw, patience(timeout)), ierr)
+   end subroutine
+
+   ! Frees a request for the next call. False, and an error, if its call is not done.
+   function is_free(request, ierr) result(is)
+      type(path_request_type), intent(inout) :: request
+      integer, intent(out), optional :: ierr
+      logical :: is
+      integer(c_int) :: done, ignored
+      done = 1
+      if (c_associated(request%raw)) ignored = titin_path_test(request%raw, done)
+      is = done /= 0
+      if (is) then
+         call titin_path_request_free(request%raw)
+         request%raw = c_null_ptr
+      else
+         call finish(titin_error_usage, ierr, found="the call of this request is not done: wait for it, or cancel it, first")
+      end if
+   end function
+
+   subroutine ireceive_message(self, request, ierr)
+      class(path_type), intent(in) :: self
+      type(path_request_type), intent(inout) :: request
+      integer, intent(out), optional :: ierr
+      if (is_free(request, ierr)) call finish(titin_path_ireceive(self%raw, request%raw), ierr)
+   end subroutine
+
+   subroutine ibarrier(self, request, ierr)
+      class(path_type), intent(in) :: self
+      type(path_request_type), intent(inout) :: request
+      integer, intent(out), optional :: ierr
+      if (is_free(request, ierr)) call finish(titin_path_ibarrier(self%raw, request%raw), ierr)
+   end subroutine
+
+   subroutine icycle(self, to, request, keep, ierr)
+      class(path_type), intent(in) :: self
+      class(path_type), intent(in) :: to
+      type(path_request_type), intent(inout) :: request
+      logical, intent(in), optional :: keep
+      integer, intent(out), optional :: ierr
+      logical :: keeps
+      keeps = .false.
+      if (present(keep)) keeps = keep
+      if (.not. is_free(request, ierr)) return
+      if (keeps) then
+         call finish(titin_path_icycle_message(self%raw, to%raw, request%raw), ierr)
+      else
+         call finish(titin_path_icycle(self%raw, to%raw, c_null_ptr, 0_c_int64_t, request%raw), ierr)
+      end if
+   end subroutine
+
+   subroutine irelay(self, other, request, ierr)
+      class(path_type), intent(in) :: self
+      class(path_type), intent(in) :: other
+      type(path_request_type), intent(inout) :: request
+      integer, intent(out), optional :: ierr
+      if (is_free(request, ierr)) call finish(titin_path_irelay(self%raw, other%raw, request%raw), ierr)
+   end subroutine
+
+   subroutine test_request(self, done, ierr)
+      class(path_request_type), intent(in) :: self
+      logical, intent(out) :: done
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: is_done, status
+      status = titin_path_test(self%raw, is_done)
+      done = is_done /= 0
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine wait_for_request(self, timeout, ierr)
+      class(path_request_type), intent(in) :: self
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_wait(self%raw, patience(timeout)), ierr)
+   end subroutine
+
+   subroutine cancel_request(self, cancelled, ierr)
+      class(path_request_type), intent(in) :: self
+      logical, intent(out), optional :: cancelled
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: is_cancelled, status
+      status = titin_path_cancel(self%raw, is_cancelled)
+      if (present(cancelled)) cancelled = is_cancelled /= 0
+      call finish(status, ierr)
+   end subroutine
+
+   function length_of_request(self) result(length)
+      class(path_request_type), intent(in) :: self
+      integer(int64) :: length
+      length = titin_path_request_length(self%raw)
+   end function
+
+   subroutine message_of_request(self, message, ierr)
+      class(path_request_type), intent(in) :: self
+      type(titin_message), intent(inout) :: message
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: raw
+      integer(c_int) :: status
+      status = titin_path_request_message(self%raw, raw)
+      call message%own(raw)
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine copy_request(self, other)
+      class(path_request_type), intent(inout) :: self
+      class(path_request_type), intent(in) :: other
+      associate (stays_as_it_is => self, is_left_alone => other)
+      end associate
+      call finish(titin_error_usage, found="a request cannot be copied; pass it on as an argument, or have a pointer to it")
+   end subroutine
+
+   impure elemental subroutine finalize_request(self)
+      type(path_request_type), intent(inout) :: self
+      call titin_path_request_free(self%raw)
+      self%raw = c_null_ptr
+   end subroutine
+
+   !> path_wait_any(requests, index, timeout): waits until the call of one of these requests is done, on one path or on several.
+   !> `index` is its place from 1 on, and `ierr` the error of the call; if none is done in time, `index` is 0. A request without
+   !> a call is left out.
+   subroutine path_wait_any(requests, index, timeout, ierr)
+      type(path_request_type), intent(in) :: requests(:)
+      integer, intent(out) :: index
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      integer(c_int) :: first, status
+      integer :: i
+      status = titin_path_wait_any(size(requests, kind=c_int), [(requests(i)%raw, i=1, size(requests))], patience(timeout), first)
+      index = first + 1
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine isend_int8(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_int16(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_int32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_int64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_real32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_real64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_complex32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_complex64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine isend_bool(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_path_isend.inc"
+   end subroutine
+
+   subroutine ireceive_int8(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_int16(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_int32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_int64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_real32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_real64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_complex32(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_complex64(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine ireceive_bool(self, data, request, as, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(inout), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
+      include "titin_path_ireceive.inc"
+   end subroutine
+
+   subroutine iexchange_int8(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), target, asynchronous :: data(..)
+      integer(int8), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_int16(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), target, asynchronous :: data(..)
+      integer(int16), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_int32(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), target, asynchronous :: data(..)
+      integer(int32), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_int64(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), target, asynchronous :: data(..)
+      integer(int64), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_real32(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), target, asynchronous :: data(..)
+      real(real32), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_real64(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), target, asynchronous :: data(..)
+      real(real64), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_complex32(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), target, asynchronous :: data(..)
+      complex(real32), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_complex64(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), target, asynchronous :: data(..)
+      complex(real64), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iexchange_bool(self, data, into, request, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), target, asynchronous :: data(..)
+      logical(c_bool), intent(inout), target, asynchronous :: into(..)
+      include "titin_path_iexchange.inc"
+   end subroutine
+
+   subroutine iunknown_int8(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int8), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_int16(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int16), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_int32(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int32), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_int64(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_real32(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      real(real32), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_real64(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      real(real64), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_complex32(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      complex(real32), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_complex64(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      complex(real64), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
+   end subroutine
+
+   subroutine iunknown_bool(self, data, request, ierr)
+      class(path_type), intent(in) :: self
+      logical(c_bool), intent(in), target, asynchronous :: data(..)
+      include "titin_path_iunknown.inc"
    end subroutine
 end module titin_path

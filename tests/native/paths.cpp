@@ -137,7 +137,7 @@ void pieces(titin::Path &path, bool listens) {
     CHECK(!request.test());
     refused_saying<titin::Timeout>("longer than 0.01 s", [&] { request.wait(std::chrono::milliseconds(10)); });
     CHECK(request.cancel() && !request.cancel());
-    refused_saying<titin::Interrupted>("cancelled", [&] { request.wait(); });
+    refused_saying<titin::Closed>("cancelled", [&] { request.wait(); });
     path.barrier();
     CHECK(path.receive_bytes(second, 5) == 4 && std::string(second, 4) == "next");
 }

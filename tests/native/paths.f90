@@ -12,7 +12,7 @@ contains
 end module interruption
 
 program paths
-   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int32, int64, output_unit, real32, real64
    use interruption, only: is_wanted, wanted
    use titin
@@ -54,6 +54,9 @@ program paths
    call misfit()
    call exchange()
    call parts()
+   call requests()
+   call pieces()
+   call echo()
    call finish()
 
 contains
@@ -194,8 +197,154 @@ contains
       end if
    end subroutine
 
+   ! Both ways at once, while no thread waits.
+   subroutine requests()
+      type(path_request_type) :: both(2), request
+      type(titin_message) :: message
+      type(c_ptr) :: list, ready
+      real(real64), allocatable, target, asynchronous :: own(:, :), others(:, :)
+      real(real64), target, asynchronous :: hundred(100), more(101)
+      character(kind=c_char), target :: mark
+      integer :: i, index, turn
+      integer(c_int) :: status
+      logical :: done
+      ! The programs in C order have numbers (i, j) at other places of the memory.
+      allocate (own(2, many/2), others(2, many/2))
+      do i = 1, many/2
+         own(:, i) = [i - 1, many/2 + i - 1] + merge(1, 0, listens)
+      end do
+      call path%ireceive(others, both(1))
+      call path%isend(own(1, :), both(2), ierr=ierr)
+      call check(ierr == titin_error_usage .and. index_of("gaps") > 0, "a section with gaps")
+      call path%isend(own, both(2))
+      do turn = 1, 2
+         call path_wait_any(both, index)
+         call check(index == 1 .or. index == 2, "one of two calls")
+         if (index == 1) then
+            call both(1)%test(done)
+            call check(done .and. both(1)%length() == many*8, "a length")
+         else
+            call check(both(2)%length() == -1, "no length")
+         end if
+         call titin_path_request_free(both(index)%raw)
+         both(index)%raw = c_null_ptr
+      end do
+      do i = 1, many/2
+         call check(all(nint(others(:, i)) == [i - 1, many/2 + i - 1] + merge(0, 1, listens)), "the other's numbers")
+      end do
+      hundred = [(real(i - 1 + merge(1, 0, listens), real64), i=1, 100)]
+      call path%iexchange(hundred, more, request)
+      call request%wait()
+      call check(request%length() == 800, "bytes of an exchange")
+      call check(all(nint(more(:100)) == [(i - 1 + merge(0, 1, listens), i=1, 100)]), "numbers of an exchange")
+      call path%iexchange(hundred(:merge(1, 2, listens)), request)
+      call request%wait()
+      call request%message(message)
+      call check(message%elements() == merge(16, 8, listens), "bytes of an unknown number")
+      call path%ibarrier(request)
+      list = titin_ready_new()
+      call check(titin_path_request_ready(request%raw, list, c_loc(mark)) == titin_ok, "a list")
+      status = titin_ready_next(list, titin_wait, ready)
+      call check(status == titin_ok .and. c_associated(ready, c_loc(mark)), "a call on a list")
+      call request%wait()
+      call titin_ready_free(list)
+   end subroutine
+
+   function index_of(word) result(place)
+      character(len=*), intent(in) :: word
+      integer :: place
+      place = index(titin_error_text(), word)
+   end function
+
+   ! Several places in memory, and a call that is cancelled.
+   subroutine pieces()
+      type(path_request_type) :: request
+      character(kind=c_char), target :: first(3), second(5)
+      character(kind=c_char), parameter :: hello(5) = ["h", "e", "l", "l", "o"]
+      integer(c_int64_t) :: length
+      logical :: done
+      if (.not. listens) then
+         first(:2) = hello(:2)
+         second(:3) = hello(3:)
+         call check(titin_path_isend_parts(path%raw, 2_c_int, [c_loc(first), c_loc(second)], [2_c_int64_t, 3_c_int64_t], &
+            request%raw) == titin_ok, "to send parts")
+         call request%wait()
+         second = hello
+         call titin_path_request_free(request%raw)
+         call check(titin_path_isend(path%raw, c_loc(second), 5_c_int64_t, request%raw) == titin_ok, "to send bytes")
+         call request%wait()
+         call check(titin_path_send(path%raw, c_loc(second), 5_c_int64_t, titin_wait) == titin_ok, "to send bytes again")
+         call path%barrier()
+         second(:4) = ["n", "e", "x", "t"]
+         call check(titin_path_send(path%raw, c_loc(second), 4_c_int64_t, titin_wait) == titin_ok, "to send the next")
+         return
+      end if
+      call check(titin_path_ireceive_parts(path%raw, 2_c_int, [c_loc(first), c_loc(second)], [3_c_int64_t, 5_c_int64_t], &
+         request%raw) == titin_ok, "to receive parts")
+      call request%wait()
+      call check(all([first, second(:2)] == hello), "parts of hello")
+      call check(titin_path_receive_parts(path%raw, 2_c_int, [c_loc(first), c_loc(second)], [3_c_int64_t, 5_c_int64_t], &
+         titin_wait, length) == titin_ok, "to wait for parts")
+      call check(length == 5 .and. all([first, second(:2)] == hello), "parts of hello again")
+      call titin_path_request_free(request%raw)
+      call check(titin_path_ireceive_into(path%raw, c_loc(second), 5_c_int64_t, request%raw) == titin_ok, "to receive bytes")
+      call request%wait()
+      call check(all(second == hello), "hello")
+      call path%ireceive(request)
+      call request%test(done)
+      call check(.not. done, "a call that is not done")
+      call request%wait(timeout=0.01_real64, ierr=ierr)
+      call check(ierr == titin_error_timeout, "a call that takes longer")
+      call path%ibarrier(request, ierr=ierr)
+      call check(ierr == titin_error_usage, "a request that is in use")
+      call request%cancel(done)
+      call check(done, "a cancelled call")
+      call request%wait(ierr=ierr)
+      call check(ierr == titin_error_closed, "the error of a cancelled call")
+      call path%barrier()
+      call check(titin_path_receive_into(path%raw, c_loc(second), 5_c_int64_t, titin_wait, length) == titin_ok, "the next")
+      call check(length == 4 .and. all(second(:4) == ["n", "e", "x", "t"]), "next")
+   end subroutine
+
+   ! The program that listens sends back what comes.
+   subroutine echo()
+      type(path_request_type) :: request
+      type(titin_message) :: message
+      integer(int32) :: numbers(3), back(3)
+      integer(int32), pointer :: seen(:)
+      integer :: i
+      numbers = [5, -6, 7]
+      if (.not. listens) then
+         do i = 1, 5
+            call path%send(numbers)
+            call path%receive(back)
+            call check(all(numbers == back), "an echo")
+            numbers(1) = numbers(1) + 1
+         end do
+         call path%barrier()
+         return
+      end if
+      call path%cycle(path, message)
+      call message%view(seen)
+      call check(all(seen == numbers), "a message that goes on")
+      call path%icycle(path, request)
+      call request%wait()
+      call path%cycle(path)
+      call path%icycle(path, request, keep=.true.)
+      call request%wait()
+      call request%message(message)
+      call message%view(seen)
+      call check(seen(1) == 8, "a kept message")
+      call path%cycle(path)
+      call path%relay(path, timeout=0.01_real64, ierr=ierr)
+      call check(ierr == titin_error_timeout, "a relay that takes longer")
+      call path%barrier()
+   end subroutine
+
    subroutine finish()
       type(titin_message) :: message
+      type(path_request_type) :: request
+      integer(int8) :: sent, back(1)
       wanted = .true.
       call path%receive(message, ierr=ierr)
       call check(ierr == titin_error_interrupted, "an interruption")
@@ -205,8 +354,19 @@ contains
       call path%barrier()
       call path%flush()
       if (listens) then
+         ! What comes goes back, until the other program closes the path.
+         call path%irelay(path, request)
+         call request%wait()
          call path%receive(message, ierr=ierr)
          call check(ierr == titin_error_port_closed, "a closed path")
+      else
+         do sent = 1, 20
+            call path%send([sent])
+            call path%receive(message)
+            call check(message%elements() == 1, "an echo")
+         end do
+         back = sent
+         call check(back(1) == 21, "all echoes")
       end if
       call path%close()
       call path%flush(ierr=ierr)

@@ -1,11 +1,12 @@
 """One of the two ends of a path, as paths.c."""
 
+import asyncio
 import os
 import sys
 
 import numpy as np
 import titin
-from titin.path import Path, PathListener
+from titin.path import Path, PathListener, wait_any
 
 MANY = 700000
 
@@ -83,13 +84,87 @@ def parts(path, listens):
         path.send(b"hello")
 
 
+def requests(path, listens):
+    """Both ways at once, while no thread waits."""
+    own, others = np.arange(MANY, dtype=float).reshape(2, -1) + listens, np.zeros((2, MANY // 2), order="F")
+    both = [path.ireceive_into(others), path.isend(own)]
+    while both:
+        request = both.pop(wait_any(both))
+        assert request.test() and request.wait() is None
+    assert np.array_equal(others, np.arange(MANY).reshape(2, -1) + (not listens))
+    hundred = path.ireceive()
+    path.isend(own[0, :100].view(np.uint8)).wait()
+    assert np.array_equal(hundred.wait().view(float), np.arange(100) + (not listens))
+    assert path.exchange(own[0, : 1 if listens else 2].view(np.uint8)).nbytes == (16 if listens else 8)
+
+    async def barrier():
+        await path.ibarrier()
+
+    asyncio.run(barrier())
+
+
+def pieces(path, listens):
+    """Several places in memory, and a call that is cancelled."""
+    if not listens:
+        path.isend_parts([b"he", b"llo"])
+        path.send_parts([b"h", b"ell", b"", b"o"])
+        path.isend(b"hello").wait()
+        path.barrier()
+        path.send(b"next")
+        return
+    first, second = bytearray(3), bytearray(5)
+    path.ireceive_parts([first, second]).wait()
+    assert first + second == b"hello\0\0\0"
+    assert path.receive_parts([first, second]) == 5 and first + second == b"hello\0\0\0"
+    path.ireceive_into(second).wait()
+    assert second == b"hello"
+    refused(titin.UsageError, "part 1 has gaps", lambda: path.receive_parts([first, np.empty(6)[::2]]))
+    request = path.ireceive()
+    assert not request.test()
+    refused(titin.Timeout, "longer than 0.01 s", lambda: request.wait(timeout=0.01))
+    refused(titin.Timeout, "longer than 0.01 s", lambda: wait_any([request], timeout=0.01))
+    assert request.cancel() and not request.cancel()
+    refused(titin.Closed, "cancelled", request.wait)
+    path.barrier()
+    assert bytes(path.receive()) == b"next"
+
+
+def echo(path, listens):
+    """The program that listens sends back what comes."""
+    numbers = np.array([5, -6, 7], dtype=np.int32)
+    if not listens:
+        for _ in range(5):
+            path.send(numbers)
+            assert np.array_equal(path.receive(), numbers)
+            numbers[0] += 1
+        path.barrier()
+        return
+    assert np.array_equal(path.cycle(path), numbers)
+    assert path.icycle(path).wait()[0] == 6
+    assert path.cycle(path, keep=False) is None
+
+    async def cycle():
+        return await path.icycle(path)
+
+    assert asyncio.run(cycle())[0] == 8
+    path.icycle(path, keep=False).wait()
+    refused(titin.Timeout, "longer than 0.01 s", lambda: path.relay(path, timeout=0.01))
+    path.barrier()
+
+
 def end(path, listens):
     # Other ends interrupt a call here.
     refused(titin.Timeout, "longer than 0.01 s", lambda: path.receive(timeout=0.01))
     path.barrier()
     path.flush()
     if listens:
+        # What comes goes back, until the other program closes the path.
+        path.irelay(path).wait()
         refused(titin.PortClosed, "closed", path.receive)
+    else:
+        for number in range(20):
+            path.send(bytes([number]))
+            assert bytes(path.receive()) == bytes([number])
     path.close()
     path.close()
     refused(titin.Closed, "no call follows close()", path.flush)
@@ -103,6 +178,9 @@ def converse(path, listens):
     misfit(path, listens)
     exchange(path, listens)
     parts(path, listens)
+    requests(path, listens)
+    pieces(path, listens)
+    echo(path, listens)
     end(path, listens)
 
 

@@ -26,7 +26,7 @@ LEFT_TO_C = {
     # A program with its own event loop calls C.
     "titin_open_begin", "titin_open_cancel", "titin_open_end",
     "titin_options_ready", "titin_ready_descriptor", "titin_ready_free", "titin_ready_new", "titin_ready_next",
-    "titin_skip_deadlocks",
+    "titin_skip_deadlocks", "titin_path_request_ready",
     # A Loan is moved, and knows its memory.
     "titin_loan_find", "titin_loan_retain",
     # titin_send_array and titin_path_send_array do more.

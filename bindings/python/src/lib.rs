@@ -25,6 +25,7 @@ mod message;
 mod ndarray;
 mod options;
 mod path;
+mod path_request;
 mod payload;
 mod port;
 mod ranks;
@@ -51,6 +52,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<port::Port>()?;
     module.add_class::<path::Path>()?;
     module.add_class::<path::PathListener>()?;
+    module.add_class::<path_request::Request>()?;
+    module.add_function(wrap_pyfunction!(path_request::wait_any, module)?)?;
     module.add_function(wrap_pyfunction!(instance::place, module)?)?;
     module.add_function(wrap_pyfunction!(instance::opened, module)?)?;
     module.add_function(wrap_pyfunction!(instance::unclosed, module)?)?;

@@ -22,6 +22,13 @@ unsafe impl Send for Ready {}
 // SAFETY: as above.
 unsafe impl Sync for Ready {}
 
+impl Ready {
+    /// The list, which lives as long as this `Ready`.
+    pub fn list(&self) -> *mut sys::titin_ready {
+        self.0.as_ptr()
+    }
+}
+
 #[pymethods]
 impl Ready {
     #[new]

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use pyo3::prelude::*;
 
@@ -12,14 +13,15 @@ use crate::argument::Text;
 use crate::array::Array;
 use crate::instance::taken;
 use crate::message::Message;
+use crate::path_request::{Posted, Request};
 use crate::session::{Unattached, interrupted, outcome};
 use crate::{error, sys};
 
 /// The exception of a signal handler while a call waited. libtitin keeps the address.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// A handle of libtitin, which the calls of several threads share. The last owner frees it.
-struct Shared<T> {
+pub struct Shared<T> {
     handle: NonNull<T>,
     free: unsafe extern "C" fn(*mut T),
     /// Of the options of the handle: dropped after the handle.
@@ -32,9 +34,22 @@ unsafe impl<T> Send for Shared<T> {}
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
+    pub fn new(handle: NonNull<T>, free: unsafe extern "C" fn(*mut T), raised: Raised) -> Self {
+        Shared {
+            handle,
+            free,
+            raised,
+        }
+    }
+
+    /// The handle, which lives as long as the owners.
+    pub fn as_ptr(&self) -> *mut T {
+        self.handle.as_ptr()
+    }
+
     /// Runs a call of libtitin without the GIL. Fails with the call's error, or with an exception raised by a signal
     /// handler meanwhile.
-    fn wait(&self, py: Python<'_>, call: impl FnOnce(*mut T) -> c_int) -> PyResult<()> {
+    pub fn wait(&self, py: Python<'_>, call: impl FnOnce(*mut T) -> c_int) -> PyResult<()> {
         let handle = self.handle.as_ptr();
         let call = Unattached(|| call(handle));
         let code = py.detach(move || call.run());
@@ -145,7 +160,7 @@ impl Drop for Options {
     }
 }
 
-fn seconds(timeout: Option<f64>) -> f64 {
+pub fn seconds(timeout: Option<f64>) -> f64 {
     timeout.unwrap_or(sys::WAIT)
 }
 
@@ -154,6 +169,8 @@ fn seconds(timeout: Option<f64>) -> f64 {
 pub struct Path {
     /// `None` once the path is closed.
     path: Mutex<Option<Arc<Shared<sys::titin_path>>>>,
+    /// The calls that send and may not be done: they go on where the program drops their requests.
+    sends: Mutex<Vec<Arc<Posted>>>,
     name: String,
     streams: c_int,
 }
@@ -271,6 +288,217 @@ impl Path {
         })
     }
 
+    #[doc = doc!("Path.send_parts")]
+    #[pyo3(signature = (parts, *, timeout=None))]
+    fn send_parts(
+        &self,
+        py: Python<'_>,
+        parts: Vec<Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let path = self.path(py)?;
+        let places = Places::new(py, &parts, Array::to_send)?;
+        // SAFETY: this function holds the places until the call has returned.
+        path.wait(py, |path| unsafe {
+            let (parts, lengths) = (places.parts.as_ptr().cast(), places.lengths.as_ptr());
+            sys::titin_path_send_parts(path, places.count(), parts, lengths, seconds(timeout))
+        })
+    }
+
+    #[doc = doc!("Path.receive_parts")]
+    #[pyo3(signature = (parts, *, timeout=None))]
+    fn receive_parts(
+        &self,
+        py: Python<'_>,
+        parts: Vec<Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<i64> {
+        let path = self.path(py)?;
+        let places = Places::new(py, &parts, Array::to_fill)?;
+        let mut length = 0;
+        // SAFETY: as above.
+        path.wait(py, |path| unsafe {
+            let (parts, rooms) = (places.parts.as_ptr(), places.lengths.as_ptr());
+            let (count, timeout) = (places.count(), seconds(timeout));
+            sys::titin_path_receive_parts(path, count, parts, rooms, timeout, &mut length)
+        })?;
+        Ok(length)
+    }
+
+    #[doc = doc!("Path.exchange")]
+    #[pyo3(signature = (data, *, timeout=None))]
+    fn exchange(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let begun = Instant::now();
+        let send = self.post_send(py, data)?;
+        // An error that is there already has nothing received.
+        send.test(py)?;
+        let received = self.receive(py, timeout).and_then(|received| {
+            let left = timeout.map(|timeout| (timeout - begun.elapsed().as_secs_f64()).max(0.0));
+            send.wait(py, left)?;
+            Ok(received)
+        });
+        if received.is_err() {
+            send.cancel(py)?;
+        }
+        received
+    }
+
+    #[doc = doc!("Path.cycle")]
+    #[pyo3(signature = (to, *, keep=true, timeout=None))]
+    fn cycle(
+        &self,
+        py: Python<'_>,
+        to: &Path,
+        keep: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (from, to) = (self.path(py)?, to.path(py)?);
+        if !keep {
+            // SAFETY: both paths live as long as the call.
+            from.wait(py, |from| unsafe {
+                let (no_memory, no_length) = (std::ptr::null_mut(), std::ptr::null_mut());
+                sys::titin_path_cycle(from, to.as_ptr(), no_memory, 0, seconds(timeout), no_length)
+            })?;
+            return Ok(None);
+        }
+        let mut message = std::ptr::null_mut();
+        // SAFETY: as above; the message is written to a place of this function.
+        from.wait(py, |from| unsafe {
+            sys::titin_path_cycle_message(from, to.as_ptr(), seconds(timeout), &mut message)
+        })?;
+        // SAFETY: the call has handed the message out.
+        data_of(py, unsafe { taken(py, message) }?).map(Some)
+    }
+
+    #[doc = doc!("Path.relay")]
+    #[pyo3(signature = (other, *, timeout=None))]
+    fn relay(&self, py: Python<'_>, other: &Path, timeout: Option<f64>) -> PyResult<()> {
+        let (one, other) = (self.path(py)?, other.path(py)?);
+        // SAFETY: both paths live as long as the call.
+        one.wait(py, |one| unsafe {
+            sys::titin_path_relay(one, other.as_ptr(), seconds(timeout))
+        })
+    }
+
+    #[doc = doc!("Path.isend")]
+    fn isend(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Request> {
+        self.post_send(py, data).map(Request)
+    }
+
+    #[doc = doc!("Path.isend_parts")]
+    fn isend_parts(&self, py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<Request> {
+        let path = self.path(py)?;
+        let places = Places::new(py, &parts, Array::to_send)?;
+        let (count, parts, lengths) = (places.count(), places.parts, places.lengths);
+        // SAFETY: the request holds the arrays.
+        let send = Posted::new(
+            py,
+            &path.raised,
+            places.arrays,
+            false,
+            |_, request| unsafe {
+                let parts = parts.as_ptr().cast();
+                sys::titin_path_isend_parts(path.as_ptr(), count, parts, lengths.as_ptr(), request)
+            },
+        )?;
+        self.keep(&send);
+        Ok(Request(send))
+    }
+
+    #[doc = doc!("Path.ireceive")]
+    fn ireceive(&self, py: Python<'_>) -> PyResult<Request> {
+        let path = self.path(py)?;
+        // SAFETY: the path lives as long as the call.
+        Posted::new(py, &path.raised, Vec::new(), true, |_, request| unsafe {
+            sys::titin_path_ireceive(path.as_ptr(), request)
+        })
+        .map(Request)
+    }
+
+    #[doc = doc!("Path.ireceive_into")]
+    fn ireceive_into(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Request> {
+        let (path, target) = (self.path(py)?, vec![Array::to_fill(buffer)?]);
+        // SAFETY: the request holds the array.
+        Posted::new(py, &path.raised, target, false, |target, request| unsafe {
+            let target = &target[0];
+            sys::titin_path_ireceive_array(
+                path.as_ptr(),
+                target.dtype,
+                target.rank(),
+                target.extents(),
+                target.strides(),
+                sys::ORDER_C,
+                target.data(),
+                request,
+            )
+        })
+        .map(Request)
+    }
+
+    #[doc = doc!("Path.ireceive_parts")]
+    fn ireceive_parts(&self, py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<Request> {
+        let path = self.path(py)?;
+        let places = Places::new(py, &parts, Array::to_fill)?;
+        let (count, parts, rooms) = (places.count(), places.parts, places.lengths);
+        // SAFETY: the request holds the arrays.
+        Posted::new(
+            py,
+            &path.raised,
+            places.arrays,
+            false,
+            |_, request| unsafe {
+                sys::titin_path_ireceive_parts(
+                    path.as_ptr(),
+                    count,
+                    parts.as_ptr(),
+                    rooms.as_ptr(),
+                    request,
+                )
+            },
+        )
+        .map(Request)
+    }
+
+    #[doc = doc!("Path.ibarrier")]
+    fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
+        let path = self.path(py)?;
+        // SAFETY: the path lives as long as the call.
+        Posted::new(py, &path.raised, Vec::new(), false, |_, request| unsafe {
+            sys::titin_path_ibarrier(path.as_ptr(), request)
+        })
+        .map(Request)
+    }
+
+    #[doc = doc!("Path.icycle")]
+    #[pyo3(signature = (to, *, keep=true))]
+    fn icycle(&self, py: Python<'_>, to: &Path, keep: bool) -> PyResult<Request> {
+        let (from, to) = (self.path(py)?, to.path(py)?);
+        // SAFETY: both paths live as long as the call.
+        Posted::new(py, &from.raised, Vec::new(), keep, |_, request| unsafe {
+            if keep {
+                sys::titin_path_icycle_message(from.as_ptr(), to.as_ptr(), request)
+            } else {
+                sys::titin_path_icycle(from.as_ptr(), to.as_ptr(), std::ptr::null_mut(), 0, request)
+            }
+        })
+        .map(Request)
+    }
+
+    #[doc = doc!("Path.irelay")]
+    fn irelay(&self, py: Python<'_>, other: &Path) -> PyResult<Request> {
+        let (one, other) = (self.path(py)?, other.path(py)?);
+        // SAFETY: both paths live as long as the call.
+        Posted::new(py, &one.raised, Vec::new(), false, |_, request| unsafe {
+            sys::titin_path_irelay(one.as_ptr(), other.as_ptr(), request)
+        })
+        .map(Request)
+    }
+
     #[doc = doc!("Path.barrier")]
     #[pyo3(signature = (*, timeout=None))]
     fn barrier(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
@@ -356,9 +584,39 @@ impl Path {
         };
         Path {
             path: Mutex::new(Some(path)),
+            sends: Mutex::default(),
             name,
             streams,
         }
+    }
+
+    /// Begins to send an array.
+    fn post_send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<Posted>> {
+        let (path, array) = (self.path(py)?, vec![Array::to_send(data)?]);
+        // SAFETY: the request holds the array.
+        let send = Posted::new(py, &path.raised, array, false, |array, request| unsafe {
+            let array = &array[0];
+            sys::titin_path_isend_array(
+                path.as_ptr(),
+                array.dtype,
+                array.rank(),
+                array.extents(),
+                array.strides(),
+                array.order(),
+                array.names(),
+                array.data(),
+                request,
+            )
+        })?;
+        self.keep(&send);
+        Ok(send)
+    }
+
+    /// Keeps a call that sends until it is done.
+    fn keep(&self, send: &Arc<Posted>) {
+        let mut sends = self.sends.lock().unwrap_or_else(PoisonError::into_inner);
+        sends.retain(|send| !send.is_done());
+        sends.push(send.clone());
     }
 
     fn path(&self, py: Python<'_>) -> PyResult<Arc<Shared<sys::titin_path>>> {
@@ -374,8 +632,42 @@ impl Path {
     }
 }
 
+/// Several arrays as places in memory.
+struct Places {
+    arrays: Vec<Array>,
+    parts: Vec<*mut c_void>,
+    lengths: Vec<i64>,
+}
+
+impl Places {
+    fn new(
+        py: Python<'_>,
+        objects: &[Bound<'_, PyAny>],
+        array: impl Fn(&Bound<'_, PyAny>) -> PyResult<Array>,
+    ) -> PyResult<Self> {
+        let arrays = objects.iter().map(array).collect::<PyResult<Vec<_>>>()?;
+        if let Some(place) = arrays
+            .iter()
+            .position(|array| !array.is_contiguous(b'C') && !array.is_contiguous(b'F'))
+        {
+            let text =
+                format!("part {place} has gaps between its elements: give contiguous arrays");
+            return Err(error::usage(py, text));
+        }
+        Ok(Places {
+            parts: arrays.iter().map(Array::data).collect(),
+            lengths: arrays.iter().map(|array| array.bytes() as i64).collect(),
+            arrays,
+        })
+    }
+
+    fn count(&self) -> c_int {
+        self.arrays.len() as c_int
+    }
+}
+
 /// The data of a received message.
-fn data_of(py: Python<'_>, message: Py<Message>) -> PyResult<Py<PyAny>> {
+pub fn data_of(py: Python<'_>, message: Py<Message>) -> PyResult<Py<PyAny>> {
     message.get().data(py)
 }
 

@@ -13,7 +13,7 @@ macro_rules! opaque {
 
 opaque!(titin_instance titin_port titin_message titin_value titin_options titin_region titin_output);
 opaque!(titin_opening titin_ready titin_loan titin_decomposition titin_field);
-opaque!(titin_path titin_path_listener titin_path_options);
+opaque!(titin_path titin_path_listener titin_path_options titin_path_request);
 
 pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
@@ -554,6 +554,119 @@ unsafe extern "C" {
         data: *mut c_void,
         timeout: c_double,
     ) -> c_int;
+    pub fn titin_path_send_parts(
+        path: *mut titin_path,
+        count: c_int,
+        parts: *const *const c_void,
+        lengths: *const i64,
+        timeout: c_double,
+    ) -> c_int;
+    pub fn titin_path_receive_parts(
+        path: *mut titin_path,
+        count: c_int,
+        parts: *const *mut c_void,
+        rooms: *const i64,
+        timeout: c_double,
+        length: *mut i64,
+    ) -> c_int;
+    pub fn titin_path_cycle(
+        from: *mut titin_path,
+        to: *mut titin_path,
+        memory: *mut c_void,
+        room: i64,
+        timeout: c_double,
+        length: *mut i64,
+    ) -> c_int;
+    pub fn titin_path_cycle_message(
+        from: *mut titin_path,
+        to: *mut titin_path,
+        timeout: c_double,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+    pub fn titin_path_relay(
+        one: *mut titin_path,
+        other: *mut titin_path,
+        timeout: c_double,
+    ) -> c_int;
+    pub fn titin_path_isend_parts(
+        path: *mut titin_path,
+        count: c_int,
+        parts: *const *const c_void,
+        lengths: *const i64,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_isend_array(
+        path: *mut titin_path,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        names: *const *const c_char,
+        data: *const c_void,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_ireceive(
+        path: *mut titin_path,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_ireceive_parts(
+        path: *mut titin_path,
+        count: c_int,
+        parts: *const *mut c_void,
+        rooms: *const i64,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_ireceive_array(
+        path: *mut titin_path,
+        dtype: c_int,
+        rank: c_int,
+        extents: *const i64,
+        strides: *const i64,
+        order: c_int,
+        data: *mut c_void,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_ibarrier(
+        path: *mut titin_path,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_icycle(
+        from: *mut titin_path,
+        to: *mut titin_path,
+        memory: *mut c_void,
+        room: i64,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_icycle_message(
+        from: *mut titin_path,
+        to: *mut titin_path,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_irelay(
+        one: *mut titin_path,
+        other: *mut titin_path,
+        request: *mut *mut titin_path_request,
+    ) -> c_int;
+    pub fn titin_path_test(request: *mut titin_path_request, done: *mut c_int) -> c_int;
+    pub fn titin_path_wait(request: *mut titin_path_request, timeout: c_double) -> c_int;
+    pub fn titin_path_wait_any(
+        count: c_int,
+        requests: *const *mut titin_path_request,
+        timeout: c_double,
+        index: *mut c_int,
+    ) -> c_int;
+    pub fn titin_path_cancel(request: *mut titin_path_request, cancelled: *mut c_int) -> c_int;
+    pub fn titin_path_request_message(
+        request: *const titin_path_request,
+        message: *mut *mut titin_message,
+    ) -> c_int;
+    pub fn titin_path_request_ready(
+        request: *mut titin_path_request,
+        list: *mut titin_ready,
+        data: *mut c_void,
+    ) -> c_int;
+    pub fn titin_path_request_free(request: *mut titin_path_request);
     pub fn titin_path_barrier(path: *mut titin_path, timeout: c_double) -> c_int;
     pub fn titin_path_flush(path: *mut titin_path, timeout: c_double) -> c_int;
 }

@@ -1,6 +1,6 @@
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
@@ -442,7 +442,8 @@ class Path:
     Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed` if the path does not
     open.
 
-    Several threads may call: those that send take turns, and so do those that receive. After :class:`titin.Timeout`,
+    Several threads may call: calls that send are done one after the other, and so are calls that receive. The forms
+    that begin with ``i`` do not wait: they return a :class:`Request`. After :class:`titin.Timeout`,
     :class:`titin.TypeMismatch`, :class:`titin.MessageLost` and Ctrl-C the path goes on. A path that is dropped without
     :meth:`close` waits for at most 10 s until the other end has all messages.
     """
@@ -493,6 +494,63 @@ class Path:
         Raises as :meth:`receive`, and :class:`titin.TypeMismatch` for another message, which is dropped.
         """
 
+    def send_parts(self, parts: Sequence[Any], *, timeout: float | None = None) -> None:
+        """Sends the bytes of several contiguous arrays as one message. Raises as :meth:`send`."""
+
+    def receive_parts(self, parts: Sequence[Any], *, timeout: float | None = None) -> int:
+        """Receives the bytes of the next message into several contiguous arrays, one after the other.
+
+        The message may be smaller than all of them. Returns its number of bytes. Raises as :meth:`receive_into`.
+        """
+
+    def exchange(self, data: Any, *, timeout: float | None = None) -> NDArray[Any]:
+        """Sends an array and returns the next message, both at once: neither waits for the other.
+
+        Raises as :meth:`send` and :meth:`receive`. A message that was received while the sending failed is lost with
+        the exception.
+        """
+
+    def cycle(self, to: Path, *, keep: bool = True, timeout: float | None = None) -> NDArray[Any] | None:
+        """Receives the next message and passes it on to another path, piece by piece as the pieces come in.
+
+        Returns the message; without ``keep`` it only passes, and memory for a few pieces is enough. A cycle that ends
+        in the middle of the message drops it: both other programs get :class:`titin.MessageLost`. Raises as
+        :meth:`receive`, and as :meth:`send` of ``to``.
+        """
+
+    def relay(self, other: Path, *, timeout: float | None = None) -> None:
+        """Passes all messages on, both ways, until the other program of one of the two paths closes it.
+
+        No other call uses the two paths meanwhile. Barriers do not go on. Raises as :meth:`cycle`.
+        """
+
+    def isend(self, data: Any) -> Request:
+        """The non-blocking form of :meth:`send`: the array must not change until the call is done.
+
+        An array with gaps is packed at once. The call goes on where the program drops its request.
+        """
+
+    def isend_parts(self, parts: Sequence[Any]) -> Request:
+        """The non-blocking form of :meth:`send_parts`. The call goes on where the program drops its request."""
+
+    def ireceive(self) -> Request:
+        """The non-blocking form of :meth:`receive`."""
+
+    def ireceive_into(self, buffer: Any) -> Request:
+        """The non-blocking form of :meth:`receive_into`. The elements are there when the request says so."""
+
+    def ireceive_parts(self, parts: Sequence[Any]) -> Request:
+        """The non-blocking form of :meth:`receive_parts`."""
+
+    def ibarrier(self) -> Request:
+        """The non-blocking form of :meth:`barrier`."""
+
+    def icycle(self, to: Path, *, keep: bool = True) -> Request:
+        """The non-blocking form of :meth:`cycle`."""
+
+    def irelay(self, other: Path) -> Request:
+        """The non-blocking form of :meth:`relay`."""
+
     def barrier(self, *, timeout: float | None = None) -> None:
         """Waits until the other program has come to its barrier as often as this one. Raises as :meth:`send`."""
 
@@ -506,6 +564,41 @@ class Path:
     def __exit__(
         self, raised: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+class Request:
+    """A non-blocking call on a path.
+
+    The call goes on while the program computes; a thread of titin carries it on. On a path, calls that send are done
+    one after the other in their order, the blocking ones among them, and so are calls that receive. The request holds
+    the arrays of the call. ``await request`` in asyncio waits and returns as :meth:`wait`. A request that receives and
+    is dropped is cancelled.
+    """
+
+    def test(self) -> bool:
+        """Whether the call is done. Raises the error of a call that has failed, at each test and wait."""
+
+    def wait(self, *, timeout: float | None = None) -> NDArray[Any] | None:
+        """Waits until the call is done. Returns the message of ``ireceive`` or ``icycle``, and else None.
+
+        Raises :class:`titin.Timeout`, after which the call goes on, and the error of the call.
+        """
+
+    def cancel(self) -> bool:
+        """Ends the call if it is not done; returns whether it was ended. Afterwards its arrays are the program's again.
+
+        A receive loses nothing: the next one goes on with the message. A send gives its message up.
+        """
+
+    def _notify(self, ready: Ready, number: int) -> None:
+        """Puts the number on the list when the call is done; may come early."""
+
+    def __await__(self) -> Generator[Any, None, NDArray[Any] | None]: ...
+
+def wait_any(requests: Sequence[Request], *, timeout: float | None = None) -> int:
+    """Waits until one of these calls is done, on one path or on several; returns its place.
+
+    Whether the call has failed, its request says. Raises :class:`titin.Timeout`.
+    """
 
 class PathListener:
     """A port where other programs open any number of paths.

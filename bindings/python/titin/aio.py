@@ -139,6 +139,18 @@ class _LoopWaiters:
                     future.set_result(None)
 
 
+async def _outcome(request: _core.Request) -> Any:
+    """What ``await request`` returns, for a non-blocking call on a path."""
+    waiters = _LoopWaiters.here()
+    number = waiters.number()
+    going_on = waiters.next(number)
+    request._notify(waiters.ready, number)
+    while not request.test():
+        await going_on
+        going_on = waiters.next(number)
+    return request.wait()
+
+
 class Instance:
     """One running copy of a program, as part of a run; for use in ``async with``, on one event loop.
 

@@ -6,6 +6,6 @@
 ...     path.send(u)
 """
 
-from titin._core import Path, PathListener
+from titin._core import Path, PathListener, Request, wait_any
 
-__all__ = ["Path", "PathListener"]
+__all__ = ["Path", "PathListener", "Request", "wait_any"]

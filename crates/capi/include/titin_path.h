@@ -200,8 +200,8 @@ int titin_path_irelay(titin_path *one, titin_path *other, titin_path_request **r
 
 /* Whether the call is done. Returns the error of a call that has failed, at each test and wait. */
 int titin_path_test(titin_path_request *request, int *done);
-/* Waits until the call is done, and returns its error. TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED leave the call under
- * way, but for a cancelled call, which has TITIN_ERROR_INTERRUPTED for good. */
+/* Waits until the call is done, and returns its error: TITIN_ERROR_CLOSED if the call was cancelled or the path closed.
+ * TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED leave the call under way. */
 int titin_path_wait(titin_path_request *request, double timeout);
 /* Waits until one of these calls is done, on one path or on several: `index` is its place, and the error that of the call. If
  * none is done in time, `index` is -1. An entry that is NULL is left out. */
@@ -216,7 +216,7 @@ int64_t titin_path_request_length(const titin_path_request *request);
  * titin_message_free. */
 int titin_path_request_message(const titin_path_request *request, titin_message **message);
 /* For an event loop: puts `data` on the list (titin_ready_next, titin_ready_descriptor) when the call is done. May come early:
- * test says. */
+ * test says. A second list takes the place of the first one. */
 int titin_path_request_ready(titin_path_request *request, titin_ready *list, void *data);
 /* Frees a request. A call that is not done is cancelled. */
 void titin_path_request_free(titin_path_request *request);

@@ -60,9 +60,9 @@ fn translated(why: PathError) -> Error {
         PathError::Dropped { .. } | PathError::Abandoned(_) => Kind::MessageLost,
         PathError::Message(_) | PathError::NoKey(_) | PathError::NoAddress(_) => Kind::Usage,
         PathError::NoMemory(_) => Kind::NoMemory,
-        PathError::Interrupted(_) | PathError::Cancelled => Kind::Interrupted,
+        PathError::Interrupted(_) => Kind::Interrupted,
         PathError::Closed => Kind::PortClosed,
-        PathError::ClosedHere => Kind::Closed,
+        PathError::ClosedHere | PathError::Cancelled => Kind::Closed,
         PathError::Lost(_) => Kind::PeerLost,
         PathError::NotOpened(_) | PathError::System(_) => Kind::Connection,
     };

@@ -46,7 +46,19 @@ pub(crate) fn post_cycle(
     to: &Arc<PathEnd>,
     memory: Option<impl ReceiveMemory + Send + 'static>,
 ) -> Request {
-    let (inlet, outlet) = Pipe::new(from, to, memory);
+    let pipe = Arc::new(Pipe {
+        state: Mutex::default(),
+        from: from.clone(),
+        to: to.clone(),
+    });
+    let inlet = PipeDestination {
+        pipe: pipe.clone(),
+        memory: memory.map(MemoryDestination::new),
+    };
+    let outlet = PipeTransfer {
+        pipe,
+        stage: SendStage::NotBegun,
+    };
     Request::new(vec![
         post_receive(from, ReceiveTransfer::new(inlet)),
         post_send(to, outlet),
@@ -54,25 +66,6 @@ pub(crate) fn post_cycle(
 }
 
 impl Pipe {
-    /// A pipe, and its two ends.
-    fn new<M: ReceiveMemory>(
-        from: &Arc<PathEnd>,
-        to: &Arc<PathEnd>,
-        memory: Option<M>,
-    ) -> (PipeDestination<M>, PipeTransfer) {
-        let pipe = Arc::new(Pipe {
-            state: Mutex::default(),
-            from: from.clone(),
-            to: to.clone(),
-        });
-        let destination = PipeDestination {
-            pipe: pipe.clone(),
-            memory: memory.map(MemoryDestination::new),
-        };
-        let stage = SendStage::NotBegun;
-        (destination, PipeTransfer { pipe, stage })
-    }
-
     fn state(&self) -> MutexGuard<'_, PipeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -248,7 +248,7 @@ impl PathEnd {
     pub(crate) fn carry_on(&self) {
         self.is_attended.store(false, Ordering::SeqCst);
         let seen = self.bell.rings();
-        if self.advance_posted() && !self.bell.arm(seen, &[self.carrier.clone()]) {
+        if self.advance_posted() && !self.bell.arm(seen, std::slice::from_ref(&self.carrier)) {
             self.attend();
         }
     }

@@ -53,9 +53,7 @@ unsafe extern "C" fn titin_path_exchange_message(
         on_path(handle, |handle| {
             let out = input::out(out, "the message")?;
             let parts = [IoSlice::new(input::slice(bytes.cast(), length, "bytes")?)];
-            let received = handle
-                .path
-                .exchange_to(&parts, None, (), limit(timeout)?);
+            let received = handle.path.exchange_to(&parts, None, (), limit(timeout)?);
             *out = message_of(handle, received)?;
             Ok(())
         })

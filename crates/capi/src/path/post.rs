@@ -269,7 +269,9 @@ unsafe fn cycle(
 ) -> Result<Request> {
     // SAFETY: as the caller promises.
     let memory: &'static mut [u8] = unsafe { one_place(data, room) }?;
-    Ok(from.path.post_cycle(&to.path, (!data.is_null()).then_some(memory)))
+    Ok(from
+        .path
+        .post_cycle(&to.path, (!data.is_null()).then_some(memory)))
 }
 
 /// # Safety

@@ -70,7 +70,8 @@ impl RequestHandle {
 /// `request` is NULL or a request that is not freed while the result is used.
 unsafe fn request<'a>(request: *const RequestHandle) -> Result<&'a RequestHandle> {
     // SAFETY: as the caller promises.
-    unsafe { request.as_ref() }.ok_or_else(|| null("request", "titin_path_isend or another such call"))
+    unsafe { request.as_ref() }
+        .ok_or_else(|| null("request", "titin_path_isend or another such call"))
 }
 
 /// A call on a request.
@@ -206,9 +207,6 @@ unsafe extern "C" fn titin_path_request_ready(
         on_request(handle, |request| {
             let entry = ready::list(list)?.entry(data as u64);
             let mut place = request.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            if place.is_some() {
-                return Err(usage("the request is on a list already"));
-            }
             *place = Some(ReadyEntry(entry.clone()));
             drop(place);
             request.request.notify(move || entry.push());

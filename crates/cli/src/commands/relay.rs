@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use titin_draw::units::count;
+use titin_draw::units::{bytes, count};
 use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, end_of_day};
 
 use super::config::prefix;
@@ -280,7 +280,6 @@ fn text_of(state: &Value, width: Option<usize>) -> String {
 /// The rows of a peer, and of the sites behind it.
 fn rows_of(peer: &Value) -> Vec<Vec<String>> {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
-    let rate = |value: &Value| format!("{:.1} MB", number(value) as f64 / 1e6);
     let round_trip = peer["round_trip_ms"].as_f64();
     let link = match peer["connected"] == true {
         true => "up",
@@ -291,8 +290,8 @@ fn rows_of(peer: &Value) -> Vec<Vec<String>> {
         link.to_owned(),
         round_trip.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} ms")),
         number(&peer["circuits"]).to_string(),
-        rate(&peer["bytes_sent_per_second"]),
-        rate(&peer["bytes_received_per_second"]),
+        bytes(number(&peer["bytes_sent_per_second"])),
+        bytes(number(&peer["bytes_received_per_second"])),
         number(&peer["retransmissions"]).to_string(),
     ]];
     for site in list(&peer["behind"]) {
