@@ -17,7 +17,7 @@ use crate::lane::Transfer;
 use crate::memory::ReceiveMemory;
 use crate::receive::{Destination, DestinationRoom, MemoryDestination, ReceiveTransfer};
 use crate::request::{Request, post_receive, post_send};
-use crate::send::{SendStage, SendState};
+use crate::send::{Draining, SendStage, SendState};
 
 /// How many parts may wait in a pipe.
 const ROOM: usize = 4;
@@ -193,7 +193,7 @@ impl Transfer for PipeTransfer {
             let sent = match self.stage {
                 SendStage::Done => return Ok(Some(())),
                 SendStage::NotBegun if length > PART => {
-                    if !state.begin(end, &meta, length, &[])? {
+                    if !state.begin(end, &meta, length, &[], Draining::Copied)? {
                         return Ok(None);
                     }
                     0
@@ -208,8 +208,13 @@ impl Transfer for PipeTransfer {
                     };
                     let bytes = [IoSlice::new(&part)];
                     let (sent, is_sent) = match stage {
-                        SendStage::Parts(sent) => (sent, state.send_part(end, &bytes)?),
-                        _ => (0, state.begin(end, &meta, length, &bytes)?),
+                        SendStage::Parts(sent) => {
+                            (sent, state.send_part(end, &bytes, Draining::Copied)?)
+                        }
+                        _ => (
+                            0,
+                            state.begin(end, &meta, length, &bytes, Draining::Copied)?,
+                        ),
                     };
                     if !is_sent {
                         return Ok(None);

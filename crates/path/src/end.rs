@@ -192,10 +192,20 @@ impl PathEnd {
         time: TimeLimit,
         mut poll: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
+        self.wait_beyond_end(what, time, || self.look(&mut poll))
+    }
+
+    /// As [`PathEnd::wait`], for something that also comes when the path is no more.
+    pub(crate) fn wait_beyond_end<T>(
+        &self,
+        what: &'static str,
+        time: TimeLimit,
+        mut poll: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
         let mut watch = self.interrupt.watch();
         loop {
             let seen = self.bell.rings();
-            if let Some(outcome) = self.look(&mut poll)? {
+            if let Some(outcome) = poll()? {
                 return Ok(outcome);
             }
             if let Some(limit) = time.exceeded() {

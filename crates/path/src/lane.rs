@@ -1,12 +1,13 @@
 //! The calls of one kind on a path, in their order: those that send, those that receive, and barriers.
 //!
-//! A lane is a queue of calls. The first call has its turn: it advances its transfer as far as there are messages or
-//! room, until the transfer is done. A waiting call advances in its own thread. A non-blocking call is advanced by any
-//! thread that looks at the lane: a waiting call behind it, a call that asks for it, and the thread of
-//! [`crate::worker`]. So a lane never waits for a thread that computes.
+//! A lane is a queue of calls. The first call has its turn: its transfer goes on as far as there are messages or room,
+//! until it is done. The transfer of a waiting call goes on in the thread that waits. The transfer of a non-blocking
+//! call goes on in any thread that looks at the lane: that of a waiting call behind it, of a call that asks for it, and
+//! the thread of [`crate::worker`].
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
@@ -22,7 +23,7 @@ pub(crate) trait Transfer {
     /// What the call returns.
     type Output;
 
-    /// Goes on as far as possible without waiting. `Some` once the call is done.
+    /// Goes on as far as possible. `Some` once the call is done.
     ///
     /// # Errors
     /// Those of the path, and of the call.
@@ -32,60 +33,121 @@ pub(crate) trait Transfer {
     fn give_up(&mut self, end: &PathEnd, state: &mut Self::State);
 }
 
-/// A non-blocking call, and where its outcome goes.
-struct PostedCall<S, O> {
-    transfer: Box<dyn Transfer<State = S, Output = O> + Send>,
-    completion: Arc<Completion>,
-}
+/// The transfer of a non-blocking call.
+type PostedTransfer<S, O> = Box<dyn Transfer<State = S, Output = O> + Send>;
 
 enum Call<S, O> {
-    /// A thread waits and advances its transfer itself. The thread knows its call by the number.
+    /// A thread waits. It knows its call by the number.
     Waiting(u64),
-    Posted(PostedCall<S, O>),
+    /// A non-blocking call. The transfer is taken out while it goes on.
+    Posted(Option<PostedTransfer<S, O>>, Arc<Completion>),
 }
 
 /// A lane.
-pub(crate) struct Lane<S, O>(Mutex<LaneState<S, O>>);
+pub(crate) struct Lane<S, O> {
+    /// Locked while a transfer goes on. Locked before `queue`.
+    shared: Mutex<S>,
+    /// Whether a thread has found `shared` locked, and waits for a ring.
+    is_awaited: AtomicBool,
+    queue: Mutex<LaneQueue<S, O>>,
+}
 
-struct LaneState<S, O> {
-    shared: S,
+struct LaneQueue<S, O> {
     calls: VecDeque<Call<S, O>>,
     next_number: u64,
 }
 
-impl<S: Default, O> Default for Lane<S, O> {
-    fn default() -> Self {
-        Lane(Mutex::new(LaneState {
-            shared: S::default(),
-            calls: VecDeque::new(),
-            next_number: 0,
-        }))
+/// What the calls of a lane share, for one of them.
+struct LaneTurn<'a, S, O> {
+    lane: &'a Lane<S, O>,
+    end: &'a PathEnd,
+    /// `None` as the turn ends.
+    shared: Option<MutexGuard<'a, S>>,
+}
+
+impl<S, O> Drop for LaneTurn<'_, S, O> {
+    fn drop(&mut self) {
+        self.shared = None;
+        if self.lane.is_awaited.swap(false, Ordering::SeqCst) {
+            self.end.ring();
+        }
     }
 }
 
-impl<S, O> LaneState<S, O>
+/// What is first in a lane.
+#[derive(Debug, PartialEq)]
+enum First {
+    Nothing,
+    /// A non-blocking call that cannot go on now.
+    Pending,
+    /// The waiting call with this number.
+    Waiting(u64),
+}
+
+impl<S, O> LaneTurn<'_, S, O>
 where
     Completed: From<O>,
 {
-    /// Advances the non-blocking calls in front. Returns the number of the waiting call that is first now, if there is
-    /// one.
-    fn advance_posted(&mut self, end: &PathEnd) -> Option<u64> {
+    /// Has the non-blocking calls in front go on.
+    fn advance_posted(&mut self) -> First {
         loop {
-            let call = match self.calls.front_mut()? {
-                Call::Waiting(number) => return Some(*number),
-                Call::Posted(call) => call,
+            let mut transfer = match self.lane.queue().calls.front_mut() {
+                None => return First::Nothing,
+                Some(Call::Waiting(number)) => return First::Waiting(*number),
+                Some(Call::Posted(transfer, _)) => transfer.take().expect("put back below"),
             };
-            let outcome = match end.look(|| call.transfer.advance(end, &mut self.shared)) {
-                Ok(None) => return None,
-                Ok(Some(output)) => Ok(Completed::from(output)),
+            let (end, shared) = (
+                self.end,
+                self.shared.as_deref_mut().expect("the turn lasts"),
+            );
+            let outcome = match end.look(|| transfer.advance(end, shared)) {
+                Ok(None) => None,
+                Ok(Some(output)) => Some(Ok(Completed::from(output))),
                 Err(why) => {
-                    call.transfer.give_up(end, &mut self.shared);
-                    Err(why)
+                    transfer.give_up(end, shared);
+                    Some(Err(why))
                 }
             };
-            call.completion.complete(outcome);
-            self.calls.pop_front();
-            end.ring();
+            let mut queue = self.lane.queue();
+            let Some(outcome) = outcome else {
+                if let Some(Call::Posted(place, _)) = queue.calls.front_mut() {
+                    *place = Some(transfer);
+                }
+                return First::Pending;
+            };
+            let call = queue.calls.pop_front();
+            drop(queue);
+            if let Some(Call::Posted(_, completion)) = call {
+                drop(transfer);
+                completion.complete(outcome);
+            }
+            self.end.ring();
+        }
+    }
+
+    /// Has a transfer go on, if it is the turn of the waiting call with this number.
+    fn advance(
+        &mut self,
+        number: u64,
+        transfer: &mut impl Transfer<State = S, Output = O>,
+    ) -> Result<Option<O>> {
+        if self.advance_posted() != First::Waiting(number) {
+            return Ok(None);
+        }
+        let shared = self.shared.as_deref_mut().expect("the turn lasts");
+        transfer.advance(self.end, shared)
+    }
+}
+
+impl<S: Default, O> Default for Lane<S, O> {
+    fn default() -> Self {
+        Lane {
+            shared: Mutex::default(),
+            is_awaited: AtomicBool::new(false),
+            queue: Mutex::new(LaneQueue {
+                calls: VecDeque::new(),
+                next_number: 0,
+            }),
         }
     }
 }
@@ -94,21 +156,12 @@ impl<S, O> Lane<S, O>
 where
     Completed: From<O>,
 {
-    fn state(&self) -> MutexGuard<'_, LaneState<S, O>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks at what the calls share.
-    pub(crate) fn look<R>(&self, body: impl FnOnce(&S) -> R) -> R {
-        body(&self.state().shared)
-    }
-
     /// Takes a place at the end of the queue.
     pub(crate) fn enter<'a>(&'a self, end: &'a PathEnd) -> LanePlace<'a, S, O> {
-        let mut state = self.state();
-        let number = state.next_number;
-        state.next_number += 1;
-        state.calls.push_back(Call::Waiting(number));
+        let mut queue = self.queue();
+        let number = queue.next_number;
+        queue.next_number += 1;
+        queue.calls.push_back(Call::Waiting(number));
         LanePlace {
             lane: self,
             end,
@@ -117,56 +170,115 @@ where
     }
 
     /// Adds a non-blocking call, and begins with it if it is its turn.
-    pub(crate) fn post(
-        &self,
-        end: &PathEnd,
-        transfer: Box<dyn Transfer<State = S, Output = O> + Send>,
-    ) -> Arc<Completion> {
+    pub(crate) fn post(&self, end: &PathEnd, transfer: PostedTransfer<S, O>) -> Arc<Completion> {
         let completion = Arc::new(Completion::default());
-        let mut state = self.state();
-        state.calls.push_back(Call::Posted(PostedCall {
-            transfer,
-            completion: completion.clone(),
-        }));
-        state.advance_posted(end);
+        let call = Call::Posted(Some(transfer), completion.clone());
+        self.queue().calls.push_back(call);
+        self.advance(end);
         completion
     }
 
-    /// Advances the non-blocking calls. False if there are none that wait for the other end.
+    /// Has the non-blocking calls go on. Whether one of them waits for the other end, or for another thread.
     pub(crate) fn advance(&self, end: &PathEnd) -> bool {
-        let mut state = self.state();
-        state.advance_posted(end).is_none() && !state.calls.is_empty()
+        match self.try_turn(end) {
+            Some(mut turn) => turn.advance_posted() == First::Pending,
+            None => true,
+        }
     }
 
     /// Takes a non-blocking call out that is not done. False if it is done.
     pub(crate) fn cancel(&self, end: &PathEnd, completion: &Arc<Completion>) -> bool {
-        let mut state = self.state();
-        let is_this = |call: &Call<S, O>| matches!(call, Call::Posted(call) if Arc::ptr_eq(&call.completion, completion));
-        let Some(place) = state.calls.iter().position(is_this) else {
+        // A call that is not first has not begun.
+        if let Some(is_taken) = self.take_out_behind(completion) {
+            return is_taken;
+        }
+        let mut turn = self.turn(end);
+        let call = {
+            let mut queue = self.queue();
+            let place = place_of(&queue.calls, completion);
+            place.and_then(|place| queue.calls.remove(place))
+        };
+        let Some(Call::Posted(Some(mut transfer), _)) = call else {
             return false;
         };
-        if let Some(Call::Posted(mut call)) = state.calls.remove(place) {
-            call.transfer.give_up(end, &mut state.shared);
-        }
-        state.advance_posted(end);
+        transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
+        turn.advance_posted();
         end.ring();
         true
     }
 
+    /// Takes a call out that is not first. Whether it was there; `None` if it is first.
+    fn take_out_behind(&self, completion: &Arc<Completion>) -> Option<bool> {
+        let mut queue = self.queue();
+        match place_of(&queue.calls, completion) {
+            Some(0) => None,
+            Some(place) => Some(queue.calls.remove(place).is_some()),
+            None => Some(false),
+        }
+    }
+
     /// Ends all non-blocking calls, as this end closes the path, and then does `last` before any other call.
     pub(crate) fn end<R>(&self, end: &PathEnd, last: impl FnOnce() -> R) -> R {
-        let mut state = self.state();
-        let LaneState { shared, calls, .. } = &mut *state;
-        calls.retain_mut(|call| {
-            let Call::Posted(call) = call else {
-                return true;
-            };
-            call.transfer.give_up(end, shared);
-            call.completion.complete(Err(PathError::ClosedHere));
-            false
-        });
+        let mut turn = self.turn(end);
+        let calls = std::mem::take(&mut self.queue().calls);
+        for call in calls {
+            match call {
+                Call::Posted(Some(mut transfer), completion) => {
+                    transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
+                    drop(transfer);
+                    completion.complete(Err(PathError::ClosedHere));
+                }
+                other => self.queue().calls.push_back(other),
+            }
+        }
         last()
     }
+}
+
+impl<S, O> Lane<S, O> {
+    /// Looks at what the calls share.
+    pub(crate) fn look<R>(&self, body: impl FnOnce(&S) -> R) -> R {
+        body(&self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, LaneQueue<S, O>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn<'a>(&'a self, end: &'a PathEnd) -> LaneTurn<'a, S, O> {
+        LaneTurn {
+            lane: self,
+            end,
+            shared: Some(self.shared.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    /// A turn; `None` while another thread has one, after which the bell rings. On a path that has ended, a turn in any case:
+    /// a call that sees nothing there has failed.
+    fn try_turn<'a>(&'a self, end: &'a PathEnd) -> Option<LaneTurn<'a, S, O>> {
+        if end.has_ended() {
+            return Some(self.turn(end));
+        }
+        let try_lock = || match self.shared.try_lock() {
+            Ok(shared) => Some(shared),
+            Err(TryLockError::Poisoned(shared)) => Some(shared.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        let shared = try_lock().or_else(|| {
+            self.is_awaited.store(true, Ordering::SeqCst);
+            try_lock()
+        })?;
+        Some(LaneTurn {
+            lane: self,
+            end,
+            shared: Some(shared),
+        })
+    }
+}
+
+fn place_of<S, O>(calls: &VecDeque<Call<S, O>>, completion: &Arc<Completion>) -> Option<usize> {
+    let is_this = |call: &Call<S, O>| matches!(call, Call::Posted(_, other) if Arc::ptr_eq(other, completion));
+    calls.iter().position(is_this)
 }
 
 /// The place of a waiting call in a lane. The call leaves the lane when the place is dropped.
@@ -183,7 +295,7 @@ impl<S, O> LanePlace<'_, S, O>
 where
     Completed: From<O>,
 {
-    /// Advances the calls before this one; and then `transfer`, which is the one of this call.
+    /// Has the calls before this one go on; and then `transfer`, which is the one of this call.
     ///
     /// # Errors
     /// As [`Transfer::advance`].
@@ -191,26 +303,27 @@ where
         &self,
         transfer: &mut impl Transfer<State = S, Output = O>,
     ) -> Result<Option<O>> {
-        let mut state = self.lane.state();
-        if state.advance_posted(self.end) != Some(self.number) {
-            return Ok(None);
+        match self.lane.try_turn(self.end) {
+            Some(mut turn) => turn.advance(self.number, transfer),
+            None => Ok(None),
         }
-        transfer.advance(self.end, &mut state.shared)
     }
 
     /// Ends the call before it is done.
     pub(crate) fn give_up(&self, transfer: &mut impl Transfer<State = S, Output = O>) {
-        transfer.give_up(self.end, &mut self.lane.state().shared);
+        self.with_state(|shared| transfer.give_up(self.end, shared));
     }
 
     /// Whether it is the turn of the call.
     pub(crate) fn has_turn(&self) -> bool {
-        self.lane.state().advance_posted(self.end) == Some(self.number)
+        let turn = self.lane.try_turn(self.end);
+        turn.is_some_and(|mut turn| turn.advance_posted() == First::Waiting(self.number))
     }
 
-    /// The state of the lane, for a short while.
+    /// What the calls of the lane share, for a short while.
     pub(crate) fn with_state<R>(&self, body: impl FnOnce(&mut S) -> R) -> R {
-        body(&mut self.lane.state().shared)
+        let mut turn = self.lane.turn(self.end);
+        body(turn.shared.as_deref_mut().expect("the turn lasts"))
     }
 }
 
@@ -219,21 +332,21 @@ where
     Completed: From<O>,
 {
     fn drop(&mut self) {
-        let mut state = self.lane.state();
-        let is_this =
-            |call: &Call<S, O>| matches!(call, Call::Waiting(number) if *number == self.number);
-        let place = state.calls.iter().position(is_this);
-        place.and_then(|place| state.calls.remove(place));
-        if state.calls.is_empty() {
+        let is_last = {
+            let calls = &mut self.lane.queue().calls;
+            let is_this =
+                |call: &Call<S, O>| matches!(call, Call::Waiting(number) if *number == self.number);
+            let place = calls.iter().position(is_this);
+            place.and_then(|place| calls.remove(place));
+            calls.is_empty()
+        };
+        if is_last {
             return;
         }
-        let next = state.advance_posted(self.end);
-        let is_pending = !state.calls.is_empty();
-        drop(state);
-        match next {
-            Some(_) => self.end.ring(),
-            None if is_pending => self.end.attend(),
-            None => {}
+        // The next call may go on: a waiting one in its thread.
+        self.end.ring();
+        if self.lane.advance(self.end) {
+            self.end.attend();
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::memory::{ReceiveMemory, SendMemory};
 use crate::receive::{MemoryDestination, ReceiveTransfer, ReceivedMessage};
 use crate::relay::Relay;
 use crate::request::{Carrying, Request, RequestPart, post_barrier, post_receive, post_send};
-use crate::send::SendTransfer;
+use crate::send::{Draining, SendTransfer};
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
 
@@ -88,7 +88,7 @@ impl Path {
         layout: Option<Layout>,
         limit: Option<Duration>,
     ) -> Result<()> {
-        let mut transfer = SendTransfer::new(parts, layout);
+        let mut transfer = SendTransfer::new(parts, layout, Draining::Awaited);
         let end = &self.end;
         end.call(&end.sends, "sending a message", limit, &mut transfer)
     }
@@ -156,7 +156,7 @@ impl Path {
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
         let end = &self.end;
-        let mut outgoing = SendTransfer::new(parts, layout);
+        let mut outgoing = SendTransfer::new(parts, layout, Draining::Awaited);
         let mut incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
         let (sends, receives) = (end.sends.enter(end), end.receives.enter(end));
         let (mut sent, mut received) = (None, None);
@@ -198,7 +198,7 @@ impl Path {
     ) -> Request {
         Request::new(vec![post_send(
             &self.end,
-            SendTransfer::new(memory, layout),
+            SendTransfer::new(memory, layout, Draining::Copied),
         )])
     }
 
@@ -216,7 +216,7 @@ impl Path {
         layout: Option<Layout>,
         memory: impl ReceiveMemory + Send + 'static,
     ) -> Request {
-        let outgoing = SendTransfer::new(parts, layout);
+        let outgoing = SendTransfer::new(parts, layout, Draining::Copied);
         let incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
         Request::new(vec![
             post_send(&self.end, outgoing),

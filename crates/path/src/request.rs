@@ -302,7 +302,7 @@ pub fn wait_any(requests: &[&Request], limit: Option<Duration>) -> Result<usize>
     let done = || requests.iter().position(|request| request.test());
     let time = TimeLimit::begin(limit);
     if ends.all(|other| Arc::ptr_eq(end, other)) {
-        return end.wait(WHAT, time, || Ok(done()));
+        return end.wait_beyond_end(WHAT, time, || Ok(done()));
     }
     let mut watch = end.interrupt.watch();
     loop {

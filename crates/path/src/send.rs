@@ -24,6 +24,15 @@ pub(crate) struct SendState {
     asked: u8,
 }
 
+/// What happens to bytes for which the sockets have no room, although the receiver has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Draining {
+    /// The call waits until they have left: a blocking call.
+    Awaited,
+    /// The bytes are copied, and leave later.
+    Copied,
+}
+
 impl SendState {
     /// How many messages have begun.
     pub(crate) fn messages(&self) -> u64 {
@@ -48,11 +57,12 @@ impl SendState {
         meta: &Arc<Meta>,
         length: u64,
         parts: &[IoSlice<'_>],
+        draining: Draining,
     ) -> Result<bool> {
         let has_begun = if length <= PART {
             match self.claim(end, length)? {
                 Some(sequence) => {
-                    send(end, sequence, PartKind::Short, meta, parts)?;
+                    send(end, sequence, PartKind::Short, meta, parts, draining)?;
                     true
                 }
                 None => false,
@@ -60,7 +70,7 @@ impl SendState {
         } else {
             let meta = Meta::clone(meta);
             let head = LongMessage { length, meta }.encode();
-            self.send_bytes(end, PartKind::Head, &[IoSlice::new(&head)])?
+            self.send_bytes(end, PartKind::Head, &[IoSlice::new(&head)], draining)?
         };
         self.messages += u64::from(has_begun);
         Ok(has_begun)
@@ -70,19 +80,31 @@ impl SendState {
     ///
     /// # Errors
     /// Those of the path; and an account of this message, of which the receiver takes no more.
-    pub(crate) fn send_part(&mut self, end: &PathEnd, parts: &[IoSlice<'_>]) -> Result<bool> {
+    pub(crate) fn send_part(
+        &mut self,
+        end: &PathEnd,
+        parts: &[IoSlice<'_>],
+        draining: Draining,
+    ) -> Result<bool> {
         end.check_dropped_message(self.messages - 1)?;
-        self.send_bytes(end, PartKind::Part, parts)
+        self.send_bytes(end, PartKind::Part, parts, draining)
     }
 
     /// Ends a long message of which not all parts were sent.
     pub(crate) fn abandon(&self, end: &PathEnd) {
         if let Some(sequence) = end.window.claim_without_room() {
-            let _ = send(end, sequence, PartKind::Abandoned, &Arc::default(), &[]);
+            let (kind, meta) = (PartKind::Abandoned, Arc::default());
+            let _ = send(end, sequence, kind, &meta, &[], Draining::Copied);
         }
     }
 
-    fn send_bytes(&mut self, end: &PathEnd, kind: PartKind, parts: &[IoSlice<'_>]) -> Result<bool> {
+    fn send_bytes(
+        &mut self,
+        end: &PathEnd,
+        kind: PartKind,
+        parts: &[IoSlice<'_>],
+        draining: Draining,
+    ) -> Result<bool> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
         let Some(sequence) = self.claim(end, length)? else {
             return Ok(false);
@@ -91,7 +113,7 @@ impl SendState {
             content: bytes(length),
             ..Meta::default()
         };
-        send(end, sequence, kind, &Arc::new(meta), parts)?;
+        send(end, sequence, kind, &Arc::new(meta), parts, draining)?;
         Ok(true)
     }
 
@@ -123,12 +145,17 @@ fn send(
     kind: PartKind,
     meta: &Arc<Meta>,
     parts: &[IoSlice<'_>],
+    draining: Draining,
 ) -> Result<()> {
     let head = Head {
         tag: kind.tag(),
         ..Head::new(CONDUIT, sequence, 0.0, None)
     };
-    let sent = end.carrier.send(&Outgoing::new(head, meta, parts));
+    let message = Outgoing::new(head, meta, parts);
+    let sent = match draining {
+        Draining::Awaited => end.carrier.send(&message),
+        Draining::Copied => end.carrier.send_or_copy(&message),
+    };
     // The number of the message is taken, so no other message can follow.
     sent.map_err(|why| end.break_off(why))?;
     Ok(())
@@ -140,6 +167,7 @@ pub(crate) struct SendTransfer<M> {
     length: u64,
     content: Content,
     stage: SendStage,
+    draining: Draining,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -163,13 +191,14 @@ impl SendStage {
 
 impl<M: SendMemory> SendTransfer<M> {
     /// A message of the bytes in `memory`: an array with this layout, or bytes.
-    pub(crate) fn new(memory: M, layout: Option<Layout>) -> Self {
+    pub(crate) fn new(memory: M, layout: Option<Layout>, draining: Draining) -> Self {
         let length = memory.parts().iter().map(|part| part.len() as u64).sum();
         SendTransfer {
             memory,
             length,
             content: layout.map_or_else(|| bytes(length), Content::Array),
             stage: SendStage::NotBegun,
+            draining,
         }
     }
 }
@@ -191,14 +220,14 @@ impl<M: SendMemory> Transfer for SendTransfer<M> {
                     let meta = state.meta_of(&self.content);
                     meta.check(self.length)
                         .map_err(|why| PathError::Message(why.to_string()))?;
-                    if !state.begin(end, &meta, self.length, &parts)? {
+                    if !state.begin(end, &meta, self.length, &parts, self.draining)? {
                         return Ok(None);
                     }
                     0
                 }
                 SendStage::Parts(sent) => {
                     let part = PART.min(self.length - sent);
-                    if !state.send_part(end, &cut(&parts, sent, part))? {
+                    if !state.send_part(end, &cut(&parts, sent, part), self.draining)? {
                         return Ok(None);
                     }
                     sent + part

@@ -337,15 +337,20 @@ fn a_path_that_closes_has_sent_all_and_one_that_is_dropped_ends_its_calls() {
         assert!(request.test());
         assert_eq!(request.outcome().unwrap_err(), PathError::ClosedHere);
     }
-    // The one has begun with the message.
-    let told = far.map(|request| {
+    // A part of the message may be there. Whether the system drops what comes behind it is a matter of time.
+    for request in far {
         request.wait(None).unwrap();
-        request.outcome().unwrap_err()
-    });
-    assert!(
-        matches!(&told, [PathError::Abandoned(_), PathError::Closed]),
-        "{told:?}"
-    );
+        let told = request.outcome().unwrap_err();
+        assert!(
+            is_end(&told) || matches!(told, PathError::Abandoned(_)),
+            "{told}"
+        );
+    }
+}
+
+/// Whether an error says that the other end is gone.
+fn is_end(why: &PathError) -> bool {
+    matches!(why, PathError::Closed | PathError::Lost(_))
 }
 
 #[test]
@@ -457,7 +462,8 @@ fn what_ends_a_message_on_its_way_on_is_told() {
     let cycle = there[2].post_cycle(&closed[0], None::<()>);
     here[2].send(b"kept", None).unwrap();
     cycle.wait(None).unwrap();
-    assert_eq!(cycle.outcome().unwrap_err(), PathError::Closed);
+    let told = cycle.outcome().unwrap_err();
+    assert!(is_end(&told), "{told}");
     assert_eq!(&there[2].receive(None).unwrap().bytes[..], b"kept");
 }
 

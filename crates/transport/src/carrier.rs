@@ -118,6 +118,15 @@ pub trait Carrier: Acknowledge {
     /// closed.
     fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
+    /// As [`Carrier::send`], without waiting: bytes of the payload that cannot leave now are copied, and leave
+    /// later.
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    fn send_or_copy(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+        self.send(message)
+    }
+
     /// As [`Carrier::send`], without waiting, for a message with a shared copy of the payload
     /// ([`Outgoing::share`]): a message that cannot leave now leaves later, from the shared copy.
     ///

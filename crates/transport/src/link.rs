@@ -324,11 +324,27 @@ impl Link {
     /// # Errors
     /// As [`Carrier::send`].
     pub(crate) fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+        self.send_with(message, RoomWait::new(self, message.length()))
+    }
+
+    /// As [`Link::send`], without waiting: [`Carrier::send_or_copy`].
+    ///
+    /// # Errors
+    /// As [`Carrier::send`].
+    pub(crate) fn send_or_copy(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+        self.send_with(message, RoomWait::none(self))
+    }
+
+    fn send_with(
+        &self,
+        message: &Outgoing<'_>,
+        room: RoomWait<'_>,
+    ) -> Result<SendReport, LinkError> {
         match &self.streams {
             Some(streams) if streams.should_carry(message) => {
-                self.send_by_streams(streams, message)
+                self.send_by_streams(streams, message, room)
             }
-            _ => self.send_by_first_stream(message),
+            _ => self.send_by_first_stream(message, room),
         }
     }
 
@@ -508,10 +524,14 @@ impl Link {
     }
 
     /// Sends a message by the first stream.
-    fn send_by_first_stream(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+    fn send_by_first_stream(
+        &self,
+        message: &Outgoing<'_>,
+        room: RoomWait<'_>,
+    ) -> Result<SendReport, LinkError> {
         let mut progress = MessageInProgress::new(message);
         let mut sent = SendReport::default();
-        let room = RefCell::new(RoomWait::new(self, message.length()));
+        let room = RefCell::new(room);
         loop {
             let (outcome, copied) = self.output.work_in_turn_after(
                 || room.borrow_mut().release(),
@@ -565,11 +585,11 @@ impl Link {
         &self,
         streams: &FurtherStreams,
         message: &Outgoing<'_>,
+        mut room: RoomWait<'_>,
     ) -> Result<SendReport, LinkError> {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
         }
-        let mut room = RoomWait::new(self, message.length());
         let copied = match streams.send(message, &mut room) {
             Ok(copied) => copied,
             Err(failure) if !failure.torn && failure.why.is_of_message() => {

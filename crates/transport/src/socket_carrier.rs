@@ -42,6 +42,10 @@ impl Carrier for SocketCarrier {
         self.link.send(message)
     }
 
+    fn send_or_copy(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
+        self.link.send_or_copy(message)
+    }
+
     fn post(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError> {
         self.link.post(message)
     }

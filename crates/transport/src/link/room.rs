@@ -53,6 +53,16 @@ impl<'a> RoomWait<'a> {
         }
     }
 
+    /// No waits: the rest of a message that finds no room is copied at once.
+    pub(super) fn none(link: &'a Link) -> Self {
+        RoomWait {
+            link,
+            stall: Duration::ZERO,
+            reading: None,
+            waited: false,
+        }
+    }
+
     /// Leaves the reading side to other threads. A thread that waits for its turn to write must not
     /// keep the reading side: the thread at work may wait for room that comes only once this link is
     /// read.
@@ -73,6 +83,9 @@ impl<'a> RoomWait<'a> {
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
     ) -> Result<bool, LinkError> {
+        if self.stall.is_zero() {
+            return Ok(false);
+        }
         self.waited = true;
         self.reading = self
             .reading
