@@ -4,6 +4,18 @@ module titin_c_path
    implicit none
    private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
 
+   ! The figures of titin_path_figure.
+   integer(c_int), parameter :: titin_path_time = 0
+   integer(c_int), parameter :: titin_path_messages_sent = 1
+   integer(c_int), parameter :: titin_path_bytes_sent = 2
+   integer(c_int), parameter :: titin_path_messages_received = 3
+   integer(c_int), parameter :: titin_path_bytes_received = 4
+   integer(c_int), parameter :: titin_path_send_rate = 5
+   integer(c_int), parameter :: titin_path_receive_rate = 6
+   integer(c_int), parameter :: titin_path_waited = 7
+   integer(c_int), parameter :: titin_path_round_trip = 8
+   integer(c_int), parameter :: titin_path_retransmissions = 9
+
    interface
       type(c_ptr) function titin_path_options_new() bind(C)
          import
@@ -103,6 +115,12 @@ module titin_c_path
       integer(c_int) function titin_path_streams(path) bind(C)
          import
          type(c_ptr), value :: path
+      end function
+
+      real(c_double) function titin_path_figure(path, figure) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: figure
       end function
 
       integer(c_int) function titin_path_send(path, bytes, length, timeout) bind(C)

@@ -22,6 +22,9 @@ module titin_path
    private
 
    public :: path_listener_type, path_request_type, path_type, path_wait_any
+   public :: titin_path_time, titin_path_messages_sent, titin_path_bytes_sent, titin_path_messages_received, &
+      titin_path_bytes_received, titin_path_send_rate, titin_path_receive_rate, titin_path_waited, titin_path_round_trip, &
+      titin_path_retransmissions
 
    character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
    character(len=*), parameter :: not_contiguous = &
@@ -49,6 +52,9 @@ module titin_path
       procedure :: name => name_of
       !> streams(): the number of streams that carry large messages.
       procedure :: streams => streams_of
+      !> figure(which): a figure of this end of the path since it was opened, such as titin_path_round_trip (in seconds);
+      !> titin_path.h has the list. NaN for a figure that the system does not measure.
+      procedure :: figure => figure_of
       !> send(data, timeout, as): an array of any kind and rank. Returns when the data may be changed. With as=titin_u8 to
       !> titin_u64, titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
       procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
@@ -239,6 +245,13 @@ contains
       class(path_type), intent(in) :: self
       integer :: streams
       streams = int(titin_path_streams(self%raw))
+   end function
+
+   function figure_of(self, which) result(figure)
+      class(path_type), intent(in) :: self
+      integer, intent(in) :: which
+      real(real64) :: figure
+      figure = titin_path_figure(self%raw, int(which, c_int))
    end function
 
    subroutine barrier(self, timeout, ierr)

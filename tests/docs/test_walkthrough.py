@@ -178,4 +178,4 @@ def test_the_page_about_paths_is_true(copy):
             shown += 1
         elif language == "console":
             walk.block(text)
-    assert shown == 1
+    assert shown == 2

@@ -36,10 +36,20 @@ def free_port():
 
 def program(built, language):
     """The command of a half in a language."""
-    return ["python3", built / "bar.py"] if language == "python" else [built / f"build/{language}/bar"]
+    scripts = {"python": "bar.py", "overlapping python": "overlap.py"}
+    script = scripts.get(language)
+    return ["python3", built / script] if script else [built / f"build/{language}/bar"]
 
 
-@pytest.mark.parametrize(("left", "right"), list(itertools.product(("c", "cpp", "fortran", "python"), repeat=2)))
+PAIRS = [
+    *itertools.product(("c", "cpp", "fortran", "python"), repeat=2),
+    ("overlapping python", "overlapping python"),
+    ("overlapping python", "fortran"),
+    ("c", "overlapping python"),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
 def test_two_halves_are_the_whole(built, left, right):
     environment = os.environ | {"TITIN_PATH_KEY": str(built / "key")}
     address = f"127.0.0.1:{free_port()}"

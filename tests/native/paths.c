@@ -253,6 +253,14 @@ static void end(titin_path *path, int listens) {
     wanted = 0;
     CHECK(titin_path_receive(path, 0.01, &message) == TITIN_ERROR_TIMEOUT && !message);
     CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    CHECK(titin_path_figure(path, TITIN_PATH_BYTES_SENT) > 2 * 8 * MANY);
+    CHECK(titin_path_figure(path, TITIN_PATH_BYTES_RECEIVED) > 2 * 8 * MANY);
+    CHECK(titin_path_figure(path, TITIN_PATH_MESSAGES_SENT) > 10 && titin_path_figure(path, TITIN_PATH_MESSAGES_RECEIVED) > 10);
+    const double time = titin_path_figure(path, TITIN_PATH_TIME), waited = titin_path_figure(path, TITIN_PATH_WAITED);
+    CHECK(waited > 0.01 && time > waited && titin_path_figure(path, TITIN_PATH_SEND_RATE) * time > 8 * MANY);
+    CHECK(titin_path_figure(path, TITIN_PATH_RECEIVE_RATE) * time > 8 * MANY);
+    CHECK(titin_path_figure(path, TITIN_PATH_ROUND_TRIP) > 0 && titin_path_figure(path, TITIN_PATH_RETRANSMISSIONS) >= 0);
+    CHECK(isnan(titin_path_figure(path, 10)) && strstr(titin_error(), "10 is no figure of a path"));
     CHECK(titin_path_flush(path, TITIN_WAIT) == 0);
     if (listens) {
         /* What comes goes back, until the other program closes the path. */

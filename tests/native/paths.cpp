@@ -174,6 +174,11 @@ void end(titin::Path &path, bool listens) {
     wanted = false;
     refused_saying<titin::Timeout>("longer than 0.01 s", [&] { path.receive(std::chrono::milliseconds(10)); });
     path.barrier();
+    const titin::PathStatistics figures = path.statistics();
+    CHECK(figures.bytes_sent > 2 * 8 * many && figures.bytes_received > 2 * 8 * many);
+    CHECK(figures.messages_sent > 10 && figures.messages_received > 10);
+    CHECK(figures.waited > 0.01 && figures.time > figures.waited && figures.send_rate > 0 && figures.receive_rate > 0);
+    CHECK(figures.round_trip > 0 && figures.round_trip < 10 && figures.retransmissions >= 0);
     path.flush();
     if (listens) {
         // What comes goes back, until the other program closes the path.

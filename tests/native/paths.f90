@@ -352,6 +352,11 @@ contains
       call path%receive(message, timeout=0.01_real64, ierr=ierr)
       call check(ierr == titin_error_timeout, "a timeout")
       call path%barrier()
+      call check(path%figure(titin_path_bytes_sent) > 2*8*many, "bytes sent")
+      call check(path%figure(titin_path_bytes_received) > 2*8*many, "bytes received")
+      call check(path%figure(titin_path_messages_sent) > 10, "messages sent")
+      call check(path%figure(titin_path_waited) > 0.01 .and. path%figure(titin_path_time) > 0.01, "times")
+      call check(path%figure(titin_path_round_trip) > 0 .and. path%figure(titin_path_round_trip) < 10, "a round trip")
       call path%flush()
       if (listens) then
          ! What comes goes back, until the other program closes the path.

@@ -156,6 +156,11 @@ def end(path, listens):
     # Other ends interrupt a call here.
     refused(titin.Timeout, "longer than 0.01 s", lambda: path.receive(timeout=0.01))
     path.barrier()
+    figures = path.statistics()
+    assert figures["bytes_sent"] > 2 * 8 * MANY and figures["bytes_received"] > 2 * 8 * MANY
+    assert figures["messages_sent"] > 10 and figures["messages_received"] > 10
+    assert 0.01 < figures["waited"] < figures["time"] and 0 < figures["round_trip"] < 10
+    assert figures["send_rate"] > 0 and figures["receive_rate"] > 0 and figures["retransmissions"] >= 0
     path.flush()
     if listens:
         # What comes goes back, until the other program closes the path.

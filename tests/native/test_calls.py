@@ -81,7 +81,8 @@ def test_fortran_has_all_of_the_header() -> None:
     fortran = "".join(text_of(f"fortran/{file.name}") for file in files)
     bound = re.findall(r"^ +(?:\S+ function|subroutine) (titin_\w+)", fortran, flags=re.MULTILINE)
     assert set(bound) == declared() - HIDDEN
-    constants = dict(re.findall(r"(TITIN_\w+) = (\d+)", text_of("include/titin.h")))
+    headers = text_of("include/titin.h") + text_of("include/titin_path.h")
+    constants = dict(re.findall(r"(TITIN_\w+) = (\d+)", headers))
     assert constants == {
         name.upper(): value for name, value in re.findall(r"parameter :: (titin_\w+) = (\d+)", fortran)
     }

@@ -1,5 +1,6 @@
 //! `titin.path.Path` and `titin.path.PathListener`.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -160,6 +161,20 @@ impl Drop for Options {
     }
 }
 
+/// The figures of a path, by their numbers in libtitin.
+const FIGURES: [&str; 10] = [
+    "time",
+    "messages_sent",
+    "bytes_sent",
+    "messages_received",
+    "bytes_received",
+    "send_rate",
+    "receive_rate",
+    "waited",
+    "round_trip",
+    "retransmissions",
+];
+
 pub fn seconds(timeout: Option<f64>) -> f64 {
     timeout.unwrap_or(sys::WAIT)
 }
@@ -229,6 +244,14 @@ impl Path {
     #[getter]
     fn streams(&self) -> c_int {
         self.streams
+    }
+
+    #[doc = doc!("Path.statistics")]
+    fn statistics(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, f64>> {
+        let path = self.path(py)?;
+        // SAFETY: the path lives as long as the call.
+        let figure = |place| unsafe { sys::titin_path_figure(path.as_ptr(), place) };
+        Ok(FIGURES.into_iter().zip((0..).map(figure)).collect())
     }
 
     #[doc = doc!("Path.send")]

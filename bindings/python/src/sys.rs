@@ -554,6 +554,7 @@ unsafe extern "C" {
         data: *mut c_void,
         timeout: c_double,
     ) -> c_int;
+    pub fn titin_path_figure(path: *const titin_path, figure: c_int) -> c_double;
     pub fn titin_path_send_parts(
         path: *mut titin_path,
         count: c_int,

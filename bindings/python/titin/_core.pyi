@@ -469,6 +469,15 @@ class Path:
     def streams(self) -> int:
         """The number of streams that carry large messages."""
 
+    def statistics(self) -> dict[str, float]:
+        """What this end of the path has carried since it was opened, and how.
+
+        ``time`` (seconds), ``messages_sent``, ``bytes_sent``, ``messages_received``, ``bytes_received``, ``send_rate``
+        and ``receive_rate`` (bytes per second of that time), ``waited`` (seconds for which calls have waited; several
+        threads add up), ``round_trip`` (seconds) and ``retransmissions`` (packets). NaN stands for what the system does
+        not measure.
+        """
+
     def send(self, data: Any, *, timeout: float | None = None) -> None:
         """Sends an array as one message: an array of NumPy, or any object with a buffer, such as bytes.
 

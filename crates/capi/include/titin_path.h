@@ -106,6 +106,21 @@ int titin_path_close(titin_path *path, double timeout);
 const char *titin_path_name(const titin_path *path);
 /* The number of streams that carry large messages. */
 int titin_path_streams(const titin_path *path);
+/* A figure of this end of the path since it was opened; NaN for a figure that the system does not measure. */
+double titin_path_figure(const titin_path *path, int figure);
+enum {
+    TITIN_PATH_TIME = 0,              /* seconds for which the path has been open */
+    TITIN_PATH_MESSAGES_SENT = 1,     /* a long message counts from its beginning on */
+    TITIN_PATH_BYTES_SENT = 2,
+    TITIN_PATH_MESSAGES_RECEIVED = 3,
+    TITIN_PATH_BYTES_RECEIVED = 4,
+    TITIN_PATH_SEND_RATE = 5,         /* bytes sent per second of that time */
+    TITIN_PATH_RECEIVE_RATE = 6,      /* bytes received per second of that time */
+    TITIN_PATH_WAITED = 7,            /* seconds for which calls have waited: for messages, room, or the other program.
+                                       * Several threads add up */
+    TITIN_PATH_ROUND_TRIP = 8,        /* the shortest round trip of the streams, in seconds */
+    TITIN_PATH_RETRANSMISSIONS = 9    /* packets that this host has sent again */
+};
 
 
 /* ---- Sending --------------------------------------------------------------------------------------------------- */

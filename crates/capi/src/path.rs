@@ -15,7 +15,7 @@ use std::time::Duration;
 use titin_path::{Path, PathError};
 use titin_runtime::{Error, Kind, Patience, Result};
 
-use crate::error::{OK, c_text, keep, null, status, value};
+use crate::error::{OK, c_text, keep, null, status, usage, value};
 use crate::fork;
 use crate::input;
 use crate::path::options::PathOptions;
@@ -164,6 +164,36 @@ unsafe extern "C" fn titin_path_name(handle: *const PathHandle) -> *const c_char
 unsafe extern "C" fn titin_path_streams(handle: *const PathHandle) -> c_int {
     // SAFETY: as the caller promises.
     value(0, || Ok(unsafe { path(handle) }?.path.streams() as c_int))
+}
+
+/// # Safety
+/// `handle` is NULL or a path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_figure(handle: *const PathHandle, figure: c_int) -> f64 {
+    value(f64::NAN, || {
+        // SAFETY: as the caller promises.
+        let statistics = unsafe { path(handle) }?.path.statistics();
+        let seconds = statistics.time.as_secs_f64();
+        let figures = [
+            seconds,
+            statistics.messages_sent as f64,
+            statistics.bytes_sent as f64,
+            statistics.messages_received as f64,
+            statistics.bytes_received as f64,
+            statistics.bytes_sent as f64 / seconds,
+            statistics.bytes_received as f64 / seconds,
+            statistics.waited.as_secs_f64(),
+            statistics
+                .round_trip
+                .map_or(f64::NAN, |time| time.as_secs_f64()),
+            statistics
+                .retransmissions
+                .map_or(f64::NAN, |count| count as f64),
+        ];
+        let place = usize::try_from(figure).ok();
+        let found = place.and_then(|place| figures.get(place)).copied();
+        found.ok_or_else(|| usage(format!("{figure} is no figure of a path")))
+    })
 }
 
 /// # Safety

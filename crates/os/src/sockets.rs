@@ -122,6 +122,12 @@ pub fn retransmissions(socket: impl AsFd) -> Option<u64> {
     Some(info.tcpi_total_retrans.into())
 }
 
+/// The round trip that the system has measured on a TCP connection; `None` for other sockets.
+pub fn round_trip(socket: impl AsFd) -> Option<Duration> {
+    let info = TcpInfo.get(&socket).ok()?;
+    (info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()))
+}
+
 /// Whether the process at the other end of a Unix socket is known to belong to another user.
 pub fn is_of_other_user(socket: impl AsFd) -> bool {
     let user = rustix::process::geteuid();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Link, LinkError, Window,
@@ -18,6 +18,7 @@ use crate::lane::{Lane, Transfer};
 use crate::receive::{ReceiveState, ReceivedMessage};
 use crate::request::Completed;
 use crate::send::SendState;
+use crate::statistics::PathCounts;
 use crate::time_limit::TimeLimit;
 use crate::worker;
 
@@ -37,6 +38,7 @@ pub(crate) struct PathEnd {
     pub(crate) sends: Lane<SendState, ()>,
     pub(crate) receives: Lane<ReceiveState, ReceivedMessage>,
     pub(crate) barriers: Lane<BarrierState, ()>,
+    pub(crate) counts: PathCounts,
     myself: Weak<PathEnd>,
     /// Whether the thread for non-blocking calls is about to look at this end.
     is_attended: AtomicBool,
@@ -72,6 +74,7 @@ impl PathEnd {
             sends: Lane::default(),
             receives: Lane::default(),
             barriers: Lane::default(),
+            counts: PathCounts::default(),
             myself: myself.clone(),
             is_attended: AtomicBool::new(false),
             fault: OnceLock::new(),
@@ -215,7 +218,9 @@ impl PathEnd {
                 return Err(PathError::Interrupted(what));
             }
             let sleep = self.interrupt.sleep(time.left());
+            let begun = Instant::now();
             self.bell.wait(seen, sleep, &[&*self.carrier]);
+            self.counts.note_wait(begun);
         }
     }
 

@@ -34,6 +34,7 @@ mod relay;
 mod request;
 mod send;
 mod settings;
+mod statistics;
 mod time_limit;
 mod worker;
 
@@ -47,5 +48,6 @@ pub use path::Path;
 pub use receive::ReceivedMessage;
 pub use request::{Request, wait_any};
 pub use settings::PathSettings;
+pub use statistics::PathStatistics;
 pub use titin_wire::Secret as Key;
 pub use titin_wire::frame::MAX_STREAMS as MOST_STREAMS;

@@ -18,6 +18,7 @@ use crate::relay::Relay;
 use crate::request::{Carrying, Request, RequestPart, post_barrier, post_receive, post_send};
 use crate::send::{Draining, SendTransfer};
 use crate::settings::PathSettings;
+use crate::statistics::PathStatistics;
 use crate::time_limit::TimeLimit;
 
 /// A way to one other program. Several threads may call. Calls that send are done one after the other, in their order, and
@@ -67,6 +68,11 @@ impl Path {
     /// How many streams carry a large message at a time.
     pub fn streams(&self) -> usize {
         self.end.carrier.streams()
+    }
+
+    /// What the path has carried, and how.
+    pub fn statistics(&self) -> PathStatistics {
+        self.end.counts.statistics(&self.end.link)
     }
 
     /// Sends bytes. Waits for at most `limit`, and then gives the message up. Afterwards the caller may change the

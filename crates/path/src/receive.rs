@@ -260,7 +260,9 @@ impl<D: Destination> ReceiveTransfer<D> {
                         meta: message.meta,
                         bytes: message.body,
                     };
-                    Ok(Some(self.take(end, state, whole)?))
+                    let whole = self.take(end, state, whole)?;
+                    end.counts.note_received(1, whole.length);
+                    Ok(Some(whole))
                 }
                 PartKind::Head => {
                     let LongMessage { length, meta } = LongMessage::decode(&message.body)?;
@@ -298,11 +300,13 @@ impl<D: Destination> ReceiveTransfer<D> {
         long.arrived += length;
         if !long.is_dropped {
             self.destination.push(&message.body);
+            end.counts.note_received(0, length);
         }
         if long.arrived < long.length {
             return Ok(None);
         }
         let whole = state.long.take().filter(|long| !long.is_dropped);
+        end.counts.note_received(whole.is_some().into(), 0);
         Ok(whole.map(|long| ReceivedMessage {
             meta: long.meta,
             length: long.length,

@@ -72,7 +72,11 @@ impl SendState {
             let head = LongMessage { length, meta }.encode();
             self.send_bytes(end, PartKind::Head, &[IoSlice::new(&head)], draining)?
         };
-        self.messages += u64::from(has_begun);
+        if has_begun {
+            self.messages += 1;
+            end.counts
+                .note_sent(1, if length <= PART { length } else { 0 });
+        }
         Ok(has_begun)
     }
 
@@ -87,7 +91,12 @@ impl SendState {
         draining: Draining,
     ) -> Result<bool> {
         end.check_dropped_message(self.messages - 1)?;
-        self.send_bytes(end, PartKind::Part, parts, draining)
+        let is_sent = self.send_bytes(end, PartKind::Part, parts, draining)?;
+        if is_sent {
+            end.counts
+                .note_sent(0, parts.iter().map(|part| part.len() as u64).sum());
+        }
+        Ok(is_sent)
     }
 
     /// Ends a long message of which not all parts were sent.

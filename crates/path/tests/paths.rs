@@ -479,3 +479,39 @@ fn a_port_that_is_in_use_is_told() {
         "{refused}"
     );
 }
+
+#[test]
+fn a_path_counts_what_it_carries() {
+    for streams in [1, 3] {
+        let Pair { here, there, .. } = &pair_with(&PathSettings {
+            streams: Some(streams),
+            ..PathSettings::default()
+        });
+        here.send(&bytes(5), None).unwrap();
+        there.receive(None).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| here.send(&bytes(2 * PART + 1), None).unwrap());
+            there.receive(None).unwrap();
+        });
+        assert!(there.receive(SOON).is_err());
+        let (sender, receiver) = (here.statistics(), there.statistics());
+        assert_eq!((sender.messages_sent, sender.bytes_sent), (2, 2 * PART + 6));
+        assert_eq!((sender.messages_received, sender.bytes_received), (0, 0));
+        assert_eq!(
+            (receiver.messages_received, receiver.bytes_received),
+            (2, 2 * PART + 6)
+        );
+        assert_eq!((receiver.messages_sent, receiver.bytes_sent), (0, 0));
+        assert!(
+            receiver.waited >= SOON.unwrap() && receiver.time >= receiver.waited,
+            "{receiver:?}"
+        );
+        assert!(sender.waited < SOON.unwrap(), "{sender:?}");
+        let round_trip = sender.round_trip.unwrap();
+        assert!(
+            round_trip > Duration::ZERO && round_trip < Duration::from_secs(1),
+            "{sender:?}"
+        );
+        assert!(sender.retransmissions.is_some());
+    }
+}

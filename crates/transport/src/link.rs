@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use rustix::net::{Shutdown, shutdown};
-use titin_os::Descriptor;
+use titin_os::{Descriptor, sockets};
 use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
 use titin_wire::token::TokenRequest;
@@ -215,7 +215,7 @@ impl Link {
         } else {
             Some(FurtherStreams::new(further, request, line.clone())?)
         };
-        let addresses = titin_os::sockets::addresses_of_ends(&socket);
+        let addresses = sockets::addresses_of_ends(&socket);
         Ok(Arc::new_cyclic(|this| Link {
             id,
             tag,
@@ -258,7 +258,7 @@ impl Link {
 
     /// Has the system end the link after this time without a sign of the other host, while no bytes are in flight.
     pub fn set_keepalive(&self, time: Duration) {
-        titin_os::sockets::set_keepalive(&self.socket, time);
+        sockets::set_keepalive(&self.socket, time);
     }
 
     /// Has the messages of the link come from and go to conduits of its own, and not to those of the process. For a
@@ -398,6 +398,22 @@ impl Link {
     /// How many streams carry large messages.
     pub(crate) fn streams(&self) -> usize {
         self.streams.as_ref().map_or(1, FurtherStreams::count)
+    }
+
+    /// The shortest round trip of the streams, as the system has measured it; `None` for streams that are not of TCP.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.sockets().filter_map(sockets::round_trip).min()
+    }
+
+    /// How many packets of all streams the system has sent again; `None` for streams that are not of TCP.
+    pub fn retransmissions(&self) -> Option<u64> {
+        let counts = self.sockets().map(sockets::retransmissions);
+        counts.sum()
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = &Descriptor> {
+        let further = self.streams.iter().flat_map(FurtherStreams::sockets);
+        std::iter::once(&self.socket).chain(further)
     }
 
     /// The meter of the line, if the medium measures the line.

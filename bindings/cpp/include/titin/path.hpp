@@ -143,6 +143,20 @@ inline std::size_t wait_any(const std::vector<const PathRequest *> &requests, Ti
     return std::size_t(index);
 }
 
+/// The figures of one end of a path since it was opened. NaN stands for what the system does not measure.
+struct PathStatistics {
+    double time;                ///< seconds for which the path has been open
+    std::int64_t messages_sent; ///< a long message counts from its beginning on
+    std::int64_t bytes_sent;
+    std::int64_t messages_received;
+    std::int64_t bytes_received;
+    double send_rate;           ///< bytes sent per second of that time
+    double receive_rate;        ///< bytes received per second of that time
+    double waited;              ///< seconds for which calls have waited; several threads add up
+    double round_trip;          ///< the shortest round trip of the streams, in seconds
+    double retransmissions;     ///< packets that this host has sent again
+};
+
 /// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
 /// messages; if an exception is on its way, the destructor does not wait. Several threads may use a path.
 class Path {
@@ -168,6 +182,21 @@ public:
     std::string name() const { return titin_path_name(raw()); }
     /// The number of streams that carry large messages.
     int streams() const { return titin_path_streams(raw()); }
+    /// What the path has carried, and how.
+    PathStatistics statistics() const {
+        const auto figure = [this](int which) { return titin_path_figure(raw(), which); };
+        const auto count = [&](int which) { return std::int64_t(figure(which)); };
+        return {figure(TITIN_PATH_TIME),
+                count(TITIN_PATH_MESSAGES_SENT),
+                count(TITIN_PATH_BYTES_SENT),
+                count(TITIN_PATH_MESSAGES_RECEIVED),
+                count(TITIN_PATH_BYTES_RECEIVED),
+                figure(TITIN_PATH_SEND_RATE),
+                figure(TITIN_PATH_RECEIVE_RATE),
+                figure(TITIN_PATH_WAITED),
+                figure(TITIN_PATH_ROUND_TRIP),
+                figure(TITIN_PATH_RETRANSMISSIONS)};
+    }
 
     /// Sends an array: a vector, array, span, mdspan, T[n], titin::Span or titin::View. Returns when the array may be changed.
     template <class T, class = std::enable_if_t<detail::IsArray<T>::value>>

@@ -376,6 +376,11 @@ impl FurtherStreams {
         &self.stream(number - 1).socket
     }
 
+    /// The sockets of all streams.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Descriptor> {
+        self.streams().map(|stream| &stream.socket)
+    }
+
     /// Takes the bytes that came after the handshake of the stream numbered `number`, from 1.
     pub(super) fn take_first_bytes(&self, number: usize) -> Vec<u8> {
         let first_bytes = &self.stream(number - 1).first_bytes;
