@@ -5,7 +5,7 @@ use std::ffi::{CString, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pyo3::prelude::*;
@@ -697,7 +697,9 @@ pub fn data_of(py: Python<'_>, message: Py<Message>) -> PyResult<Py<PyAny>> {
 #[doc = doc!("PathListener")]
 #[pyclass(frozen, module = "titin.path")]
 pub struct PathListener {
-    listener: Arc<Shared<sys::titin_path_listener>>,
+    /// `None` once the listener is closed.
+    listener: Mutex<Option<Arc<Shared<sys::titin_path_listener>>>>,
+    address: String,
 }
 
 #[pymethods]
@@ -716,34 +718,60 @@ impl PathListener {
             // SAFETY: the text and the options live as long as the call.
             unsafe { sys::titin_path_listen(address.as_ptr(), options, listener) }
         })?;
-        Ok(PathListener { listener })
+        // SAFETY: the listener lives as long as the call; the text is copied.
+        let address = unsafe { error::text(sys::titin_path_listener_address(listener.as_ptr())) };
+        Ok(PathListener {
+            listener: Mutex::new(Some(listener)),
+            address,
+        })
     }
 
     #[doc = doc!("PathListener.address")]
     #[getter]
-    fn address(&self) -> String {
-        // SAFETY: the listener lives as long as this object; the text is copied.
-        unsafe {
-            error::text(sys::titin_path_listener_address(
-                self.listener.handle.as_ptr(),
-            ))
-        }
+    fn address(&self) -> &str {
+        &self.address
     }
 
     #[doc = doc!("PathListener.accept")]
     #[pyo3(signature = (*, timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Path> {
+        let listener = self.place().clone().ok_or_else(|| {
+            let text = "the listener is closed: no call follows close()";
+            error::error(py, sys::CLOSED, text)
+        })?;
         let mut path = std::ptr::null_mut();
         // SAFETY: the path is written to a place of this function.
-        self.listener.wait(py, |listener| unsafe {
+        listener.wait(py, |listener| unsafe {
             sys::titin_path_accept(listener, seconds(timeout), &mut path)
         })?;
         let handle = NonNull::new(path).ok_or_else(|| error::last(py))?;
-        let raised = self.listener.raised.clone();
-        Ok(Path::of(Arc::new(Shared {
-            handle,
-            free: close,
-            raised,
-        })))
+        let raised = listener.raised.clone();
+        Ok(Path::of(Arc::new(Shared::new(handle, close, raised))))
+    }
+
+    #[doc = doc!("PathListener.close")]
+    fn close(&self) {
+        // The last call on the listener frees it, where another thread waits in one.
+        let listener = self.place().take();
+        drop(listener);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        _raised: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close();
+    }
+}
+
+impl PathListener {
+    fn place(&self) -> MutexGuard<'_, Option<Arc<Shared<sys::titin_path_listener>>>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

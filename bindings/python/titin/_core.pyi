@@ -626,3 +626,11 @@ class PathListener:
 
     def accept(self, *, timeout: float | None = None) -> Path:
         """The next path that another program has opened. Paths outlive the listener. Raises :class:`titin.Timeout`."""
+
+    def close(self) -> None:
+        """Frees the port, and ends the paths that were not accepted. Accepted paths live on. ``with`` does so, too."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, raised: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...

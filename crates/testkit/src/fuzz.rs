@@ -20,6 +20,7 @@ use titin_wire::control::{self, Greeting, ToManager, ToProgram};
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::line::{ControlMessage, PeerAnswer, PeerGreeting};
 use titin_wire::meta::Meta;
+use titin_wire::path::{LongMessage, PathControl};
 use titin_wire::ranks::{
     self, CollectiveReport, FieldSteps, Invitation, RankMessage, RankProcess, RepeatedAnnouncement,
 };
@@ -42,7 +43,7 @@ pub type Outcome = Result<(), String>;
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All functions that read hostile bytes.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("stream", stream),
     ("streams", streams),
     ("meta", meta),
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 12] = [
     ("relay", relay),
     ("line", line),
     ("token", token),
+    ("path", path),
     ("description", description),
     ("array", array),
 ];
@@ -153,6 +155,17 @@ pub fn token(bytes: &[u8]) -> Outcome {
         .into_iter()
         .reduce(|found, next| if found.is_ok() { found } else { next })
         .expect("not empty")
+}
+
+/// Reads what the two ends of a path say to each other, and the head of a long message.
+pub fn path(bytes: &[u8]) -> Outcome {
+    if let Ok(message) = LongMessage::decode(bytes) {
+        assert_eq!(LongMessage::decode(&message.encode()), Ok(message));
+        return Ok(());
+    }
+    let control = PathControl::decode(bytes).map_err(text)?;
+    assert_eq!(PathControl::decode(&control.encode()), Ok(control));
+    Ok(())
 }
 
 /// Reads the frames of a link. The first byte says into how large parts the bytes are cut for the

@@ -11,6 +11,7 @@ use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting, RunRefusal};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
+use titin_wire::path::{LongMessage, PathControl};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
     RepeatedAnnouncement,
@@ -38,6 +39,7 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "relay" => relay_seeds(),
         "line" => line_seeds(),
         "token" => token_seeds(),
+        "path" => path_seeds(),
         "array" => super::array::seeds(),
         // Fuzzing of descriptions begins with the descriptions of the model's tests.
         "description" => Vec::new(),
@@ -510,6 +512,37 @@ fn token_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("good_answer", circuit::encode(&answer)),
         ("odd_text", b"abc".to_vec()),
     ]
+}
+
+fn path_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let why = "it is no array".to_owned();
+    let long = LongMessage {
+        length: 8 << 20,
+        meta: Meta {
+            content: Content::Array(Layout::new(Dtype::Float64, StorageOrder::C, [1 << 20])),
+            ..Meta::default()
+        },
+    };
+    let controls = [
+        (
+            "good_open",
+            PathControl::Open {
+                name: "mesh".into(),
+            },
+        ),
+        ("good_opened", PathControl::Opened),
+        ("good_refused", PathControl::Refused { why: why.clone() }),
+        ("good_dropped", PathControl::Dropped { message: 7, why }),
+        ("good_barrier", PathControl::Barrier),
+        ("good_closing", PathControl::Closing { received: 9 }),
+    ];
+    let controls = controls.map(|(name, control)| (name, control.encode()));
+    let mut seeds = controls.to_vec();
+    seeds.push(("good_head", long.encode()));
+    let mut short = long.clone();
+    short.length -= 1;
+    seeds.push(("odd_head", short.encode()));
+    seeds
 }
 
 fn handshake_seeds() -> Vec<(&'static str, Vec<u8>)> {
