@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path as FilePath
 import numpy as np
 import pytest
 import titin
-from titin.path import Path, PathListener
+from titin.path import Path, PathListener, wait_any
 
 KEY = "0123456789abcdef" * 4
 
@@ -99,3 +100,121 @@ def test_what_cannot_be_sent_and_files_that_are_no_keys(tmp_path: FilePath) -> N
         PathListener("127.0.0.1:0", key_file=tmp_path / "nowhere")
     with pytest.raises(titin.UsageError, match="is no address"):
         Path("nowhere", key=KEY)
+
+
+def test_hundreds_of_calls_are_awaited_at_once() -> None:
+    here, there = pair()
+
+    async def converse() -> None:
+        receives = [there.ireceive() for _ in range(300)]
+
+        async def received(number: int) -> None:
+            data = await receives[number]
+            assert data is not None
+            assert data.tolist() == number * [number]
+
+        waiting = asyncio.gather(*(received(number) for number in range(300)))
+        await asyncio.sleep(0)
+        sends = [here.isend(np.full(number, number)) for number in range(300)]
+        await waiting
+        assert [await send for send in sends] == 300 * [None]
+        # A second time, and in another loop: the call is done.
+        assert (await receives[7]).tolist() == 7 * [7]  # type: ignore[union-attr]
+
+    asyncio.run(converse())
+    asyncio.run(converse())
+
+
+def test_an_await_that_is_cancelled_leaves_the_call_alone() -> None:
+    here, there = pair()
+
+    async def converse() -> None:
+        receive = there.ireceive()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(_awaited(receive), 0.05)
+        assert not receive.test()
+        here.send(b"later")
+        data = await receive
+        assert data is not None
+        assert bytes(data) == b"later"
+        failing = there.ireceive()
+        here.close()
+        with pytest.raises(titin.PortClosed):
+            await failing
+
+    asyncio.run(converse())
+
+
+async def _awaited(request: titin.path.Request) -> object:
+    return await request
+
+
+def test_calls_whose_requests_are_dropped() -> None:
+    here, there = pair()
+    first = there.ireceive()
+    # A receive is cancelled, and loses nothing; a send goes on.
+    there.ireceive()
+    large = np.arange(20_000_000)
+    here.isend(large)
+    here.isend(b"behind")
+    del large
+    gc.collect()
+    found = first.wait()
+    assert found is not None
+    assert np.array_equal(found, np.arange(20_000_000))
+    assert bytes(there.receive()) == b"behind"
+
+
+def test_a_request_holds_its_arrays() -> None:
+    here, there = pair()
+    room = bytearray(5)
+    receive = there.ireceive_into(room)
+    with pytest.raises(BufferError):
+        room.clear()
+    here.send(b"hello")
+    receive.wait()
+    assert room == b"hello"
+    del receive
+    room.clear()
+
+
+def test_ctrl_c_ends_a_wait_and_the_call_goes_on() -> None:
+    here, there = pair()
+    receive = there.ireceive()
+    for wait in (receive.wait, lambda: wait_any([receive]), lambda: wait_any([receive, here.ireceive()])):
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_soon()
+            wait()
+    here.send(b"after")
+    data = receive.wait()
+    assert data is not None
+    assert bytes(data) == b"after"
+
+
+def test_a_message_passes_a_program_in_the_middle() -> None:
+    (first, middle), (on, last) = pair(), pair()
+    with pytest.raises(titin.UsageError, match="no requests"):
+        wait_any([])
+    relay = middle.irelay(on)
+    for size in (0, 5, 3_000_000):
+        first.send(np.arange(size))
+        assert np.array_equal(last.receive(), np.arange(size))
+        last.send(np.arange(size).astype(float))
+        assert np.array_equal(first.receive(), np.arange(float(size)))
+    first.close()
+    relay.wait()
+    on.close()
+    with pytest.raises(titin.PortClosed):
+        last.receive()
+
+
+def test_a_listener_that_is_closed_frees_its_port() -> None:
+    with PathListener("127.0.0.1:0", key=KEY) as listener:
+        here = Path(listener.address, key=KEY)
+        there = listener.accept()
+    with pytest.raises(titin.Closed):
+        listener.accept()
+    with PathListener(listener.address, key=KEY):
+        here.send(b"on")
+        assert bytes(there.receive()) == b"on"
+    listener.close()
