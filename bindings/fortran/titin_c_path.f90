@@ -15,6 +15,9 @@ module titin_c_path
    integer(c_int), parameter :: titin_path_waited = 7
    integer(c_int), parameter :: titin_path_round_trip = 8
    integer(c_int), parameter :: titin_path_retransmissions = 9
+   integer(c_int), parameter :: titin_path_pacing = 10
+   integer(c_int), parameter :: titin_path_send_buffer = 11
+   integer(c_int), parameter :: titin_path_receive_buffer = 12
 
    interface
       type(c_ptr) function titin_path_options_new() bind(C)
@@ -121,6 +124,18 @@ module titin_c_path
          import
          type(c_ptr), value :: path
          integer(c_int), value :: figure
+      end function
+
+      integer(c_int) function titin_path_set_pacing(path, bytes_per_second) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int64_t), value :: bytes_per_second
+      end function
+
+      integer(c_int) function titin_path_set_buffers(path, send, receive) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int64_t), value :: send, receive
       end function
 
       integer(c_int) function titin_path_send(path, bytes, length, timeout) bind(C)

@@ -24,7 +24,7 @@ module titin_path
    public :: path_listener_type, path_request_type, path_type, path_wait_any
    public :: titin_path_time, titin_path_messages_sent, titin_path_bytes_sent, titin_path_messages_received, &
       titin_path_bytes_received, titin_path_send_rate, titin_path_receive_rate, titin_path_waited, titin_path_round_trip, &
-      titin_path_retransmissions
+      titin_path_retransmissions, titin_path_pacing, titin_path_send_buffer, titin_path_receive_buffer
 
    character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
    character(len=*), parameter :: not_contiguous = &
@@ -55,6 +55,10 @@ module titin_path
       !> figure(which): a figure of this end of the path since it was opened, such as titin_path_round_trip (in seconds);
       !> titin_path.h has the list. NaN for a figure that the system does not measure.
       procedure :: figure => figure_of
+      !> set_pacing(rate): has this end send at most so many bytes per second from now on; 0 is for no limit.
+      procedure :: set_pacing
+      !> set_buffers(send, receive): sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is.
+      procedure :: set_buffers
       !> send(data, timeout, as): an array of any kind and rank. Returns when the data may be changed. With as=titin_u8 to
       !> titin_u64, titin_f16 or titin_bf16 integers of the same size go as the elements whose bits they hold.
       procedure, private :: send_int8, send_int16, send_int32, send_int64, send_real32, send_real64, send_complex32, &
@@ -253,6 +257,20 @@ contains
       real(real64) :: figure
       figure = titin_path_figure(self%raw, int(which, c_int))
    end function
+
+   subroutine set_pacing(self, rate, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in) :: rate
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_set_pacing(self%raw, rate), ierr)
+   end subroutine
+
+   subroutine set_buffers(self, send, receive, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in) :: send, receive
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_set_buffers(self%raw, send, receive), ierr)
+   end subroutine
 
    subroutine barrier(self, timeout, ierr)
       class(path_type), intent(in) :: self

@@ -260,7 +260,14 @@ static void end(titin_path *path, int listens) {
     CHECK(waited > 0.01 && time > waited && titin_path_figure(path, TITIN_PATH_SEND_RATE) * time > 8 * MANY);
     CHECK(titin_path_figure(path, TITIN_PATH_RECEIVE_RATE) * time > 8 * MANY);
     CHECK(titin_path_figure(path, TITIN_PATH_ROUND_TRIP) > 0 && titin_path_figure(path, TITIN_PATH_RETRANSMISSIONS) >= 0);
-    CHECK(isnan(titin_path_figure(path, 10)) && strstr(titin_error(), "10 is no figure of a path"));
+    CHECK(isnan(titin_path_figure(path, 13)) && strstr(titin_error(), "13 is no figure of a path"));
+    CHECK(titin_path_figure(path, TITIN_PATH_PACING) == 4e9);
+    CHECK(titin_path_set_pacing(path, 5000000) == 0 && titin_path_figure(path, TITIN_PATH_PACING) == 5e6);
+    CHECK(titin_path_set_pacing(path, 0) == 0 && titin_path_figure(path, TITIN_PATH_PACING) == 0);
+    CHECK(titin_path_set_pacing(path, -1) == TITIN_ERROR_USAGE);
+    const double receive_buffer = titin_path_figure(path, TITIN_PATH_RECEIVE_BUFFER);
+    CHECK(titin_path_set_buffers(path, 30000, 0) == 0 && titin_path_figure(path, TITIN_PATH_SEND_BUFFER) == 60000);
+    CHECK(titin_path_figure(path, TITIN_PATH_RECEIVE_BUFFER) == receive_buffer);
     CHECK(titin_path_flush(path, TITIN_WAIT) == 0);
     if (listens) {
         /* What comes goes back, until the other program closes the path. */

@@ -356,7 +356,13 @@ contains
       call check(path%figure(titin_path_bytes_received) > 2*8*many, "bytes received")
       call check(path%figure(titin_path_messages_sent) > 10, "messages sent")
       call check(path%figure(titin_path_waited) > 0.01 .and. path%figure(titin_path_time) > 0.01, "times")
-      call check(path%figure(titin_path_round_trip) > 0 .and. path%figure(titin_path_round_trip) < 10, "a round trip")
+      call check(path%figure(titin_path_round_trip) > 0, "a round trip")
+      call path%set_pacing(5000000_int64)
+      call check(nint(path%figure(titin_path_pacing)) == 5000000, "a rate")
+      call path%set_pacing(0_int64)
+      call path%set_buffers(30000_int64, 0_int64)
+      call check(nint(path%figure(titin_path_send_buffer)) == 60000, "a buffer")
+      call check(path%figure(titin_path_receive_buffer) > 60000, "a buffer that stays as it is")
       call path%flush()
       if (listens) then
          ! What comes goes back, until the other program closes the path.

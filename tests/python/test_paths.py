@@ -208,6 +208,51 @@ def test_a_message_passes_a_program_in_the_middle() -> None:
         last.receive()
 
 
+def test_an_exchange_ends_with_the_error_of_either_half() -> None:
+    here, there = pair()
+    with pytest.raises(titin.Timeout):
+        here.exchange(b"question", timeout=0.05)
+    # The question has arrived, and the answer is for the next call.
+    assert bytes(there.receive()) == b"question"
+    there.send(b"answer")
+    assert bytes(here.receive()) == b"answer"
+    # The receiver has dropped an earlier message: nothing was sent, and nothing is awaited for ever.
+    here.send(b"large")
+    with pytest.raises(titin.TypeMismatch):
+        there.receive_into(bytearray(2))
+    there.send(b"behind the account")
+    assert bytes(here.receive()) == b"behind the account"
+    with pytest.raises(titin.MessageLost):
+        here.exchange(b"question")
+    there.send(b"on")
+    assert bytes(here.exchange(b"again")) == b"on"
+    assert bytes(there.receive()) == b"again"
+
+
+def test_each_figure_has_its_name() -> None:
+    here, there = pair()
+    for size in (1, 2, 4):
+        here.send(bytes(size))
+        there.receive()
+    figures = {name: value for name, value in here.statistics().items() if "_sent" in name or "_received" in name}
+    assert figures == {"messages_sent": 3, "bytes_sent": 7, "messages_received": 0, "bytes_received": 0}
+    there.send(bytes(100))
+    here.receive()
+    figures = here.statistics()
+    assert (figures["messages_received"], figures["bytes_received"]) == (1, 100)
+    assert figures["send_rate"] * figures["time"] == pytest.approx(7)
+    assert figures["receive_rate"] * figures["time"] == pytest.approx(100)
+
+
+def test_places_that_share_memory_are_refused() -> None:
+    here, _there = pair()
+    room = np.empty(10, dtype=np.uint8)
+    with pytest.raises(titin.UsageError, match="share memory"):
+        here.receive_parts([room[:6], room[5:]])
+    with pytest.raises(titin.Timeout):
+        here.receive_parts([room[5:], room[:5]], timeout=0.0)
+
+
 def test_a_listener_that_is_closed_frees_its_port() -> None:
     with PathListener("127.0.0.1:0", key=KEY) as listener:
         here = Path(listener.address, key=KEY)

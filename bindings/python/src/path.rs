@@ -14,7 +14,7 @@ use crate::argument::Text;
 use crate::array::Array;
 use crate::instance::taken;
 use crate::message::Message;
-use crate::path_request::{Posted, Request};
+use crate::path_request::{Posted, Request, first_of};
 use crate::session::{Unattached, interrupted, outcome};
 use crate::{error, sys};
 
@@ -162,7 +162,7 @@ impl Drop for Options {
 }
 
 /// The figures of a path, by their numbers in libtitin.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 13] = [
     "time",
     "messages_sent",
     "bytes_sent",
@@ -173,6 +173,9 @@ const FIGURES: [&str; 10] = [
     "waited",
     "round_trip",
     "retransmissions",
+    "pacing",
+    "send_buffer",
+    "receive_buffer",
 ];
 
 pub fn seconds(timeout: Option<f64>) -> f64 {
@@ -252,6 +255,22 @@ impl Path {
         // SAFETY: the path lives as long as the call.
         let figure = |place| unsafe { sys::titin_path_figure(path.as_ptr(), place) };
         Ok(FIGURES.into_iter().zip((0..).map(figure)).collect())
+    }
+
+    #[doc = doc!("Path.set_pacing")]
+    fn set_pacing(&self, py: Python<'_>, rate: i64) -> PyResult<()> {
+        // SAFETY: the path lives as long as the call.
+        self.path(py)?
+            .wait(py, |path| unsafe { sys::titin_path_set_pacing(path, rate) })
+    }
+
+    #[doc = doc!("Path.set_buffers")]
+    #[pyo3(signature = (send=0, receive=0))]
+    fn set_buffers(&self, py: Python<'_>, send: i64, receive: i64) -> PyResult<()> {
+        // SAFETY: the path lives as long as the call.
+        self.path(py)?.wait(py, |path| unsafe {
+            sys::titin_path_set_buffers(path, send, receive)
+        })
     }
 
     #[doc = doc!("Path.send")]
@@ -357,18 +376,23 @@ impl Path {
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
         let begun = Instant::now();
+        let receive = self.ireceive(py)?;
         let send = self.post_send(py, data)?;
-        // An error that is there already has nothing received.
-        send.test(py)?;
-        let received = self.receive(py, timeout).and_then(|received| {
+        let both = [&*receive.0, &*send];
+        let exchanged = both.iter().try_for_each(|_| {
             let left = timeout.map(|timeout| (timeout - begun.elapsed().as_secs_f64()).max(0.0));
-            send.wait(py, left)?;
-            Ok(received)
+            let waiting: Vec<&Posted> = both.into_iter().filter(|call| !call.is_done()).collect();
+            if !waiting.is_empty() {
+                first_of(py, &waiting, left)?;
+            }
+            // The error of the one ends the other.
+            both.iter().try_for_each(|call| call.test(py).map(drop))
         });
-        if received.is_err() {
-            send.cancel(py)?;
+        if let Err(why) = exchanged {
+            both.iter().try_for_each(|call| call.cancel(py).map(drop))?;
+            return Err(why);
         }
-        received
+        receive.message(py)
     }
 
     #[doc = doc!("Path.cycle")]
@@ -550,6 +574,7 @@ impl Path {
         match Arc::try_unwrap(shared) {
             Ok(shared) => {
                 drop(place);
+                let sends = &self.sends;
                 // The call frees the handle, in place of the owner.
                 let shared = ManuallyDrop::new(shared);
                 let handle = shared.handle.as_ptr();
@@ -560,6 +585,8 @@ impl Path {
                     unsafe { sys::titin_path_close(handle, seconds(timeout)) }
                 });
                 let code = py.detach(move || call.run());
+                // The arrays are the program's again.
+                sends.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 outcome(py, code, &raised)
             }
             Err(shared) => {

@@ -93,15 +93,10 @@ impl Request {
     #[pyo3(signature = (*, timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         self.0.wait(py, timeout)?;
-        if !self.0.receives {
-            return Ok(None);
+        match self.0.receives {
+            true => self.message(py).map(Some),
+            false => Ok(None),
         }
-        let mut message = std::ptr::null_mut();
-        // SAFETY: the request lives as long as this object; the message is written to a place of this function.
-        let code = unsafe { sys::titin_path_request_message(self.0.call.as_ptr(), &mut message) };
-        error::check(py, code)?;
-        // SAFETY: the call has handed the message out.
-        data_of(py, unsafe { taken(py, message) }?).map(Some)
     }
 
     #[doc = doc!("Request.cancel")]
@@ -126,6 +121,18 @@ impl Request {
     }
 }
 
+impl Request {
+    /// The message of a call that has received one.
+    pub fn message(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the request lives as long as this object; the message is written to a place of this function.
+        let code = unsafe { sys::titin_path_request_message(self.0.call.as_ptr(), &mut message) };
+        error::check(py, code)?;
+        // SAFETY: the call has handed the message out.
+        data_of(py, unsafe { taken(py, message) }?)
+    }
+}
+
 #[doc = doc!("wait_any")]
 #[pyfunction]
 #[pyo3(signature = (requests, *, timeout=None))]
@@ -134,16 +141,19 @@ pub fn wait_any(
     requests: Vec<PyRef<'_, Request>>,
     timeout: Option<f64>,
 ) -> PyResult<usize> {
-    let calls: Vec<_> = requests
-        .iter()
-        .map(|request| request.0.call.as_ptr())
-        .collect();
-    let Some(first) = requests.first() else {
+    let calls: Vec<&Posted> = requests.iter().map(|request| &*request.0).collect();
+    first_of(py, &calls, timeout)
+}
+
+/// Waits until one of these calls is done. Returns its place.
+pub fn first_of(py: Python<'_>, calls: &[&Posted], timeout: Option<f64>) -> PyResult<usize> {
+    let Some(first) = calls.first() else {
         return Err(error::usage(py, "no requests were given to wait for"));
     };
+    let calls: Vec<_> = calls.iter().map(|call| call.call.as_ptr()).collect();
     let mut index = -1;
     // SAFETY: the requests live as long as this function.
-    let waited = first.0.call.wait(py, |_| unsafe {
+    let waited = first.call.wait(py, |_| unsafe {
         sys::titin_path_wait_any(
             calls.len() as c_int,
             calls.as_ptr(),

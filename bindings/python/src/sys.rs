@@ -554,6 +554,8 @@ unsafe extern "C" {
         data: *mut c_void,
         timeout: c_double,
     ) -> c_int;
+    pub fn titin_path_set_pacing(path: *mut titin_path, bytes_per_second: i64) -> c_int;
+    pub fn titin_path_set_buffers(path: *mut titin_path, send: i64, receive: i64) -> c_int;
     pub fn titin_path_figure(path: *const titin_path, figure: c_int) -> c_double;
     pub fn titin_path_send_parts(
         path: *mut titin_path,

@@ -474,9 +474,16 @@ class Path:
 
         ``time`` (seconds), ``messages_sent``, ``bytes_sent``, ``messages_received``, ``bytes_received``, ``send_rate``
         and ``receive_rate`` (bytes per second of that time), ``waited`` (seconds for which calls have waited; several
-        threads add up), ``round_trip`` (seconds) and ``retransmissions`` (packets). NaN stands for what the system does
-        not measure.
+        threads add up), ``round_trip`` (seconds, as the system has averaged it), ``retransmissions`` (packets), ``pacing``
+        (the most bytes per second that this end sends; 0 without a limit), and ``send_buffer`` and ``receive_buffer``
+        (of a stream, in bytes, as the system has them). NaN stands for what the system does not measure.
         """
+
+    def set_pacing(self, rate: int) -> None:
+        """Has this end send at most so many bytes per second from now on; 0 is for no limit."""
+
+    def set_buffers(self, send: int = 0, receive: int = 0) -> None:
+        """Sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is."""
 
     def send(self, data: Any, *, timeout: float | None = None) -> None:
         """Sends an array as one message: an array of NumPy, or any object with a buffer, such as bytes.
@@ -515,7 +522,7 @@ class Path:
     def exchange(self, data: Any, *, timeout: float | None = None) -> NDArray[Any]:
         """Sends an array and returns the next message, both at once: neither waits for the other.
 
-        Raises as :meth:`send` and :meth:`receive`. A message that was received while the sending failed is lost with
+        Raises as :meth:`send` and :meth:`receive`. A message that was received before the sending failed is lost with
         the exception.
         """
 
@@ -579,8 +586,8 @@ class Request:
 
     The call goes on while the program computes; a thread of titin carries it on. On a path, calls that send are done
     one after the other in their order, the blocking ones among them, and so are calls that receive. The request holds
-    the arrays of the call. ``await request`` in asyncio waits and returns as :meth:`wait`. A request that receives and
-    is dropped is cancelled.
+    the arrays of the call. ``await request`` in asyncio waits and returns as :meth:`wait`. A request that is dropped is
+    cancelled, but for calls that send: these go on, and their errors are not told.
     """
 
     def test(self) -> bool:

@@ -112,6 +112,10 @@ class _LoopWaiters:
         self._waiting.setdefault(number, []).append(future)
         return future
 
+    def forget(self, number: int) -> None:
+        """Forgets the futures of a number for which nothing waits any more."""
+        self._waiting.pop(number, None)
+
     def patience(self) -> float:
         """Seconds for which a call waits before the search for deadlocks looks at the call."""
         return max(_PATIENCE, _PATIENCE_EACH * len(self.instances))
@@ -145,9 +149,12 @@ async def _outcome(request: _core.Request) -> Any:
     number = waiters.number()
     going_on = waiters.next(number)
     request._notify(waiters.ready, number)
-    while not request.test():
-        await going_on
-        going_on = waiters.next(number)
+    try:
+        while not request.test():
+            await going_on
+            going_on = waiters.next(number)
+    finally:
+        waiters.forget(number)
     return request.wait()
 
 

@@ -77,7 +77,7 @@ typedef struct titin_output titin_output;
 typedef struct titin_opening titin_opening;
 /* Memory for an array that is sent without a copy. Counted: titin_loan_retain, titin_loan_free. */
 typedef struct titin_loan titin_loan;
-/* A list of light instances that are ready to go on. */
+/* A list of light instances that are ready to go on, and of calls on paths that are done. */
 typedef struct titin_ready titin_ready;
 /* How an array is spread over the ranks of an instance. */
 typedef struct titin_decomposition titin_decomposition;
@@ -453,7 +453,7 @@ int titin_host_file(const char *path);
  * light. When an instance can go on, titin puts the instance's `data` on the list; give each instance different data. */
 int titin_options_ready(titin_options *options, titin_ready *ready, void *data);
 titin_ready *titin_ready_new(void);
-/* Frees a list. All its instances must be closed. */
+/* Frees a list. All its instances must be closed, and the requests of all its calls freed. */
 void titin_ready_free(titin_ready *ready);
 /* Gives up a pending call, in place of making the call again: the call has not happened, and leaves nothing behind. `port`
  * and `slot` are those of the call; for titin_receive_any give the first of its ports and TITIN_NO_SLOT. TITIN_NO_SLOT
@@ -465,10 +465,10 @@ int titin_cancel(titin_instance *instance, const titin_port *port, int slot);
  * a pending call of one task says nothing about the others. Without titin_skip_deadlocks the search may take a working task
  * for a task that never sends, and the run fails. */
 int titin_skip_deadlocks(titin_instance *instance);
-/* Takes the data of the next instance that can go on; waits at most `timeout` seconds (then TITIN_ERROR_TIMEOUT). One
+/* Takes the data of the next instance that can go on, or of the next call on a path; waits at most `timeout` seconds (then TITIN_ERROR_TIMEOUT). One
  * thread at a time may call. */
 int titin_ready_next(titin_ready *ready, double timeout, void **data);
-/* A descriptor to poll, which is readable while an instance is on the list; -1 on an error. Belongs to the list. */
+/* A descriptor to poll, which is readable while the list is not empty; -1 on an error. Belongs to the list. */
 int titin_ready_descriptor(const titin_ready *ready);
 
 

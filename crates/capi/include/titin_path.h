@@ -116,11 +116,18 @@ enum {
     TITIN_PATH_BYTES_RECEIVED = 4,
     TITIN_PATH_SEND_RATE = 5,         /* bytes sent per second of that time */
     TITIN_PATH_RECEIVE_RATE = 6,      /* bytes received per second of that time */
-    TITIN_PATH_WAITED = 7,            /* seconds for which calls have waited: for messages, room, or the other program.
-                                       * Several threads add up */
-    TITIN_PATH_ROUND_TRIP = 8,        /* the shortest round trip of the streams, in seconds */
-    TITIN_PATH_RETRANSMISSIONS = 9    /* packets that this host has sent again */
+    TITIN_PATH_WAITED = 7,            /* seconds for which calls have waited: for messages, room at the receiver, or the
+                                       * other program. Several threads add up */
+    TITIN_PATH_ROUND_TRIP = 8,        /* the round trip in seconds, as the system has averaged it: the least of the streams */
+    TITIN_PATH_RETRANSMISSIONS = 9,   /* packets that this host has sent again */
+    TITIN_PATH_PACING = 10,           /* the most bytes per second that this end sends; 0 without a limit */
+    TITIN_PATH_SEND_BUFFER = 11,      /* the buffers of a stream, in bytes, as the system has them: Linux gives twice the */
+    TITIN_PATH_RECEIVE_BUFFER = 12    /* size that was set */
 };
+/* Has this end send at most so many bytes per second from now on, by all streams together; 0 is for no limit. */
+int titin_path_set_pacing(titin_path *path, int64_t bytes_per_second);
+/* Sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is. */
+int titin_path_set_buffers(titin_path *path, int64_t send, int64_t receive);
 
 
 /* ---- Sending --------------------------------------------------------------------------------------------------- */
@@ -177,7 +184,8 @@ int titin_path_cycle(titin_path *from, titin_path *to, void *memory, int64_t roo
 int titin_path_cycle_message(titin_path *from, titin_path *to, double timeout, titin_message **message);
 /* Passes all messages on, both ways, until the other program of one of the two paths closes it; then its last messages have
  * gone on. Barriers do not go on. No other call uses the two paths meanwhile. A program whose message does not fit at the far
- * end gets TITIN_ERROR_MESSAGE_LOST once a later message has gone on. */
+ * end gets TITIN_ERROR_MESSAGE_LOST, at the latest once a later message has gone on. A relay that is over time, interrupted or
+ * cancelled drops the messages that are in the middle, as a cycle does; others are there for the next call. */
 int titin_path_relay(titin_path *one, titin_path *other, double timeout);
 
 
@@ -185,12 +193,13 @@ int titin_path_relay(titin_path *one, titin_path *other, double timeout);
 
 /* The non-blocking forms of the calls above. Each gives a request, and goes on while the program computes: a thread of titin
  * carries it on. Any number of them may be under way. On a path, calls that send are done one after the other in their order,
- * the blocking ones among them, and so are calls that receive.
+ * the blocking ones among them, and so are calls that receive, and barriers: a barrier does not wait for the sends before it. A
+ * cycle that waits for its message holds up the later calls that receive on the one path and those that send on the other.
  *
  * Until the call is done the program must not change the memory to send, nor use the memory to receive into. The call is done
  * when titin_path_test, titin_path_wait or titin_path_wait_any says so, with success or with the error of the call; when it is
  * cancelled; and when its path is closed. Free each request with titin_path_request_free. Closing a path waits for the calls
- * that send, and ends the others. */
+ * that send, a cycle to the path among them, and ends the others. */
 int titin_path_isend(titin_path *path, const void *bytes, int64_t length, titin_path_request **request);
 int titin_path_isend_parts(titin_path *path, int count, const void *const *parts, const int64_t *lengths,
                            titin_path_request **request);

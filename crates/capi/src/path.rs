@@ -189,11 +189,47 @@ unsafe extern "C" fn titin_path_figure(handle: *const PathHandle, figure: c_int)
             statistics
                 .retransmissions
                 .map_or(f64::NAN, |count| count as f64),
+            statistics.pacing.unwrap_or(0) as f64,
+            statistics.buffers.map_or(f64::NAN, |[send, _]| send as f64),
+            statistics
+                .buffers
+                .map_or(f64::NAN, |[_, receive]| receive as f64),
         ];
         let place = usize::try_from(figure).ok();
         let found = place.and_then(|place| figures.get(place)).copied();
         found.ok_or_else(|| usage(format!("{figure} is no figure of a path")))
     })
+}
+
+/// # Safety
+/// `handle` is NULL or a path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_set_pacing(handle: *mut PathHandle, rate: i64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_path(handle, |handle| {
+            handle.path.set_pacing(options::pacing(rate)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_set_buffers(
+    handle: *mut PathHandle,
+    send: i64,
+    receive: i64,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_path(handle, |handle| {
+            let [send, receive] = options::buffers(send, receive)?;
+            handle.path.set_buffers(send, receive);
+            Ok(())
+        })
+    }
 }
 
 /// # Safety

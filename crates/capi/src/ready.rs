@@ -62,7 +62,7 @@ unsafe extern "C" fn titin_ready_next(
             Patience::Forever => None,
             Patience::For(limit) => Some(limit),
         };
-        let late = || Error::new(Kind::Timeout, "no instance can go on within the time given");
+        let late = || Error::new(Kind::Timeout, "nothing can go on within the time given");
         *data = ready.next(limit).ok_or_else(late)? as *mut c_void;
         Ok(())
     })

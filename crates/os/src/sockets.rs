@@ -111,7 +111,24 @@ pub fn addresses_of_ends(socket: impl AsFd) -> Option<[IpAddr; 2]> {
     Some([own.ip(), peer.ip()])
 }
 
-/// Has the system send at most `rate` bytes a second.
+/// Sets the sizes of a socket's buffers, in bytes; `None` leaves a size as it is. The system may have a limit.
+pub fn set_buffers(socket: impl AsFd, send: Option<u64>, receive: Option<u64>) {
+    let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);
+    send.map(|size| sockopt::set_socket_send_buffer_size(&socket, bytes(size)));
+    receive.map(|size| sockopt::set_socket_recv_buffer_size(&socket, bytes(size)));
+}
+
+/// The sizes of a socket's buffers as the system has them: to send and to receive.
+pub fn buffers(socket: impl AsFd) -> Option<[u64; 2]> {
+    let send = sockopt::socket_send_buffer_size(&socket).ok()?;
+    let receive = sockopt::socket_recv_buffer_size(&socket).ok()?;
+    Some([send as u64, receive as u64])
+}
+
+/// The rate that stands for no limit.
+pub const NO_PACING: u64 = u64::MAX;
+
+/// Has the system send at most `rate` bytes a second, without a limit for [`NO_PACING`].
 pub fn set_pacing_rate(socket: impl AsFd, rate: u64) {
     let _ = PacingRate.set(&socket, &rate);
 }
@@ -141,6 +158,12 @@ pub fn peer_process(socket: impl AsFd) -> Option<Descriptor> {
     Some(pidfd_open(peer.pid, PidfdFlags::empty()).ok()?.into())
 }
 
+/// The rate that [`set_pacing_rate`] has set, in bytes a second; `None` without a limit.
+pub fn pacing_rate(socket: impl AsFd) -> Option<u64> {
+    let rate = PacingRate.get(&socket).ok()?;
+    (rate < NO_PACING).then_some(rate)
+}
+
 /// The system's own pacing. The network device needs no queueing discipline for the pacing.
 #[derive(Clone, Copy)]
 struct PacingRate;
@@ -151,6 +174,13 @@ nix::setsockopt_impl!(
     libc::SO_MAX_PACING_RATE,
     u64,
     SetStruct<u64>
+);
+nix::getsockopt_impl!(
+    PacingRate,
+    libc::SOL_SOCKET,
+    libc::SO_MAX_PACING_RATE,
+    u64,
+    GetStruct<u64>
 );
 
 /// The counts of a TCP connection.

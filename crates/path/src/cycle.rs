@@ -15,12 +15,17 @@ use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::lane::Transfer;
 use crate::memory::ReceiveMemory;
-use crate::receive::{Destination, DestinationRoom, MemoryDestination, ReceiveTransfer};
+use crate::receive::{
+    Destination, DestinationRoom, MemoryDestination, ReceiveTransfer, tell_dropped,
+};
 use crate::request::{Request, post_receive, post_send};
 use crate::send::{Draining, SendStage, SendState};
 
 /// How many parts may wait in a pipe.
-const ROOM: usize = 4;
+const PIPE_PARTS: usize = 4;
+
+/// Why a message is dropped whose way on ends before all of it is through.
+const GIVEN_UP: &str = "the program that passes it on has given up";
 
 /// The parts of a message on their way from one path to another.
 struct Pipe {
@@ -31,13 +36,21 @@ struct Pipe {
 
 #[derive(Default)]
 struct PipeState {
-    /// The metadata and the length of the message, once they have come.
-    head: Option<(Arc<Meta>, u64)>,
+    /// The message, once it has begun to come in.
+    message: Option<PipedMessage>,
     parts: VecDeque<SharedBuffer>,
     /// Whether all parts have come in.
     is_whole: bool,
-    /// Whether one of the two calls has ended before the message was through.
-    is_broken: bool,
+    /// Why one of the two calls has ended before the message was through.
+    broken: Option<String>,
+}
+
+#[derive(Clone)]
+struct PipedMessage {
+    /// The number among the messages of the first path.
+    number: u64,
+    meta: Arc<Meta>,
+    length: u64,
 }
 
 /// Has the next message of one path go on to another path.
@@ -51,17 +64,18 @@ pub(crate) fn post_cycle(
         from: from.clone(),
         to: to.clone(),
     });
-    let inlet = PipeDestination {
+    let source = PipeDestination {
         pipe: pipe.clone(),
         memory: memory.map(MemoryDestination::new),
     };
-    let outlet = PipeTransfer {
+    let sink = PipeTransfer {
         pipe,
         stage: SendStage::NotBegun,
+        why: None,
     };
     Request::new(vec![
-        post_receive(from, ReceiveTransfer::new(inlet)),
-        post_send(to, outlet),
+        post_receive(from, ReceiveTransfer::new(source)),
+        post_send(to, sink),
     ])
 }
 
@@ -70,103 +84,202 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is in the pipe, and has the call at the outlet look.
-    fn put(&self, change: impl FnOnce(&mut PipeState)) {
-        change(&mut self.state());
+    /// Puts parts in, and has the call that sends look.
+    fn put(&self, parts: impl IntoIterator<Item = SharedBuffer>) {
+        let mut state = self.state();
+        if state.broken.is_none() {
+            state.parts.extend(parts);
+        }
+        drop(state);
         self.to.attend();
+    }
+
+    /// Notes that all parts are in.
+    fn finish(&self) {
+        let mut state = self.state();
+        state.is_whole = true;
+        self.tell_of_loss(state);
+        self.to.attend();
+    }
+
+    /// Notes that the call that sends has ended before the message was through.
+    fn break_off(&self, why: String) {
+        let mut state = self.state();
+        state.parts.clear();
+        state.broken.get_or_insert(why);
+        self.tell_of_loss(state);
+        self.from.attend();
+    }
+
+    /// Tells the sender of a message that has come in whole and does not go on. Of another message the call that
+    /// receives tells.
+    fn tell_of_loss(&self, state: MutexGuard<'_, PipeState>) {
+        if let (Some(message), Some(why), true) = (&state.message, &state.broken, state.is_whole) {
+            tell_dropped(&self.from, message.number, why);
+        }
     }
 }
 
-/// The inlet of a pipe. The message may go to memory, too.
+/// Where the parts of a message go into a pipe. The message may go to memory, too.
 struct PipeDestination<M> {
     pipe: Arc<Pipe>,
     memory: Option<MemoryDestination<M>>,
 }
 
-impl<M: ReceiveMemory> PipeDestination<M> {
-    /// Puts the head of a message in.
-    fn put_head(&self, meta: &Arc<Meta>, length: u64) {
-        let head = Some((meta.clone(), length));
-        self.pipe.put(|state| state.head = head);
-    }
-
-    /// Puts bytes in that are at hand, as parts.
-    fn put_bytes(&self, bytes: &[u8]) -> Result<()> {
-        for part in bytes.chunks(PART as usize) {
-            let part = Buffer::gather(&[IoSlice::new(part)]);
-            let part = part.map_err(|why| PathError::NoMemory(why.to_string()))?;
-            self.pipe.put(|state| state.parts.push_back(part.into()));
-        }
-        Ok(())
+impl<M> PipeDestination<M> {
+    fn put_head(&self, number: u64, meta: &Arc<Meta>, length: u64) {
+        let meta = meta.clone();
+        self.pipe.state().message = Some(PipedMessage {
+            number,
+            meta,
+            length,
+        });
     }
 }
 
+/// Bytes that are at hand, as parts.
+fn split(bytes: &[u8]) -> Result<Vec<SharedBuffer>> {
+    let parts = bytes.chunks(PART as usize).map(|part| {
+        let part = Buffer::gather(&[IoSlice::new(part)]);
+        part.map(SharedBuffer::from)
+            .map_err(|why| PathError::NoMemory(why.to_string()))
+    });
+    parts.collect()
+}
+
 impl<M: ReceiveMemory> Destination for PipeDestination<M> {
-    fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()> {
-        self.put_head(meta, length);
-        if let Some(kept) = &kept {
-            self.put_bytes(kept.beginning())?;
+    fn begin(
+        &mut self,
+        number: u64,
+        meta: &Arc<Meta>,
+        length: u64,
+        kept: Option<Filling>,
+    ) -> Result<()> {
+        let parts = kept
+            .as_ref()
+            .map_or(Ok(Vec::new()), |kept| split(kept.beginning()))?;
+        // A message that does not fit here does not go on.
+        if let Some(memory) = &mut self.memory {
+            memory.begin(number, meta, length, kept)?;
         }
-        match &mut self.memory {
-            Some(memory) => memory.begin(meta, length, kept),
-            None => Ok(()),
-        }
+        self.put_head(number, meta, length);
+        self.pipe.put(parts);
+        Ok(())
     }
 
     fn push(&mut self, bytes: &SharedBuffer) {
         if let Some(memory) = &mut self.memory {
             memory.push(bytes);
         }
-        self.pipe.put(|state| state.parts.push_back(bytes.clone()));
+        self.pipe.put([bytes.clone()]);
     }
 
-    fn take(&mut self, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer> {
-        self.put_head(meta, bytes.len() as u64);
-        if bytes.len() as u64 <= PART {
-            self.pipe.put(|state| state.parts.push_back(bytes.clone()));
-        } else {
-            self.put_bytes(&bytes)?;
-        }
-        self.pipe.put(|state| state.is_whole = true);
-        match &mut self.memory {
-            Some(memory) => memory.take(meta, bytes),
-            None => Ok(SharedBuffer::default()),
-        }
+    fn take(&mut self, number: u64, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer> {
+        let length = bytes.len() as u64;
+        let parts = match length > PART {
+            true => split(&bytes)?,
+            false => vec![bytes.clone()],
+        };
+        let rest = match &mut self.memory {
+            Some(memory) => memory.take(number, meta, bytes)?,
+            None => SharedBuffer::default(),
+        };
+        self.put_head(number, meta, length);
+        self.pipe.put(parts);
+        self.pipe.finish();
+        Ok(rest)
     }
 
     fn finish(&mut self) -> SharedBuffer {
-        self.pipe.put(|state| state.is_whole = true);
+        self.pipe.finish();
         let memory = self.memory.as_mut();
         memory.map_or_else(SharedBuffer::default, |memory| memory.finish())
     }
 
     fn keep(&mut self) -> std::result::Result<Filling, String> {
-        Err("the program that passes it on has given up".into())
+        Err(GIVEN_UP.into())
     }
 
     fn room(&self) -> DestinationRoom {
         let state = self.pipe.state();
-        if state.is_broken {
-            DestinationRoom::Gone
-        } else if state.parts.len() < ROOM {
-            DestinationRoom::Free
-        } else {
-            DestinationRoom::Full
+        match &state.broken {
+            Some(why) => DestinationRoom::Gone(why.clone()),
+            None if state.parts.len() < PIPE_PARTS => DestinationRoom::Free,
+            None => DestinationRoom::Full,
         }
     }
 }
 
 impl<M> Drop for PipeDestination<M> {
     fn drop(&mut self) {
-        self.pipe.put(|state| state.is_broken |= !state.is_whole);
+        let mut state = self.pipe.state();
+        if !state.is_whole {
+            state.parts.clear();
+            state.broken.get_or_insert(GIVEN_UP.into());
+        }
+        drop(state);
+        self.pipe.to.attend();
     }
 }
 
-/// The outlet of a pipe: a message on its way out, whose bytes come from another path. Does not tell of earlier messages that
-/// the receiver has dropped: the bytes may be on their way already.
+/// A message on its way out, whose parts come from a pipe. Does not tell of earlier messages that the receiver has
+/// dropped: the parts are on their way already.
 struct PipeTransfer {
     pipe: Arc<Pipe>,
     stage: SendStage,
+    /// Why the message does not go on.
+    why: Option<String>,
+}
+
+impl PipeTransfer {
+    /// Sends what is in the pipe, as far as there is room.
+    fn send(&mut self, end: &PathEnd, state: &mut SendState) -> Result<Option<()>> {
+        if self.stage == SendStage::NotBegun && end.window.closed() {
+            return Err(PathError::Closed);
+        }
+        while self.stage != SendStage::Done {
+            let (message, part, is_broken) = {
+                let pipe = self.pipe.state();
+                let part = pipe.parts.front().cloned();
+                (pipe.message.clone(), part, pipe.broken.is_some())
+            };
+            if is_broken {
+                return Err(PathError::Cancelled);
+            }
+            let Some(PipedMessage { meta, length, .. }) = message else {
+                return Ok(None);
+            };
+            let sent = if self.stage == SendStage::NotBegun && length > PART {
+                if !state.begin(end, &meta, length, &[], Draining::Copied)? {
+                    return Ok(None);
+                }
+                0
+            } else {
+                let Some(part) = part else {
+                    return Ok(None);
+                };
+                let bytes = [IoSlice::new(&part)];
+                let (sent, is_sent) = match self.stage {
+                    SendStage::Parts(sent) => {
+                        (sent, state.send_part(end, &bytes, Draining::Copied)?)
+                    }
+                    _ => (
+                        0,
+                        state.begin(end, &meta, length, &bytes, Draining::Copied)?,
+                    ),
+                };
+                if !is_sent {
+                    return Ok(None);
+                }
+                self.pipe.state().parts.pop_front();
+                // There is room for another part.
+                self.pipe.from.attend();
+                sent + part.len() as u64
+            };
+            self.stage = SendStage::after(sent, length);
+        }
+        Ok(Some(()))
+    }
 }
 
 impl Transfer for PipeTransfer {
@@ -174,59 +287,15 @@ impl Transfer for PipeTransfer {
     type Output = ();
 
     fn advance(&mut self, end: &PathEnd, state: &mut SendState) -> Result<Option<()>> {
-        loop {
-            let (head, part, is_broken) = {
-                let pipe = self.pipe.state();
-                (
-                    pipe.head.clone(),
-                    pipe.parts.front().cloned(),
-                    pipe.is_broken,
-                )
-            };
-            let Some((meta, length)) = head else {
-                return if is_broken {
-                    Err(PathError::Cancelled)
-                } else {
-                    Ok(None)
-                };
-            };
-            let sent = match self.stage {
-                SendStage::Done => return Ok(Some(())),
-                SendStage::NotBegun if length > PART => {
-                    if !state.begin(end, &meta, length, &[], Draining::Copied)? {
-                        return Ok(None);
-                    }
-                    0
-                }
-                stage => {
-                    let Some(part) = part else {
-                        return if is_broken {
-                            Err(PathError::Cancelled)
-                        } else {
-                            Ok(None)
-                        };
-                    };
-                    let bytes = [IoSlice::new(&part)];
-                    let (sent, is_sent) = match stage {
-                        SendStage::Parts(sent) => {
-                            (sent, state.send_part(end, &bytes, Draining::Copied)?)
-                        }
-                        _ => (
-                            0,
-                            state.begin(end, &meta, length, &bytes, Draining::Copied)?,
-                        ),
-                    };
-                    if !is_sent {
-                        return Ok(None);
-                    }
-                    self.pipe.state().parts.pop_front();
-                    // There is room for another part.
-                    self.pipe.from.attend();
-                    sent + part.len() as u64
-                }
-            };
-            self.stage = SendStage::after(sent, length);
+        let sent = self.send(end, state);
+        if let Err(why) = &sent {
+            self.why = Some(match why {
+                PathError::Dropped { why, .. } => why.clone(),
+                PathError::Cancelled => GIVEN_UP.into(),
+                why => format!("it does not go on: {why}"),
+            });
         }
+        sent
     }
 
     fn give_up(&mut self, end: &PathEnd, state: &mut SendState) {
@@ -239,8 +308,8 @@ impl Transfer for PipeTransfer {
 impl Drop for PipeTransfer {
     fn drop(&mut self) {
         if self.stage != SendStage::Done {
-            self.pipe.state().is_broken = true;
-            self.pipe.from.attend();
+            let why = self.why.take();
+            self.pipe.break_off(why.unwrap_or_else(|| GIVEN_UP.into()));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
 use crate::lane::{Lane, Transfer};
 use crate::receive::{ReceiveState, ReceivedMessage};
-use crate::request::Completed;
+use crate::request::CallOutput;
 use crate::send::SendState;
 use crate::statistics::PathCounts;
 use crate::time_limit::TimeLimit;
@@ -175,7 +175,7 @@ impl PathEnd {
         transfer: &mut impl Transfer<State = S, Output = O>,
     ) -> Result<O>
     where
-        Completed: From<O>,
+        CallOutput: From<O>,
     {
         let place = lane.enter(self);
         let done = self.wait(what, TimeLimit::begin(limit), || place.advance(transfer));

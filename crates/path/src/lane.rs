@@ -6,12 +6,12 @@
 //! the thread of [`crate::worker`].
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
-use crate::request::{Completed, Completion};
+use crate::request::{CallOutput, Completion};
 
 /// How many parts of a message a call sends or takes in before others may look at the lane, and the call at the clock.
 pub(crate) const PARTS_AT_ONCE: usize = 8;
@@ -68,6 +68,7 @@ struct LaneTurn<'a, S, O> {
 impl<S, O> Drop for LaneTurn<'_, S, O> {
     fn drop(&mut self) {
         self.shared = None;
+        fence(Ordering::SeqCst);
         if self.lane.is_awaited.swap(false, Ordering::SeqCst) {
             self.end.ring();
         }
@@ -76,24 +77,24 @@ impl<S, O> Drop for LaneTurn<'_, S, O> {
 
 /// What is first in a lane.
 #[derive(Debug, PartialEq)]
-enum First {
+enum LaneFront {
     Nothing,
-    /// A non-blocking call that cannot go on now.
-    Pending,
+    /// A non-blocking call.
+    Posted,
     /// The waiting call with this number.
     Waiting(u64),
 }
 
 impl<S, O> LaneTurn<'_, S, O>
 where
-    Completed: From<O>,
+    CallOutput: From<O>,
 {
-    /// Has the non-blocking calls in front go on.
-    fn advance_posted(&mut self) -> First {
+    /// Has the non-blocking calls in front go on. Returns what is first then.
+    fn advance_posted(&mut self) -> LaneFront {
         loop {
             let mut transfer = match self.lane.queue().calls.front_mut() {
-                None => return First::Nothing,
-                Some(Call::Waiting(number)) => return First::Waiting(*number),
+                None => return LaneFront::Nothing,
+                Some(Call::Waiting(number)) => return LaneFront::Waiting(*number),
                 Some(Call::Posted(transfer, _)) => transfer.take().expect("put back below"),
             };
             let (end, shared) = (
@@ -102,7 +103,7 @@ where
             );
             let outcome = match end.look(|| transfer.advance(end, shared)) {
                 Ok(None) => None,
-                Ok(Some(output)) => Some(Ok(Completed::from(output))),
+                Ok(Some(output)) => Some(Ok(CallOutput::from(output))),
                 Err(why) => {
                     transfer.give_up(end, shared);
                     Some(Err(why))
@@ -113,7 +114,7 @@ where
                 if let Some(Call::Posted(place, _)) = queue.calls.front_mut() {
                     *place = Some(transfer);
                 }
-                return First::Pending;
+                return LaneFront::Posted;
             };
             let call = queue.calls.pop_front();
             drop(queue);
@@ -131,7 +132,7 @@ where
         number: u64,
         transfer: &mut impl Transfer<State = S, Output = O>,
     ) -> Result<Option<O>> {
-        if self.advance_posted() != First::Waiting(number) {
+        if self.advance_posted() != LaneFront::Waiting(number) {
             return Ok(None);
         }
         let shared = self.shared.as_deref_mut().expect("the turn lasts");
@@ -154,7 +155,7 @@ impl<S: Default, O> Default for Lane<S, O> {
 
 impl<S, O> Lane<S, O>
 where
-    Completed: From<O>,
+    CallOutput: From<O>,
 {
     /// Takes a place at the end of the queue.
     pub(crate) fn enter<'a>(&'a self, end: &'a PathEnd) -> LanePlace<'a, S, O> {
@@ -180,18 +181,21 @@ where
 
     /// Has the non-blocking calls go on. Whether one of them waits for the other end, or for another thread.
     pub(crate) fn advance(&self, end: &PathEnd) -> bool {
+        if self.front() != LaneFront::Posted {
+            return false;
+        }
         match self.try_turn(end) {
-            Some(mut turn) => turn.advance_posted() == First::Pending,
+            Some(mut turn) => turn.advance_posted() == LaneFront::Posted,
             None => true,
         }
     }
 
     /// Takes a non-blocking call out that is not done. False if it is done.
     pub(crate) fn cancel(&self, end: &PathEnd, completion: &Arc<Completion>) -> bool {
-        // A call that is not first has not begun.
-        if let Some(is_taken) = self.take_out_behind(completion) {
-            return is_taken;
+        if self.take_out_behind(completion) {
+            return true;
         }
+        // The call may be on the point of being completed.
         let mut turn = self.turn(end);
         let call = {
             let mut queue = self.queue();
@@ -203,18 +207,14 @@ where
         };
         transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
         turn.advance_posted();
-        end.ring();
         true
     }
 
-    /// Takes a call out that is not first. Whether it was there; `None` if it is first.
-    fn take_out_behind(&self, completion: &Arc<Completion>) -> Option<bool> {
+    /// Takes a call out that is not first, and so has not begun. False if it is first, or is not there.
+    fn take_out_behind(&self, completion: &Arc<Completion>) -> bool {
         let mut queue = self.queue();
-        match place_of(&queue.calls, completion) {
-            Some(0) => None,
-            Some(place) => Some(queue.calls.remove(place).is_some()),
-            None => Some(false),
-        }
+        let place = place_of(&queue.calls, completion).filter(|place| *place > 0);
+        place.is_some_and(|place| queue.calls.remove(place).is_some())
     }
 
     /// Ends all non-blocking calls, as this end closes the path, and then does `last` before any other call.
@@ -231,6 +231,7 @@ where
                 other => self.queue().calls.push_back(other),
             }
         }
+        end.ring();
         last()
     }
 }
@@ -239,6 +240,14 @@ impl<S, O> Lane<S, O> {
     /// Looks at what the calls share.
     pub(crate) fn look<R>(&self, body: impl FnOnce(&S) -> R) -> R {
         body(&self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn front(&self) -> LaneFront {
+        match self.queue().calls.front() {
+            None => LaneFront::Nothing,
+            Some(Call::Posted(..)) => LaneFront::Posted,
+            Some(Call::Waiting(number)) => LaneFront::Waiting(*number),
+        }
     }
 
     fn queue(&self) -> MutexGuard<'_, LaneQueue<S, O>> {
@@ -266,6 +275,8 @@ impl<S, O> Lane<S, O> {
         };
         let shared = try_lock().or_else(|| {
             self.is_awaited.store(true, Ordering::SeqCst);
+            // Either this thread finds the lock free, or the thread that has it finds the mark.
+            fence(Ordering::SeqCst);
             try_lock()
         })?;
         Some(LaneTurn {
@@ -284,7 +295,7 @@ fn place_of<S, O>(calls: &VecDeque<Call<S, O>>, completion: &Arc<Completion>) ->
 /// The place of a waiting call in a lane. The call leaves the lane when the place is dropped.
 pub(crate) struct LanePlace<'a, S, O>
 where
-    Completed: From<O>,
+    CallOutput: From<O>,
 {
     lane: &'a Lane<S, O>,
     end: &'a PathEnd,
@@ -293,7 +304,7 @@ where
 
 impl<S, O> LanePlace<'_, S, O>
 where
-    Completed: From<O>,
+    CallOutput: From<O>,
 {
     /// Has the calls before this one go on; and then `transfer`, which is the one of this call.
     ///
@@ -303,6 +314,9 @@ where
         &self,
         transfer: &mut impl Transfer<State = S, Output = O>,
     ) -> Result<Option<O>> {
+        if self.is_behind_waiting() {
+            return Ok(None);
+        }
         match self.lane.try_turn(self.end) {
             Some(mut turn) => turn.advance(self.number, transfer),
             None => Ok(None),
@@ -314,10 +328,15 @@ where
         self.with_state(|shared| transfer.give_up(self.end, shared));
     }
 
+    /// Whether another waiting call is first: its thread is the one that looks.
+    fn is_behind_waiting(&self) -> bool {
+        matches!(self.lane.front(), LaneFront::Waiting(number) if number != self.number)
+    }
+
     /// Whether it is the turn of the call.
     pub(crate) fn has_turn(&self) -> bool {
         let turn = self.lane.try_turn(self.end);
-        turn.is_some_and(|mut turn| turn.advance_posted() == First::Waiting(self.number))
+        turn.is_some_and(|mut turn| turn.advance_posted() == LaneFront::Waiting(self.number))
     }
 
     /// What the calls of the lane share, for a short while.
@@ -329,7 +348,7 @@ where
 
 impl<S, O> Drop for LanePlace<'_, S, O>
 where
-    Completed: From<O>,
+    CallOutput: From<O>,
 {
     fn drop(&mut self) {
         let is_last = {

@@ -24,8 +24,7 @@ use crate::time_limit::TimeLimit;
 /// A way to one other program. Several threads may call. Calls that send are done one after the other, in their order, and
 /// so are calls that receive.
 ///
-/// The non-blocking forms (`post_…`) do not wait: what they return is a [`Request`]. Any number of them may be under way. The
-/// memory is given back when the call is done, with the request.
+/// The non-blocking forms (`post_…`) do not wait: what they return is a [`Request`]. Any number of them may be under way.
 ///
 /// The program that drops a path drops what has not arrived; [`Path::close`] waits for it.
 pub struct Path {
@@ -73,6 +72,16 @@ impl Path {
     /// What the path has carried, and how.
     pub fn statistics(&self) -> PathStatistics {
         self.end.counts.statistics(&self.end.link)
+    }
+
+    /// Has this end send at most so many bytes per second from now on; `None` is for no limit.
+    pub fn set_pacing(&self, rate: Option<u64>) {
+        self.end.link.set_pacing(rate);
+    }
+
+    /// Sets the sizes of the buffers of each stream at this end, in bytes; `None` leaves a size as it is.
+    pub fn set_buffers(&self, send: Option<u64>, receive: Option<u64>) {
+        self.end.link.set_buffers(send, receive);
     }
 
     /// Sends bytes. Waits for at most `limit`, and then gives the message up. Afterwards the caller may change the
@@ -164,11 +173,15 @@ impl Path {
         let end = &self.end;
         let mut outgoing = SendTransfer::new(parts, layout, Draining::Awaited);
         let mut incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
-        let (sends, receives) = (end.sends.enter(end), end.receives.enter(end));
+        let (mut sends, receives) = (Some(end.sends.enter(end)), end.receives.enter(end));
         let (mut sent, mut received) = (None, None);
         let done = end.wait("an exchange", TimeLimit::begin(limit), || {
-            if sent.is_none() {
-                sent = sends.advance(&mut outgoing)?;
+            if let Some(place) = &sends {
+                sent = place.advance(&mut outgoing)?;
+            }
+            // The next call that sends need not wait for the message that comes in.
+            if sent.is_some() {
+                sends = None;
             }
             if received.is_none() {
                 received = receives.advance(&mut incoming)?;
@@ -176,7 +189,9 @@ impl Path {
             Ok(sent.and_then(|()| received.take()))
         });
         if done.is_err() {
-            sends.give_up(&mut outgoing);
+            if let Some(place) = sends {
+                place.give_up(&mut outgoing);
+            }
             match received {
                 None => receives.give_up(&mut incoming),
                 Some(received) => {

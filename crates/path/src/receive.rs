@@ -47,27 +47,32 @@ struct IncomingLong {
 }
 
 impl ReceiveState {
-    /// How many messages have begun.
-    pub(crate) fn messages(&self) -> u64 {
-        self.messages
+    /// The number of the message that the next call receives.
+    pub(crate) fn next_message(&self) -> u64 {
+        let is_kept =
+            self.long.as_ref().is_some_and(|long| !long.is_dropped) || self.whole.is_some();
+        self.messages - u64::from(is_kept)
     }
 
     /// Tells the sender that its last message was dropped.
     fn tell_dropped(&self, end: &PathEnd, why: &str) {
-        end.tell(&PathControl::Dropped {
-            message: self.messages.saturating_sub(1),
-            why: beginning(why).to_owned(),
-        });
+        tell_dropped(end, self.messages.saturating_sub(1), why);
     }
 }
 
 /// Where the bytes of a message go.
 pub(crate) trait Destination {
-    /// Begins a message, with the bytes that an earlier call has kept.
+    /// Begins the message with this number, with the bytes that an earlier call has kept.
     ///
     /// # Errors
     /// [`PathError::Unfit`] and [`PathError::NoMemory`]: the message is dropped.
-    fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()>;
+    fn begin(
+        &mut self,
+        number: u64,
+        meta: &Arc<Meta>,
+        length: u64,
+        kept: Option<Filling>,
+    ) -> Result<()>;
 
     /// Takes the next bytes.
     fn push(&mut self, bytes: &SharedBuffer);
@@ -77,7 +82,7 @@ pub(crate) trait Destination {
     ///
     /// # Errors
     /// As [`Destination::begin`].
-    fn take(&mut self, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer>;
+    fn take(&mut self, number: u64, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer>;
 
     /// The bytes of a message that is whole, unless they are in memory of the caller.
     fn finish(&mut self) -> SharedBuffer;
@@ -95,13 +100,13 @@ pub(crate) trait Destination {
 }
 
 /// Whether a destination can take a part.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum DestinationRoom {
     Free,
     /// Later.
     Full,
-    /// No more. Parts of a message that has begun are dropped.
-    Gone,
+    /// No more, for this reason.
+    Gone(String),
 }
 
 /// Memory of the caller, or else of the path.
@@ -137,7 +142,13 @@ impl<M: ReceiveMemory> MemoryDestination<M> {
 }
 
 impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
-    fn begin(&mut self, meta: &Arc<Meta>, length: u64, kept: Option<Filling>) -> Result<()> {
+    fn begin(
+        &mut self,
+        _: u64,
+        meta: &Arc<Meta>,
+        length: u64,
+        kept: Option<Filling>,
+    ) -> Result<()> {
         (self.length, self.filled) = (length, 0);
         let is_accepted = self
             .memory
@@ -162,7 +173,7 @@ impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
         }
     }
 
-    fn take(&mut self, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer> {
+    fn take(&mut self, _: u64, meta: &Arc<Meta>, bytes: SharedBuffer) -> Result<SharedBuffer> {
         let accepted = self.memory.accepts(meta, bytes.len() as u64);
         if !accepted.map_err(PathError::Unfit)? {
             return Ok(bytes);
@@ -226,6 +237,21 @@ impl<D: Destination> ReceiveTransfer<D> {
         }
     }
 
+    /// Ends the call if the destination takes no more. Drops the message of which it has taken a part.
+    fn check_destination(&mut self, end: &PathEnd, state: &mut ReceiveState) -> Result<()> {
+        let DestinationRoom::Gone(why) = self.destination.room() else {
+            return Ok(());
+        };
+        if let Some(long) = &mut state.long
+            && self.has_begun
+            && !long.is_dropped
+        {
+            long.is_dropped = true;
+            state.tell_dropped(end, &why);
+        }
+        Err(PathError::Cancelled)
+    }
+
     /// Has the destination take the long message. Drops the message if it does not fit.
     fn begin_long(&mut self, end: &PathEnd, state: &mut ReceiveState) -> Result<()> {
         let Some(long) = &mut state.long else {
@@ -236,7 +262,10 @@ impl<D: Destination> ReceiveTransfer<D> {
         }
         self.has_begun = true;
         let kept = state.kept.take();
-        let begun = self.destination.begin(&long.meta, long.length, kept);
+        let number = state.messages.saturating_sub(1);
+        let begun = self
+            .destination
+            .begin(number, &long.meta, long.length, kept);
         if let Err(why) = &begun {
             long.is_dropped = true;
             state.tell_dropped(end, reason(why));
@@ -321,7 +350,8 @@ impl<D: Destination> ReceiveTransfer<D> {
         state: &mut ReceiveState,
         message: ReceivedMessage,
     ) -> Result<ReceivedMessage> {
-        match self.destination.take(&message.meta, message.bytes) {
+        let number = state.messages.saturating_sub(1);
+        match self.destination.take(number, &message.meta, message.bytes) {
             Ok(bytes) => Ok(ReceivedMessage {
                 meta: message.meta,
                 length: message.length,
@@ -344,19 +374,17 @@ impl<D: Destination> Transfer for ReceiveTransfer<D> {
         end: &PathEnd,
         state: &mut ReceiveState,
     ) -> Result<Option<ReceivedMessage>> {
-        if self.destination.room() == DestinationRoom::Free
-            && let Some(whole) = state.whole.take()
-        {
+        self.check_destination(end, state)?;
+        if let Some(whole) = state.whole.take() {
             return self.take(end, state, whole).map(Some);
         }
         self.begin_long(end, state)?;
         let mut parts = 0;
         // What has come in before the path has ended is taken in at once.
         while parts < PARTS_AT_ONCE || end.has_ended() {
-            match self.destination.room() {
-                DestinationRoom::Full if !end.has_ended() => return Ok(None),
-                DestinationRoom::Gone if !self.has_begun => return Err(PathError::Cancelled),
-                _ => {}
+            self.check_destination(end, state)?;
+            if self.destination.room() == DestinationRoom::Full && !end.has_ended() {
+                return Ok(None);
             }
             let Some(message) = end.inbox.peek() else {
                 let is_over = end.inbox.exhausted();
@@ -398,6 +426,12 @@ impl<D: Destination> Transfer for ReceiveTransfer<D> {
             }
         }
     }
+}
+
+/// Tells the sender that its message with this number was dropped.
+pub(crate) fn tell_dropped(end: &PathEnd, message: u64, why: &str) {
+    let why = beginning(why).to_owned();
+    end.tell(&PathControl::Dropped { message, why });
 }
 
 /// Why a message was dropped, for its sender.

@@ -8,7 +8,7 @@ use crate::cycle::post_cycle;
 use crate::end::PathEnd;
 use crate::error::PathError;
 use crate::receive::ReceiveState;
-use crate::request::{Completed, Completion, Request};
+use crate::request::{CallOutput, Completion, Request};
 use crate::send::SendState;
 use crate::worker;
 
@@ -19,15 +19,31 @@ pub(crate) struct Relay {
     /// The numbers of the first message from each end: there, and on the other path.
     first: [(u64, u64); 2],
     pub(crate) completion: Arc<Completion>,
-    /// The message on its way through from each end to the other. `None` once the relay has ended.
-    ways: Mutex<Option<[Request; 2]>>,
+    /// `None` once the relay has ended.
+    state: Mutex<Option<RelayState>>,
+}
+
+struct RelayState {
+    /// The message on its way through from each end to the other; `None` once the other end takes no more.
+    underway: [Option<Request>; 2],
+    /// Why an end takes no more.
+    failure: Option<PathError>,
+}
+
+/// What follows when a message has gone through, or has not.
+enum Next {
+    Message,
+    /// The other end takes no more.
+    Stop(PathError),
+    /// The relay ends.
+    End(Result<CallOutput, PathError>),
 }
 
 impl Relay {
     /// Begins to pass messages on.
     pub(crate) fn begin(ends: [Arc<PathEnd>; 2]) -> Arc<Self> {
         let first = [0, 1].map(|from: usize| {
-            let received = ends[from].receives.look(ReceiveState::messages);
+            let received = ends[from].receives.look(ReceiveState::next_message);
             (received, ends[1 - from].sends.look(SendState::messages))
         });
         let relay = Arc::new_cyclic(|myself: &Weak<Relay>| Relay {
@@ -35,9 +51,12 @@ impl Relay {
             ends,
             first,
             completion: Arc::default(),
-            ways: Mutex::new(None),
+            state: Mutex::new(None),
         });
-        *relay.ways() = Some([relay.next(0), relay.next(1)]);
+        *relay.state() = Some(RelayState {
+            underway: [Some(relay.next(0)), Some(relay.next(1))],
+            failure: None,
+        });
         // The first messages may have gone through already.
         relay.look_soon();
         relay
@@ -45,11 +64,11 @@ impl Relay {
 
     /// Ends the relay. False if it has ended.
     pub(crate) fn cancel(&self) -> bool {
-        self.ways().take().is_some()
+        self.state().take().is_some()
     }
 
-    fn ways(&self) -> MutexGuard<'_, Option<[Request; 2]>> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, Option<RelayState>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes the next message of an end on.
@@ -76,48 +95,74 @@ impl Relay {
 
     /// Passes the next messages on where one has gone through.
     fn go_on(&self) {
-        let mut ways = self.ways();
-        let Some(requests) = &mut *ways else {
+        let mut place = self.state();
+        let Some(state) = &mut *place else {
             return;
         };
-        for (from, request) in requests.iter_mut().enumerate() {
-            self.pass_accounts_on(from);
+        for from in [0, 1] {
+            self.forward_drops(from);
+            let Some(request) = &state.underway[from] else {
+                continue;
+            };
             if !request.test() {
                 continue;
             }
-            let outcome = match request.outcome() {
-                Ok(_) | Err(PathError::Abandoned(_)) => {
-                    *request = self.next(from);
-                    continue;
+            match next_after(request) {
+                Next::Message => state.underway[from] = Some(self.next(from)),
+                Next::Stop(why) => {
+                    state.underway[from] = None;
+                    state.failure.get_or_insert(why);
                 }
-                Err(PathError::Dropped { message, why }) => {
-                    self.pass_account_on(from, message, why);
-                    *request = self.next(from);
-                    continue;
-                }
-                Err(PathError::Closed) => Ok(Completed::Done),
-                Err(why) => Err(why),
-            };
-            *ways = None;
-            drop(ways);
-            self.completion.complete(outcome);
-            return self.ends.iter().for_each(|end| end.ring());
+                Next::End(outcome) => return self.end(place, outcome),
+            }
         }
+        if state.underway.iter().all(Option::is_none) {
+            let outcome = match state.failure.take() {
+                None | Some(PathError::Closed) => Ok(CallOutput::Done),
+                Some(why) => Err(why),
+            };
+            self.end(place, outcome);
+        }
+    }
+
+    fn end(
+        &self,
+        mut place: MutexGuard<'_, Option<RelayState>>,
+        outcome: Result<CallOutput, PathError>,
+    ) {
+        // A thread that cancels the relay finds the outcome.
+        self.completion.complete(outcome);
+        let state = place.take();
+        drop(place);
+        drop(state);
+        self.ends.iter().for_each(|end| end.ring());
     }
 
     /// Tells an end of its messages that the far receiver has dropped.
-    fn pass_accounts_on(&self, from: usize) {
+    fn forward_drops(&self, from: usize) {
+        let (received, sent) = self.first[from];
         while let Err(PathError::Dropped { message, why }) = self.ends[1 - from].check_dropped() {
-            self.pass_account_on(from, message, why);
+            // A message from before the relay is not one of this end.
+            if let Some(number) = message.checked_sub(sent) {
+                let message = received + number;
+                self.ends[from].tell(&PathControl::Dropped { message, why });
+            }
         }
     }
+}
 
-    fn pass_account_on(&self, from: usize, message: u64, why: String) {
-        let (received, sent) = self.first[from];
-        // A message from before the relay is not one of this end.
-        if let Some(number) = message.checked_sub(sent) {
-            let message = received + number;
-            self.ends[from].tell(&PathControl::Dropped { message, why });
-        }
+/// What follows after a cycle that is done. Its first half receives.
+fn next_after(request: &Request) -> Next {
+    match request.part_error(0) {
+        // All messages of the program have gone on.
+        Some(PathError::Closed) => return Next::End(Ok(CallOutput::Done)),
+        None | Some(PathError::Abandoned(_) | PathError::Cancelled) => {}
+        Some(why) => return Next::End(Err(why)),
+    }
+    match request.part_error(1) {
+        // The two programs have heard of a message that did not come through.
+        None | Some(PathError::Dropped { .. } | PathError::Cancelled) => Next::Message,
+        // The other way ends when all messages of that program have gone on.
+        Some(why) => Next::Stop(why),
     }
 }

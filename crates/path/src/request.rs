@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::barrier::BarrierTransfer;
 use crate::end::PathEnd;
@@ -15,21 +15,21 @@ use crate::time_limit::TimeLimit;
 
 /// What a non-blocking call returns.
 #[derive(Debug, Clone)]
-pub(crate) enum Completed {
+pub(crate) enum CallOutput {
     /// The call has sent a message, or passed a barrier.
     Done,
     Received(ReceivedMessage),
 }
 
-impl From<()> for Completed {
+impl From<()> for CallOutput {
     fn from((): ()) -> Self {
-        Completed::Done
+        CallOutput::Done
     }
 }
 
-impl From<ReceivedMessage> for Completed {
+impl From<ReceivedMessage> for CallOutput {
     fn from(message: ReceivedMessage) -> Self {
-        Completed::Received(message)
+        CallOutput::Received(message)
     }
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Completion {
 
 #[derive(Default)]
 struct CompletionState {
-    outcome: Option<Result<Completed>>,
+    outcome: Option<Result<CallOutput>>,
     /// Called once the call is done.
     notify: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Completion {
-    pub(crate) fn complete(&self, outcome: Result<Completed>) {
+    pub(crate) fn complete(&self, outcome: Result<CallOutput>) {
         let mut state = self.state();
         state.outcome = Some(outcome);
         self.is_done.store(true, Ordering::Release);
@@ -68,6 +68,10 @@ impl Completion {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// After this time a thread that waits for calls on several paths looks itself: the process may have no thread for
+/// non-blocking calls.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// The completed calls of the process. A thread that waits for calls on several paths sleeps here.
 static COMPLETIONS: Completions = Completions {
@@ -91,13 +95,12 @@ impl Completions {
     }
 
     /// Sleeps until a call is completed that is not among the first `seen`.
-    fn sleep(&self, seen: u64, limit: Option<Duration>) {
-        let count = self.count();
+    fn sleep(&self, seen: u64, limit: Duration) {
         let is_unchanged = |count: &mut u64| *count == seen;
-        match limit {
-            None => drop(self.changed.wait_while(count, is_unchanged)),
-            Some(limit) => drop(self.changed.wait_timeout_while(count, limit, is_unchanged)),
-        }
+        let slept = self
+            .changed
+            .wait_timeout_while(self.count(), limit, is_unchanged);
+        drop(slept);
     }
 }
 
@@ -204,9 +207,13 @@ impl Request {
     /// What the call has returned: the received message, or `None` of a call that receives none. Only for a call that is
     /// done.
     ///
+    /// # Panics
+    /// If the call is not done.
+    ///
     /// # Errors
     /// Those of the call: the first of an exchange, whose other half may have succeeded ([`Request::received`]).
     pub fn outcome(&self) -> Result<Option<ReceivedMessage>> {
+        assert!(self.is_done(), "the call is done");
         let mut cancelled = None;
         for part in &self.parts {
             match &part.completion.state().outcome {
@@ -219,12 +226,20 @@ impl Request {
         cancelled.map_or_else(|| Ok(self.received()), Err)
     }
 
+    /// The error of one of the calls behind the request, once that call is done.
+    pub(crate) fn part_error(&self, place: usize) -> Option<PathError> {
+        match &self.parts[place].completion.state().outcome {
+            Some(Err(why)) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
     /// The message that the call has received, if it has.
     pub fn received(&self) -> Option<ReceivedMessage> {
         self.parts
             .iter()
             .find_map(|part| match &part.completion.state().outcome {
-                Some(Ok(Completed::Received(message))) => Some(message.clone()),
+                Some(Ok(CallOutput::Received(message))) => Some(message.clone()),
                 _ => None,
             })
     }
@@ -237,6 +252,8 @@ impl Request {
         for part in &self.parts {
             if part.cancel() {
                 part.completion.complete(Err(PathError::Cancelled));
+                // Another thread may wait for the call.
+                part.end.ring();
                 is_cancelled = true;
             }
         }
@@ -254,7 +271,7 @@ impl Request {
         }
     }
 
-    /// Has `notify` called when the call is done: at once if it is, and else in the thread that completes the call. May also
+    /// Has `notify` called, in place of an earlier one, when the call is done: at once if it is, and else in the thread that completes the call. May also
     /// be called when a part of the call is done, half of an exchange say. `notify` must neither wait nor make calls on paths.
     pub fn notify(&self, notify: impl Fn() + Send + Sync + 'static) {
         let notify = Arc::new(notify);
@@ -316,6 +333,9 @@ pub fn wait_any(requests: &[&Request], limit: Option<Duration>) -> Result<usize>
         if watch.is_wanted() {
             return Err(PathError::Interrupted(WHAT));
         }
-        COMPLETIONS.sleep(seen, end.interrupt.sleep(time.left()));
+        let begun = Instant::now();
+        let sleep = end.interrupt.sleep(time.left());
+        COMPLETIONS.sleep(seen, sleep.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
+        end.counts.note_wait(begun);
     }
 }

@@ -223,7 +223,6 @@ impl<M: SendMemory> Transfer for SendTransfer<M> {
         let parts = self.memory.parts();
         for _ in 0..PARTS_AT_ONCE {
             let sent = match self.stage {
-                SendStage::Done => return Ok(Some(())),
                 SendStage::NotBegun => {
                     end.check_dropped()?;
                     let meta = state.meta_of(&self.content);
@@ -234,6 +233,7 @@ impl<M: SendMemory> Transfer for SendTransfer<M> {
                     }
                     0
                 }
+                SendStage::Done => return Ok(Some(())),
                 SendStage::Parts(sent) => {
                     let part = PART.min(self.length - sent);
                     if !state.send_part(end, &cut(&parts, sent, part), self.draining)? {
@@ -243,6 +243,9 @@ impl<M: SendMemory> Transfer for SendTransfer<M> {
                 }
             };
             self.stage = SendStage::after(sent, self.length);
+            if self.stage == SendStage::Done {
+                return Ok(Some(()));
+            }
         }
         // There may be room for more, of a fast receiver.
         end.ring();

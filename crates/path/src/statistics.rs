@@ -18,13 +18,17 @@ pub struct PathStatistics {
     pub messages_received: u64,
     /// Bytes that the program has received.
     pub bytes_received: u64,
-    /// How long the calls of the program have waited: for messages, room, or the other program. The waits of several
+    /// How long the calls of the program have waited: for messages, room at the receiver, or the other program. The waits of several
     /// threads add up.
     pub waited: Duration,
-    /// The shortest round trip of the path's streams, if the system measures it.
+    /// The round trip as the system has averaged it, of the stream with the least, if the system measures it.
     pub round_trip: Option<Duration>,
     /// Packets that this host has sent again, if the system counts them.
     pub retransmissions: Option<u64>,
+    /// How many bytes per second this end sends at most; `None` without a limit.
+    pub pacing: Option<u64>,
+    /// The sizes of the buffers of a stream, as the system has them: to send and to receive.
+    pub buffers: Option<[u64; 2]>,
 }
 
 /// The counts of one end.
@@ -82,6 +86,8 @@ impl PathCounts {
             waited: Duration::from_nanos(count(&self.waited)),
             round_trip: link.round_trip(),
             retransmissions: link.retransmissions(),
+            pacing: link.pacing(),
+            buffers: link.buffers(),
         }
     }
 }

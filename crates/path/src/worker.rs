@@ -7,6 +7,7 @@
 //! [`Doorbell::listen`]: titin_transport::Doorbell::listen
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use crate::end::PathEnd;
@@ -15,12 +16,15 @@ static WORKER: Worker = Worker {
     tasks: Mutex::new(VecDeque::new()),
     changed: Condvar::new(),
     started: Once::new(),
+    is_missing: AtomicBool::new(false),
 };
 
 struct Worker {
     tasks: Mutex<VecDeque<Task>>,
     changed: Condvar,
     started: Once,
+    /// Whether the system has refused the thread.
+    is_missing: AtomicBool,
 }
 
 enum Task {
@@ -47,9 +51,13 @@ impl Worker {
     fn add(&'static self, task: Task) {
         self.started.call_once(|| {
             let thread = std::thread::Builder::new().name("titin-paths".into());
-            // Without a thread the calls go on in test and wait.
-            let _ = thread.spawn(|| self.serve());
+            let started = thread.spawn(|| self.serve());
+            self.is_missing.store(started.is_err(), Ordering::Relaxed);
         });
+        // Without a thread the calls go on where the program tests them or waits.
+        if self.is_missing.load(Ordering::Relaxed) {
+            return;
+        }
         self.tasks().push_back(task);
         self.changed.notify_one();
     }

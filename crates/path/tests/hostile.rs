@@ -11,7 +11,7 @@ use titin_transport::{Link, LinkError, Outgoing};
 use titin_wire::ConduitId;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Content, Dtype, Layout, Meta, StorageOrder};
-use titin_wire::path::{CONDUIT, LONGEST_TEXT, LongMessage, PathControl};
+use titin_wire::path::{CONDUIT, LONGEST_TEXT, LongMessage, PART, PathControl};
 
 const SOON: Option<Duration> = Some(Duration::from_millis(50));
 
@@ -174,16 +174,22 @@ fn parts_that_do_not_belong_there_end_the_path() {
     let head = |length| move |hostile: &mut Hostile| hostile.send(1, &head(length));
     let part = |length: usize| move |hostile: &mut Hostile| hostile.send(2, &vec![0; length]);
     type Step<'a> = &'a dyn Fn(&mut Hostile);
-    let cases: [(&[Step<'_>], &str); 8] = [
+    // The shortest long message.
+    let long = PART + 1;
+    let cases: [(&[Step<'_>], &str); 9] = [
         (&[&|hostile| hostile.send(4, b"")], "the tag 4"),
         (&[&part(9)], "does not belong"),
         (&[&|hostile| hostile.send(3, b"")], "does not belong"),
         (&[&|hostile| hostile.send(1, b"short")], "too short"),
-        (&[&head(100), &part(0)], "does not belong"),
-        (&[&head(100), &part(60), &part(41)], "does not belong"),
-        (&[&head(100), &head(100)], "does not belong"),
+        (&[&head(PART)], "no long message"),
+        (&[&head(long), &part(0)], "does not belong"),
         (
-            &[&head(100), &|hostile| hostile.send(0, b"short")],
+            &[&head(long), &part(PART as usize - 1), &part(3)],
+            "does not belong",
+        ),
+        (&[&head(long), &head(long)], "does not belong"),
+        (
+            &[&head(long), &|hostile| hostile.send(0, b"short")],
             "does not belong",
         ),
     ];

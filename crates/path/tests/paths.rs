@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use titin_path::{Key, Listener, Path, PathError, PathSettings};
 use titin_testkit::Watchdog;
@@ -503,15 +503,38 @@ fn a_path_counts_what_it_carries() {
         );
         assert_eq!((receiver.messages_sent, receiver.bytes_sent), (0, 0));
         assert!(
-            receiver.waited >= SOON.unwrap() && receiver.time >= receiver.waited,
+            receiver.waited >= SOON.unwrap() / 2 && receiver.time >= receiver.waited,
             "{receiver:?}"
         );
         assert!(sender.waited < SOON.unwrap(), "{sender:?}");
-        let round_trip = sender.round_trip.unwrap();
-        assert!(
-            round_trip > Duration::ZERO && round_trip < Duration::from_secs(1),
-            "{sender:?}"
-        );
+        assert!(sender.round_trip.unwrap() > Duration::ZERO);
         assert!(sender.retransmissions.is_some());
+    }
+}
+
+#[test]
+fn a_path_is_paced_while_it_carries_messages() {
+    for streams in [1, 4] {
+        let Pair { here, there, .. } = &pair_with(&PathSettings {
+            streams: Some(streams),
+            ..PathSettings::default()
+        });
+        assert_eq!(here.statistics().pacing, None);
+        // The kernel lets a burst go at once.
+        let (rate, length) = (20_000_000, 30_000_000);
+        here.set_pacing(Some(rate));
+        let begun = Instant::now();
+        let send = here.post_send(bytes(length), None);
+        assert_eq!(there.receive(None).unwrap().length, length);
+        let paced = begun.elapsed();
+        assert!(
+            paced >= Duration::from_millis(700),
+            "{streams} streams: {paced:?}"
+        );
+        send.wait(None).unwrap();
+        here.set_pacing(None);
+        assert_eq!(here.statistics().pacing, None);
+        here.set_buffers(Some(40_000), None);
+        assert_eq!(here.statistics().buffers.unwrap()[0], 80_000);
     }
 }

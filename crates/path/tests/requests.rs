@@ -223,15 +223,17 @@ fn a_cancelled_send_is_given_up_and_those_behind_it_go_on() {
     let waits = here[0].post_send(b"never".to_vec(), None);
     let next = here[0].post_send(b"next".to_vec(), None);
     assert!(!large.test() && !waits.test());
-    assert!(waits.cancel() && large.cancel() && !large.cancel());
     drop(here[0].post_send(bytes(PART + 1, 2), None));
+    assert!(waits.cancel() && large.cancel() && !large.cancel());
     let given_up = there[0].receive(None).unwrap_err();
     assert!(
         matches!(given_up, PathError::Abandoned(bytes) if bytes > 0),
         "{given_up}"
     );
     next.wait(None).unwrap();
+    here[0].send(b"last", None).unwrap();
     assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"next");
+    assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"last");
 }
 
 #[test]
@@ -436,8 +438,11 @@ fn what_ends_a_message_on_its_way_on_is_told() {
     assert!(matches!(given_up, PathError::Abandoned(_)), "{given_up}");
     // The one in the middle gives up.
     let cycle = there[0].post_cycle(&here[1], None::<()>);
+    let before = here[1].statistics().messages_sent;
     let send = here[0].post_send(bytes(4 * BYTES_AHEAD, 0), None);
-    thread::sleep(Duration::from_millis(20));
+    while here[1].statistics().messages_sent == before {
+        thread::yield_now();
+    }
     assert!(cycle.cancel());
     let given_up = there[1].receive(None).unwrap_err();
     assert!(matches!(given_up, PathError::Abandoned(_)), "{given_up}");
@@ -548,4 +553,132 @@ fn what_a_relay_passes_on_is_told_to_its_source_when_it_does_not_fit() {
             "{outcome:?}"
         );
     }
+}
+
+#[test]
+fn a_relay_passes_all_on_of_a_program_that_has_closed() {
+    let Paths {
+        mut here,
+        mut there,
+        ..
+    } = paths(2);
+    let (a, b) = (here.remove(0), there.pop().unwrap());
+    let (left, right) = (there.remove(0), here.pop().unwrap());
+    let count = 1500;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let relay = left.post_relay(&right);
+            relay.complete(None).unwrap();
+            right.close(None).unwrap();
+        });
+        // The relay holds messages of both ways when `a` closes.
+        b.send(b"back", None).unwrap();
+        for number in 0..count {
+            a.send(&bytes(7, number), None).unwrap();
+        }
+        a.close(None).unwrap();
+        let _ = b.send(b"nobody takes it", None);
+        thread::sleep(Duration::from_millis(20));
+        for number in 0..count {
+            assert_eq!(b.receive(None).unwrap().bytes[..], bytes(7, number));
+        }
+        assert_eq!(b.receive(None).unwrap_err(), PathError::Closed);
+    });
+}
+
+#[test]
+fn a_thread_that_waits_for_a_call_that_another_one_cancels() {
+    let Paths { here, .. } = &paths(1);
+    let (first, second) = (here[0].post_receive(()), here[0].post_receive(()));
+    for request in [&second, &first] {
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| request.wait(None));
+            thread::sleep(Duration::from_millis(20));
+            assert!(request.cancel());
+            waiting.join().unwrap().unwrap();
+            assert_eq!(request.outcome().unwrap_err(), PathError::Cancelled);
+        });
+    }
+}
+
+#[test]
+fn a_message_that_has_gone_whole_is_not_late() {
+    let Paths { here, there, .. } = &paths(1);
+    let at_once = Some(Duration::ZERO);
+    for parts in [1, 2, 7, 8, 15] {
+        let sent = here[0].send(&bytes(parts * PART, 0), at_once);
+        let received = there[0].receive(None);
+        match sent {
+            Ok(()) => assert_eq!(received.unwrap().length, parts * PART),
+            Err(PathError::Late { .. }) => {
+                assert!(parts > 7, "{parts} parts");
+                let told = received.unwrap_err();
+                assert!(matches!(told, PathError::Abandoned(_)), "{told}");
+            }
+            Err(why) => panic!("{why}"),
+        }
+    }
+}
+
+#[test]
+fn a_message_that_does_not_go_on_is_told_to_its_sender() {
+    let Paths { here, there, .. } = &paths(2);
+    let (source, middle, far) = (&here[0], (&there[0], &here[1]), &there[1]);
+    // The account may come while the message is on its way.
+    let dropped = |number: u64, send: &Request| {
+        send.wait(None).unwrap();
+        let mut told = send.outcome().map(|_| ());
+        loop {
+            match told {
+                Err(PathError::Dropped { message, why }) => {
+                    assert_eq!(message, number, "{why}");
+                    break why;
+                }
+                other => other.unwrap(),
+            }
+            told = source.flush(None);
+        }
+    };
+    for (turn, size) in (0..).zip([5, PART + 5]) {
+        // It does not fit in the middle.
+        let small: &'static mut [u8] = Box::leak(Box::new([0; 4]));
+        let cycle = middle.0.post_cycle(middle.1, Some(small));
+        let send = source.post_send(bytes(size, 0), None);
+        cycle.wait(None).unwrap();
+        assert!(matches!(cycle.outcome(), Err(PathError::Unfit(_))));
+        // The parts of a long message are taken with the next message.
+        let next = middle.0.post_cycle(middle.1, None::<()>);
+        assert!(dropped(3 * turn, &send).contains("there is room for 4"));
+        source.send(b"next", None).unwrap();
+        assert_eq!(&far.receive(None).unwrap().bytes[..], b"next");
+        next.wait(None).unwrap();
+        // It waits in the middle behind a message that does not end, and is given up there.
+        let endless = middle.1.post_cycle(middle.1, None::<()>);
+        let cycle = middle.0.post_cycle(middle.1, None::<()>);
+        let send = source.post_send(bytes(size, 0), None);
+        while middle.0.statistics().messages_received < 2 * turn + 2 {
+            thread::yield_now();
+        }
+        assert!(cycle.cancel());
+        drop(endless);
+        let next = middle.0.post_receive(());
+        assert!(dropped(3 * turn + 2, &send).contains("has given up"));
+        drop(next);
+    }
+}
+
+#[test]
+fn parts_of_a_message_that_does_not_go_on_are_not_kept() {
+    let Paths { here, there, .. } = &paths(2);
+    let relay = there[0].post_relay(&here[1]);
+    let large = here[0].post_send(bytes(20 * BYTES_AHEAD, 0), None);
+    assert!(there[1].receive_into(&mut [0; 2], None).is_err());
+    large.wait(None).unwrap();
+    assert!(matches!(
+        large.outcome(),
+        Err(PathError::Dropped { message: 0, .. })
+    ));
+    here[0].send(b"next", None).unwrap();
+    assert_eq!(&there[1].receive(None).unwrap().bytes[..], b"next");
+    drop(relay);
 }

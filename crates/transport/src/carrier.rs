@@ -119,7 +119,7 @@ pub trait Carrier: Acknowledge {
     fn send(&self, message: &Outgoing<'_>) -> Result<SendReport, LinkError>;
 
     /// As [`Carrier::send`], without waiting: bytes of the payload that cannot leave now are copied, and leave
-    /// later.
+    /// later. Of the media with sockets; other media send as usual.
     ///
     /// # Errors
     /// As [`Carrier::send`].

@@ -411,6 +411,34 @@ impl Link {
         counts.sum()
     }
 
+    /// Has this end send at most so many bytes a second by the present streams; `None` is for no limit. For streams that are
+    /// of TCP.
+    pub fn set_pacing(&self, rate: Option<u64>) {
+        sockets::set_pacing_rate(&self.socket, rate.unwrap_or(sockets::NO_PACING));
+        let streams = self.streams() as u64;
+        let share = rate.map_or(sockets::NO_PACING, |rate| rate.div_ceil(streams));
+        for socket in self.streams.iter().flat_map(FurtherStreams::sockets) {
+            sockets::set_pacing_rate(socket, share);
+        }
+    }
+
+    /// How many bytes a second this end sends at most; `None` without a limit.
+    pub fn pacing(&self) -> Option<u64> {
+        sockets::pacing_rate(&self.socket)
+    }
+
+    /// Sets the sizes of the buffers of the present streams at this end, in bytes; `None` leaves a size as it is. The
+    /// system may have a limit.
+    pub fn set_buffers(&self, send: Option<u64>, receive: Option<u64>) {
+        self.sockets()
+            .for_each(|socket| sockets::set_buffers(socket, send, receive));
+    }
+
+    /// The sizes of the buffers of a stream for large messages, as the system has them: to send and to receive.
+    pub fn buffers(&self) -> Option<[u64; 2]> {
+        self.sockets().last().and_then(sockets::buffers)
+    }
+
     fn sockets(&self) -> impl Iterator<Item = &Descriptor> {
         let further = self.streams.iter().flat_map(FurtherStreams::sockets);
         std::iter::once(&self.socket).chain(further)

@@ -79,7 +79,7 @@ impl SocketMedium for TcpMedium {
     }
 
     fn set_buffers(&self, socket: &Descriptor, settings: &LinkSettings) {
-        tuning::set_buffers(socket, settings);
+        sockets::set_buffers(socket, settings.send_buffer, settings.receive_buffer);
     }
 
     fn set_pacing(&self, socket: &Descriptor, settings: &LinkSettings, streams: u64) {
@@ -102,7 +102,7 @@ impl DialTarget for TcpTarget {
         sockets::prepare_tcp(&socket);
         let socket = Descriptor::from(socket);
         // Before the connection is made, when the two ends agree on the largest window.
-        tuning::set_buffers(&socket, settings);
+        sockets::set_buffers(&socket, settings.send_buffer, settings.receive_buffer);
         sockets::begin_connection(&socket, &self.0)?;
         Ok(socket)
     }

@@ -159,6 +159,10 @@ impl LongMessage {
             .split_first_chunk()
             .ok_or_else(|| Malformed::new("head of a long message", "it is too short"))?;
         let length = u64::from_le_bytes(*length);
+        if length <= PART {
+            let why = format!("{length} bytes are no long message");
+            return Err(Malformed::new("head of a long message", why));
+        }
         let meta = Meta::decode(meta, length)?;
         Ok(LongMessage { length, meta })
     }

@@ -92,7 +92,7 @@ private:
 
 /// A non-blocking call. Until it is done the program must not change the memory to send, nor use the memory to receive into. The
 /// destructor cancels a call that is not done.
-class PathRequest {
+class [[nodiscard]] PathRequest {
 public:
     /// Whether the call is done. Throws the error of a call that has failed, at each test and wait.
     bool test() {
@@ -153,8 +153,11 @@ struct PathStatistics {
     double send_rate;           ///< bytes sent per second of that time
     double receive_rate;        ///< bytes received per second of that time
     double waited;              ///< seconds for which calls have waited; several threads add up
-    double round_trip;          ///< the shortest round trip of the streams, in seconds
+    double round_trip;          ///< in seconds, as the system has averaged it: the least of the streams
     double retransmissions;     ///< packets that this host has sent again
+    double pacing;              ///< the most bytes per second that this end sends; 0 without a limit
+    double send_buffer;         ///< the buffers of a stream, in bytes, as the system has them
+    double receive_buffer;
 };
 
 /// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
@@ -195,8 +198,15 @@ public:
                 figure(TITIN_PATH_RECEIVE_RATE),
                 figure(TITIN_PATH_WAITED),
                 figure(TITIN_PATH_ROUND_TRIP),
-                figure(TITIN_PATH_RETRANSMISSIONS)};
+                figure(TITIN_PATH_RETRANSMISSIONS),
+                figure(TITIN_PATH_PACING),
+                figure(TITIN_PATH_SEND_BUFFER),
+                figure(TITIN_PATH_RECEIVE_BUFFER)};
     }
+    /// Has this end send at most so many bytes per second from now on; 0 is for no limit.
+    void set_pacing(std::int64_t rate) { detail::check(titin_path_set_pacing(raw(), rate)); }
+    /// Sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is.
+    void set_buffers(std::int64_t send, std::int64_t receive) { detail::check(titin_path_set_buffers(raw(), send, receive)); }
 
     /// Sends an array: a vector, array, span, mdspan, T[n], titin::Span or titin::View. Returns when the array may be changed.
     template <class T, class = std::enable_if_t<detail::IsArray<T>::value>>

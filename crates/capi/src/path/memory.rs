@@ -10,6 +10,7 @@ use titin_runtime::{Content, Meta, Result};
 
 use crate::array::{ArrayArguments, CallerArray};
 use crate::elements::Elements;
+use crate::error::usage;
 use crate::input;
 
 /// The bytes of several places.
@@ -47,11 +48,28 @@ pub(super) unsafe fn rooms<'a>(
     unsafe {
         let parts = input::list(parts, count, "parts")?;
         let rooms = input::list(rooms, count, "rooms of parts")?;
+        check_apart(parts, rooms)?;
         let parts = parts
             .iter()
             .zip(rooms)
             .map(|(part, room)| input::slice_mut(part.cast(), *room, "bytes of a part"));
         parts.collect()
+    }
+}
+
+/// The error for places that share memory: one byte of a message would overwrite another.
+fn check_apart(parts: &[*mut c_void], rooms: &[i64]) -> Result<()> {
+    let places = parts.iter().zip(rooms).filter(|(_, room)| **room > 0);
+    let mut places: Vec<_> = places
+        .map(|(part, room)| (part.addr(), *room as usize))
+        .collect();
+    places.sort_unstable();
+    let is_apart = |pair: &[(usize, usize)]| pair[0].0.saturating_add(pair[0].1) <= pair[1].0;
+    match places.windows(2).all(is_apart) {
+        true => Ok(()),
+        false => Err(usage(
+            "two of the places to receive into share memory: give places without overlaps",
+        )),
     }
 }
 
@@ -110,7 +128,7 @@ impl ReceiveMemory for &ArrayMemory<'_> {
 pub(super) struct PostedArray {
     memory: ArrayMemory<'static>,
     /// Where `memory` has its extents.
-    _extents: Box<[i64]>,
+    _extents: Arc<[i64]>,
 }
 
 // SAFETY: the program leaves the elements alone until the call is done (titin_path.h, "Without waiting").
@@ -122,10 +140,10 @@ impl PostedArray {
     /// # Safety
     /// As [`ArrayMemory::new`], but for the extents, which are copied.
     pub(super) unsafe fn new(arguments: ArrayArguments) -> Result<Arc<Self>> {
-        // SAFETY: as the caller promises. The box with the extents lives as long as the array.
+        // SAFETY: as the caller promises. The extents live as long as the array.
         unsafe {
             let extents = input::list(arguments.extents, arguments.rank, "extents")?;
-            let extents: Box<[i64]> = extents.into();
+            let extents: Arc<[i64]> = extents.into();
             let memory = ArrayMemory::new(ArrayArguments {
                 extents: extents.as_ptr(),
                 ..arguments

@@ -61,6 +61,19 @@ fn size(number: i64, what: &str) -> Result<Option<u64>> {
     Ok((number > 0).then_some(number))
 }
 
+/// A limit in bytes per second; `None` for 0.
+pub(super) fn pacing(rate: i64) -> Result<Option<u64>> {
+    size(rate, "the bytes per second")
+}
+
+/// The sizes of a send and a receive buffer; `None` for 0.
+pub(super) fn buffers(send: i64, receive: i64) -> Result<[Option<u64>; 2]> {
+    Ok([
+        size(send, "the size of the send buffer")?,
+        size(receive, "the size of the receive buffer")?,
+    ])
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn titin_path_options_new() -> *mut PathOptions {
     value(std::ptr::null_mut(), || Ok(Box::into_raw(Box::default())))
@@ -139,7 +152,7 @@ unsafe extern "C" fn titin_path_options_pacing(options: *mut PathOptions, rate: 
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            options.settings.pacing = size(rate, "the bytes per second")?;
+            options.settings.pacing = pacing(rate)?;
             Ok(())
         })
     }
@@ -156,8 +169,8 @@ unsafe extern "C" fn titin_path_options_buffers(
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            options.settings.send_buffer = size(send, "the size of the send buffer")?;
-            options.settings.receive_buffer = size(receive, "the size of the receive buffer")?;
+            let settings = &mut options.settings;
+            [settings.send_buffer, settings.receive_buffer] = buffers(send, receive)?;
             Ok(())
         })
     }

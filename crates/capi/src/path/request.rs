@@ -227,6 +227,6 @@ unsafe extern "C" fn titin_path_request_free(handle: *mut RequestHandle) {
         keep(error);
         return;
     }
-    // SAFETY: made by `post::posted`.
+    // SAFETY: made by `post::post_array`.
     drop(unsafe { Box::from_raw(handle) });
 }

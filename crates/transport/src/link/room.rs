@@ -26,7 +26,8 @@ const LONGEST_STALL: Duration = Duration::from_millis(500);
 /// A sender's waits for room, during one message.
 pub(super) struct RoomWait<'a> {
     link: &'a Link,
-    stall: Duration,
+    /// The longest wait; `None` for no waits.
+    stall: Option<Duration>,
     reading: Option<ReadingSide<'a>>,
     /// Whether the sender has waited since the last call of [`RoomWait::go_on`].
     waited: bool,
@@ -47,7 +48,7 @@ impl<'a> RoomWait<'a> {
     pub(super) fn new(link: &'a Link, length: u64) -> Self {
         RoomWait {
             link,
-            stall: Duration::from_nanos(length).clamp(STALL, LONGEST_STALL),
+            stall: Some(Duration::from_nanos(length).clamp(STALL, LONGEST_STALL)),
             reading: None,
             waited: false,
         }
@@ -57,7 +58,7 @@ impl<'a> RoomWait<'a> {
     pub(super) fn none(link: &'a Link) -> Self {
         RoomWait {
             link,
-            stall: Duration::ZERO,
+            stall: None,
             reading: None,
             waited: false,
         }
@@ -83,16 +84,16 @@ impl<'a> RoomWait<'a> {
         &mut self,
         sockets: impl IntoIterator<Item = &'s OwnedFd>,
     ) -> Result<bool, LinkError> {
-        if self.stall.is_zero() {
+        let Some(stall) = self.stall else {
             return Ok(false);
-        }
+        };
         self.waited = true;
         self.reading = self
             .reading
             .take()
             .or_else(|| ReadingSide::try_take(self.link));
         let sockets: Vec<&OwnedFd> = sockets.into_iter().collect();
-        let deadline = Instant::now() + self.stall;
+        let deadline = Instant::now() + stall;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let read = self.reading.iter().flat_map(ReadingSide::sockets);

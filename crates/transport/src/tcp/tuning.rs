@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rustix::net::sockopt;
 use titin_wire::LinkSettings;
 use titin_wire::frame::MAX_STREAMS;
 
@@ -29,17 +28,6 @@ pub(super) fn further_streams(
         None => (1 + (round_trip.as_nanos() / PER_STREAM.as_nanos()) as u64).min(MOST_STREAMS),
     };
     if streams > 1 { streams } else { 0 }
-}
-
-/// Sets the sizes of a socket's buffers; the system may have a limit.
-pub(super) fn set_buffers(socket: &Descriptor, settings: &LinkSettings) {
-    let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);
-    settings
-        .send_buffer
-        .map(|size| sockopt::set_socket_send_buffer_size(socket, bytes(size)));
-    settings
-        .receive_buffer
-        .map(|size| sockopt::set_socket_recv_buffer_size(socket, bytes(size)));
 }
 
 /// Has the system pace one of `streams` streams. The streams share the rate of the link.
