@@ -1,6 +1,6 @@
 //! `titin.path.Path` and `titin.path.PathListener`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CString, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -187,8 +187,8 @@ pub fn seconds(timeout: Option<f64>) -> f64 {
 pub struct Path {
     /// `None` once the path is closed.
     path: Mutex<Option<Arc<Shared<sys::titin_path>>>>,
-    /// The calls that send and may not be done: they go on where the program drops their requests.
-    sends: Mutex<Vec<Arc<Posted>>>,
+    /// The calls that send and may not be done, in their order: they go on where the program drops their requests.
+    sends: Mutex<VecDeque<Arc<Posted>>>,
     name: String,
     streams: c_int,
 }
@@ -379,15 +379,20 @@ impl Path {
         let receive = self.ireceive(py)?;
         let send = self.post_send(py, data)?;
         let both = [&*receive.0, &*send];
-        let exchanged = both.iter().try_for_each(|_| {
-            let left = timeout.map(|timeout| (timeout - begun.elapsed().as_secs_f64()).max(0.0));
-            let waiting: Vec<&Posted> = both.into_iter().filter(|call| !call.is_done()).collect();
-            if !waiting.is_empty() {
-                first_of(py, &waiting, left)?;
-            }
+        let exchanged = loop {
             // The error of the one ends the other.
-            both.iter().try_for_each(|call| call.test(py).map(drop))
-        });
+            if let Err(why) = both.iter().try_for_each(|call| call.test(py).map(drop)) {
+                break Err(why);
+            }
+            let waiting: Vec<&Posted> = both.into_iter().filter(|call| !call.is_done()).collect();
+            if waiting.is_empty() {
+                break Ok(());
+            }
+            let left = timeout.map(|timeout| (timeout - begun.elapsed().as_secs_f64()).max(0.0));
+            if let Err(why) = first_of(py, &waiting, left) {
+                break Err(why);
+            }
+        };
         if let Err(why) = exchanged {
             both.iter().try_for_each(|call| call.cancel(py).map(drop))?;
             return Err(why);
@@ -574,7 +579,6 @@ impl Path {
         match Arc::try_unwrap(shared) {
             Ok(shared) => {
                 drop(place);
-                let sends = &self.sends;
                 // The call frees the handle, in place of the owner.
                 let shared = ManuallyDrop::new(shared);
                 let handle = shared.handle.as_ptr();
@@ -586,7 +590,8 @@ impl Path {
                 });
                 let code = py.detach(move || call.run());
                 // The arrays are the program's again.
-                sends.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                let sends = std::mem::take(&mut *self.sends());
+                drop(sends);
                 outcome(py, code, &raised)
             }
             Err(shared) => {
@@ -662,11 +667,22 @@ impl Path {
         Ok(send)
     }
 
-    /// Keeps a call that sends until it is done.
+    /// Keeps a call that sends until it is done. Lets go of earlier ones that are done.
     fn keep(&self, send: &Arc<Posted>) {
-        let mut sends = self.sends.lock().unwrap_or_else(PoisonError::into_inner);
-        sends.retain(|send| !send.is_done());
-        sends.push(send.clone());
+        self.sends().push_back(send.clone());
+        loop {
+            let mut sends = self.sends();
+            let done = sends.pop_front_if(|send| send.is_done());
+            // To let go of a call may run code of Python.
+            drop(sends);
+            if done.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn sends(&self) -> MutexGuard<'_, VecDeque<Arc<Posted>>> {
+        self.sends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn path(&self, py: Python<'_>) -> PyResult<Arc<Shared<sys::titin_path>>> {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +16,8 @@ use crate::{error, sys};
 /// The arrays of a call. The fields' order has the call cancelled before the arrays are let go.
 pub struct Posted {
     call: Shared<sys::titin_path_request>,
-    _arrays: Vec<Array>,
+    /// Empty once a call has found that the call is done.
+    arrays: Mutex<Vec<Array>>,
     /// Whether the call receives a message for the program.
     receives: bool,
 }
@@ -40,7 +41,7 @@ impl Posted {
         let handle = NonNull::new(request).ok_or_else(|| error::last(py))?;
         Ok(Arc::new(Posted {
             call: Shared::new(handle, sys::titin_path_request_free, raised.clone()),
-            _arrays: arrays,
+            arrays: Mutex::new(arrays),
             receives,
         }))
     }
@@ -50,15 +51,31 @@ impl Posted {
         let mut done = 0;
         // SAFETY: the request lives as long as this object.
         let code = unsafe { sys::titin_path_test(self.call.as_ptr(), &mut done) };
+        if done != 0 {
+            self.let_go();
+        }
         error::check(py, code)?;
         Ok(done != 0)
     }
 
+    /// Lets go of the arrays of a call that is done.
+    fn let_go(&self) {
+        let mut place = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrays = std::mem::take(&mut *place);
+        // This may run code of Python.
+        drop(place);
+        drop(arrays);
+    }
+
     pub fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         // SAFETY: as above.
-        self.call.wait(py, |request| unsafe {
+        let waited = self.call.wait(py, |request| unsafe {
             sys::titin_path_wait(request, seconds(timeout))
-        })
+        });
+        if self.is_done() {
+            self.let_go();
+        }
+        waited
     }
 
     pub fn cancel(&self, py: Python<'_>) -> PyResult<bool> {
@@ -67,6 +84,7 @@ impl Posted {
         self.call.wait(py, |request| unsafe {
             sys::titin_path_cancel(request, &mut cancelled)
         })?;
+        self.let_go();
         Ok(cancelled != 0)
     }
 

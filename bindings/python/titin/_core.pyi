@@ -474,9 +474,10 @@ class Path:
 
         ``time`` (seconds), ``messages_sent``, ``bytes_sent``, ``messages_received``, ``bytes_received``, ``send_rate``
         and ``receive_rate`` (bytes per second of that time), ``waited`` (seconds for which calls have waited; several
-        threads add up), ``round_trip`` (seconds, as the system has averaged it), ``retransmissions`` (packets), ``pacing``
-        (the most bytes per second that this end sends; 0 without a limit), and ``send_buffer`` and ``receive_buffer``
-        (of a stream, in bytes, as the system has them). NaN stands for what the system does not measure.
+        threads add up), ``round_trip`` (seconds, as the system has averaged it), ``retransmissions`` (packets),
+        ``pacing`` (the most bytes per second that this end sends; 0 without a limit), and ``send_buffer`` and
+        ``receive_buffer`` (of a stream, in bytes, as the system has them). NaN stands for what the system does not
+        measure.
         """
 
     def set_pacing(self, rate: int) -> None:

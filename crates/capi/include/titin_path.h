@@ -199,7 +199,7 @@ int titin_path_relay(titin_path *one, titin_path *other, double timeout);
  * Until the call is done the program must not change the memory to send, nor use the memory to receive into. The call is done
  * when titin_path_test, titin_path_wait or titin_path_wait_any says so, with success or with the error of the call; when it is
  * cancelled; and when its path is closed. Free each request with titin_path_request_free. Closing a path waits for the calls
- * that send, a cycle to the path among them, and ends the others. */
+ * that send, and ends the others, also cycles to the path whose message has not come. */
 int titin_path_isend(titin_path *path, const void *bytes, int64_t length, titin_path_request **request);
 int titin_path_isend_parts(titin_path *path, int count, const void *const *parts, const int64_t *lengths,
                            titin_path_request **request);
@@ -240,7 +240,7 @@ int64_t titin_path_request_length(const titin_path_request *request);
  * titin_message_free. */
 int titin_path_request_message(const titin_path_request *request, titin_message **message);
 /* For an event loop: puts `data` on the list (titin_ready_next, titin_ready_descriptor) when the call is done. May come early:
- * test says. A second list takes the place of the first one. */
+ * test says. Several lists may be given. */
 int titin_path_request_ready(titin_path_request *request, titin_ready *list, void *data);
 /* Frees a request. A call that is not done is cancelled. */
 void titin_path_request_free(titin_path_request *request);

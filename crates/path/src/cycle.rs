@@ -27,6 +27,9 @@ const PIPE_PARTS: usize = 4;
 /// Why a message is dropped whose way on ends before all of it is through.
 const GIVEN_UP: &str = "the program that passes it on has given up";
 
+/// Locked while a thread makes the two calls of a cycle.
+static POSTING: Mutex<()> = Mutex::new(());
+
 /// The parts of a message on their way from one path to another.
 struct Pipe {
     state: Mutex<PipeState>,
@@ -73,6 +76,8 @@ pub(crate) fn post_cycle(
         stage: SendStage::NotBegun,
         why: None,
     };
+    // Two calls for the same two paths have the same order on both.
+    let _in_order = POSTING.lock().unwrap_or_else(PoisonError::into_inner);
     Request::new(vec![
         post_receive(from, ReceiveTransfer::new(source)),
         post_send(to, sink),
@@ -296,6 +301,10 @@ impl Transfer for PipeTransfer {
             });
         }
         sent
+    }
+
+    fn waits_elsewhere(&self) -> bool {
+        self.pipe.state().message.is_none()
     }
 
     fn give_up(&mut self, end: &PathEnd, state: &mut SendState) {

@@ -339,6 +339,8 @@ impl PathEnd {
     pub(crate) fn close(&self, limit: Option<Duration>) -> Result<()> {
         const WHAT: &str = "the arrival of the last messages";
         let time = TimeLimit::begin(limit);
+        // What may never come from another path is not waited for.
+        self.sends.end_waits_elsewhere(self);
         let sent = self.await_sends(WHAT, time);
         self.leave();
         let arrived = sent.and_then(|()| {

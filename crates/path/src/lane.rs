@@ -29,6 +29,11 @@ pub(crate) trait Transfer {
     /// Those of the path, and of the call.
     fn advance(&mut self, end: &PathEnd, state: &mut Self::State) -> Result<Option<Self::Output>>;
 
+    /// Whether the call has not begun, and waits for something that is not on this path.
+    fn waits_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Ends the call before it is done, so that the next call finds the lane in order.
     fn give_up(&mut self, end: &PathEnd, state: &mut Self::State);
 }
@@ -219,11 +224,25 @@ where
 
     /// Ends all non-blocking calls, as this end closes the path, and then does `last` before any other call.
     pub(crate) fn end<R>(&self, end: &PathEnd, last: impl FnOnce() -> R) -> R {
+        self.end_where(end, |_| true, last)
+    }
+
+    /// Ends the non-blocking calls that wait for something that is not on this path.
+    pub(crate) fn end_waits_elsewhere(&self, end: &PathEnd) {
+        self.end_where(end, |transfer| transfer.waits_elsewhere(), || ());
+    }
+
+    fn end_where<R>(
+        &self,
+        end: &PathEnd,
+        is_chosen: impl Fn(&PostedTransfer<S, O>) -> bool,
+        last: impl FnOnce() -> R,
+    ) -> R {
         let mut turn = self.turn(end);
         let calls = std::mem::take(&mut self.queue().calls);
         for call in calls {
             match call {
-                Call::Posted(Some(mut transfer), completion) => {
+                Call::Posted(Some(mut transfer), completion) if is_chosen(&transfer) => {
                     transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
                     drop(transfer);
                     completion.complete(Err(PathError::ClosedHere));

@@ -44,7 +44,7 @@ pub(crate) struct Completion {
 struct CompletionState {
     outcome: Option<Result<CallOutput>>,
     /// Called once the call is done.
-    notify: Option<Box<dyn FnOnce() + Send>>,
+    notify: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl Completion {
@@ -52,12 +52,10 @@ impl Completion {
         let mut state = self.state();
         state.outcome = Some(outcome);
         self.is_done.store(true, Ordering::Release);
-        let notify = state.notify.take();
+        let notify = std::mem::take(&mut state.notify);
         drop(state);
         COMPLETIONS.count_one();
-        if let Some(notify) = notify {
-            notify();
-        }
+        notify.into_iter().for_each(|notify| notify());
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -271,7 +269,7 @@ impl Request {
         }
     }
 
-    /// Has `notify` called, in place of an earlier one, when the call is done: at once if it is, and else in the thread that completes the call. May also
+    /// Has `notify` called when the call is done: at once if it is, and else in the thread that completes the call. May also
     /// be called when a part of the call is done, half of an exchange say. `notify` must neither wait nor make calls on paths.
     pub fn notify(&self, notify: impl Fn() + Send + Sync + 'static) {
         let notify = Arc::new(notify);
@@ -279,7 +277,7 @@ impl Request {
             let mut state = part.completion.state();
             if state.outcome.is_none() {
                 let notify = notify.clone();
-                state.notify = Some(Box::new(move || notify()));
+                state.notify.push(Box::new(move || notify()));
                 continue;
             }
             drop(state);

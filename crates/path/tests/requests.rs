@@ -587,6 +587,55 @@ fn a_relay_passes_all_on_of_a_program_that_has_closed() {
 }
 
 #[test]
+fn a_path_that_closes_does_not_wait_for_a_cycle_whose_message_has_not_come() {
+    let Paths {
+        mut here, there, ..
+    } = paths(2);
+    let to = here.remove(1);
+    let [first, relay] = [
+        there[0].post_cycle(&to, None::<()>),
+        there[0].post_relay(&to),
+    ];
+    let send = to.post_send(bytes(BYTES_AHEAD + PART, 0), None);
+    assert!(!send.test());
+    thread::scope(|scope| {
+        scope.spawn(|| there[1].receive(None).unwrap());
+        to.close(None).unwrap();
+    });
+    for request in [&first, &relay] {
+        request.wait(None).unwrap();
+        assert_eq!(request.outcome().unwrap_err(), PathError::ClosedHere);
+    }
+    here[0].send(b"on", None).unwrap();
+    assert_eq!(&there[0].receive(None).unwrap().bytes[..], b"on");
+}
+
+#[test]
+fn cycles_of_several_threads_keep_the_order() {
+    let Paths { here, there, .. } = &paths(2);
+    let (count, threads) = (2000, 4);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..count / threads {
+                    let cycle = there[0].post_cycle(&here[1], None::<()>);
+                    cycle.complete(None).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for number in 0..count {
+                here[0].send(&bytes(number % 50, number), None).unwrap();
+            }
+        });
+        for number in 0..count {
+            let message = there[1].receive(None).unwrap();
+            assert_eq!(message.bytes[..], bytes(number % 50, number));
+        }
+    });
+}
+
+#[test]
 fn a_thread_that_waits_for_a_call_that_another_one_cancels() {
     let Paths { here, .. } = &paths(1);
     let (first, second) = (here[0].post_receive(()), here[0].post_receive(()));

@@ -22,8 +22,8 @@ pub struct RequestHandle {
     array: Option<Arc<PostedArray>>,
     /// What the call has returned, once the program has asked for it.
     outcome: OnceLock<std::result::Result<Option<ReceivedMessage>, Error>>,
-    /// The entry on the list of the program's event loop.
-    ready: Mutex<Option<ReadyEntry>>,
+    /// The entries on lists of the program's event loops.
+    ready: Mutex<Vec<ReadyEntry>>,
 }
 
 impl RequestHandle {
@@ -33,7 +33,7 @@ impl RequestHandle {
             origin,
             array,
             outcome: OnceLock::new(),
-            ready: Mutex::new(None),
+            ready: Mutex::default(),
         }
     }
 
@@ -207,7 +207,7 @@ unsafe extern "C" fn titin_path_request_ready(
         on_request(handle, |request| {
             let entry = ready::list(list)?.entry(data as u64);
             let mut place = request.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            *place = Some(ReadyEntry(entry.clone()));
+            place.push(ReadyEntry(entry.clone()));
             drop(place);
             request.request.notify(move || entry.push());
             Ok(())
