@@ -47,13 +47,13 @@ impl PathHandle {
 }
 
 /// An error of the path that is named `origin`.
-fn located(origin: &str, why: PathError) -> Error {
+pub(crate) fn located(origin: &str, why: PathError) -> Error {
     let Error { kind, text } = translated(why);
     Error::new(kind, format!("{origin}: {text}"))
 }
 
 /// An error of a path as an error of the library.
-fn translated(why: PathError) -> Error {
+pub(crate) fn translated(why: PathError) -> Error {
     let kind = match &why {
         PathError::Late { .. } => Kind::Timeout,
         PathError::Unfit(_) => Kind::TypeMismatch,
@@ -64,7 +64,7 @@ fn translated(why: PathError) -> Error {
         PathError::Closed => Kind::PortClosed,
         PathError::ClosedHere | PathError::Cancelled => Kind::Closed,
         PathError::Lost(_) => Kind::PeerLost,
-        PathError::NotOpened(_) | PathError::System(_) => Kind::Connection,
+        PathError::NotOpened(_) | PathError::OtherKey | PathError::System(_) => Kind::Connection,
     };
     Error::new(kind, why.to_string())
 }

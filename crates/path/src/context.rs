@@ -14,7 +14,6 @@ use titin_wire::{Address, Malformed, Secret};
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
-use crate::key_file::KEY_VARIABLE;
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
 
@@ -380,11 +379,7 @@ impl PathRequests {
         {
             *request = OpenRequest::Answered(match why {
                 LinkError::Unreachable(_) => Opening::NobodyListens(why),
-                LinkError::Refused(Refusal::Secret) => {
-                    Opening::Done(Err(PathError::NotOpened(format!(
-                        "the other end has another key: both need the same one (a copy of the file that {KEY_VARIABLE} names)"
-                    ))))
-                }
+                LinkError::Refused(Refusal::Secret) => Opening::Done(Err(PathError::OtherKey)),
                 why => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
             });
             self.changed.notify_all();

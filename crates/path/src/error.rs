@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use titin_transport::LinkError;
 
+use crate::key_file::KEY_VARIABLE;
+
 /// Why a call on a path has failed. After [`PathError::Late`], [`PathError::Unfit`],
 /// [`PathError::Dropped`], [`PathError::Abandoned`], [`PathError::Interrupted`], [`PathError::Cancelled`],
 /// [`PathError::Message`] and [`PathError::NoMemory`] the path goes on.
@@ -53,6 +55,11 @@ pub enum PathError {
     /// No path could be opened.
     #[error("{0}")]
     NotOpened(String),
+    /// The program at the other end has another key.
+    #[error(
+        "the other end has another key: both need the same one (a copy of the file that {KEY_VARIABLE} names)"
+    )]
+    OtherKey,
     /// A text is no address.
     #[error("{0}")]
     NoAddress(String),

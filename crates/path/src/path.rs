@@ -38,7 +38,7 @@ impl Path {
     /// [`PathSettings::patience`].
     ///
     /// # Errors
-    /// [`PathError::NotOpened`] with the reason.
+    /// [`PathError::NotOpened`] with the reason; [`PathError::OtherKey`].
     pub fn open(
         addresses: &[Address],
         name: &str,
