@@ -1,4 +1,7 @@
-"""Header, library and bindings have the same functions, and some program in each language here calls each function."""
+"""Header, library and bindings have the same functions, and some program in each language here calls each function.
+
+The header for programs of MPWide is for C and C++ alone, and has functions of its own.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,11 @@ def declared() -> set[str]:
     return set(re.findall(r"\b(titin_\w+)\((?!\*)", text))
 
 
+def declared_for_mpwide() -> set[str]:
+    """The functions of MPWide.h that the library has."""
+    return set(re.findall(r"\b(titin_\w+)\(", text_of("include/mpwide/MPWide.h")))
+
+
 def named_by_cpp() -> set[str]:
     """The functions of the headers that those of C++ name."""
     (prefix,) = config("--prefix")
@@ -72,7 +80,19 @@ def test_the_header_and_the_library_have_the_same_functions() -> None:
     (prefix,) = config("--prefix")
     command = ["nm", "-D", "--defined-only", f"{prefix}/lib/libtitin.so"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert {line.split()[-1] for line in listing.stdout.splitlines()} == declared()
+    exported = {line.split()[-1] for line in listing.stdout.splitlines()}
+    assert exported == declared() | declared_for_mpwide()
+
+
+def test_every_function_of_mpwide_is_called() -> None:
+    header = text_of("include/mpwide/MPWide.h")
+    # Once to declare it, and once in a call of MPWide.
+    unused = {name for name in declared_for_mpwide() if len(re.findall(rf"\b{name}\(", header)) < 2}
+    assert unused == set()
+    offered = set(re.findall(r"\b(MPW_\w+)\(", header))
+    assert len(offered) > 30
+    called = "".join((HERE / name).read_text() for name in ("mpwide.cpp", "mpwide.c"))
+    assert {name for name in offered if f"{name}(" not in called} == set()
 
 
 def test_fortran_has_all_of_the_header() -> None:

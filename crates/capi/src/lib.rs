@@ -21,6 +21,7 @@ mod instance;
 mod language;
 mod loan;
 mod message;
+mod mpwide;
 mod number;
 mod options;
 mod path;
