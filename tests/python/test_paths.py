@@ -125,18 +125,30 @@ def test_hundreds_of_calls_are_awaited_at_once() -> None:
     asyncio.run(converse())
 
 
-def test_an_await_that_is_cancelled_leaves_the_call_alone() -> None:
+def test_an_await_that_is_cancelled_cancels_the_call() -> None:
     here, there = pair()
 
     async def converse() -> None:
-        receive = there.ireceive()
+        receive, kept = there.ireceive(), there.ireceive()
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(_awaited(receive), 0.05)
-        assert not receive.test()
+        with pytest.raises(titin.Closed, match="cancelled"):
+            receive.test()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(_awaited(kept)), 0.05)
         here.send(b"later")
-        data = await receive
+        data = await kept
         assert data is not None
         assert bytes(data) == b"later"
+        # No receive that was cancelled takes a message.
+        for number in range(50):
+            task = asyncio.create_task(_awaited(there.ireceive()))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            here.send(bytes([number]))
+            assert bytes(there.receive()) == bytes([number])
         failing = there.ireceive()
         here.close()
         with pytest.raises(titin.PortClosed):

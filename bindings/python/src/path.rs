@@ -14,7 +14,7 @@ use crate::argument::Text;
 use crate::array::Array;
 use crate::instance::taken;
 use crate::message::Message;
-use crate::path_request::{Posted, Request, first_of};
+use crate::path_request::{Posted, Request, Returns, first_of};
 use crate::session::{Unattached, interrupted, outcome};
 use crate::{error, sys};
 
@@ -452,7 +452,7 @@ impl Path {
             py,
             &path.raised,
             places.arrays,
-            false,
+            Returns::Nothing,
             |_, request| unsafe {
                 let parts = parts.as_ptr().cast();
                 sys::titin_path_isend_parts(path.as_ptr(), count, parts, lengths.as_ptr(), request)
@@ -466,9 +466,13 @@ impl Path {
     fn ireceive(&self, py: Python<'_>) -> PyResult<Request> {
         let path = self.path(py)?;
         // SAFETY: the path lives as long as the call.
-        Posted::new(py, &path.raised, Vec::new(), true, |_, request| unsafe {
-            sys::titin_path_ireceive(path.as_ptr(), request)
-        })
+        Posted::new(
+            py,
+            &path.raised,
+            Vec::new(),
+            Returns::Message,
+            |_, request| unsafe { sys::titin_path_ireceive(path.as_ptr(), request) },
+        )
         .map(Request)
     }
 
@@ -476,19 +480,25 @@ impl Path {
     fn ireceive_into(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Request> {
         let (path, target) = (self.path(py)?, vec![Array::to_fill(buffer)?]);
         // SAFETY: the request holds the array.
-        Posted::new(py, &path.raised, target, false, |target, request| unsafe {
-            let target = &target[0];
-            sys::titin_path_ireceive_array(
-                path.as_ptr(),
-                target.dtype,
-                target.rank(),
-                target.extents(),
-                target.strides(),
-                sys::ORDER_C,
-                target.data(),
-                request,
-            )
-        })
+        Posted::new(
+            py,
+            &path.raised,
+            target,
+            Returns::Nothing,
+            |target, request| unsafe {
+                let target = &target[0];
+                sys::titin_path_ireceive_array(
+                    path.as_ptr(),
+                    target.dtype,
+                    target.rank(),
+                    target.extents(),
+                    target.strides(),
+                    sys::ORDER_C,
+                    target.data(),
+                    request,
+                )
+            },
+        )
         .map(Request)
     }
 
@@ -502,7 +512,7 @@ impl Path {
             py,
             &path.raised,
             places.arrays,
-            false,
+            Returns::Length,
             |_, request| unsafe {
                 sys::titin_path_ireceive_parts(
                     path.as_ptr(),
@@ -520,9 +530,13 @@ impl Path {
     fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
         let path = self.path(py)?;
         // SAFETY: the path lives as long as the call.
-        Posted::new(py, &path.raised, Vec::new(), false, |_, request| unsafe {
-            sys::titin_path_ibarrier(path.as_ptr(), request)
-        })
+        Posted::new(
+            py,
+            &path.raised,
+            Vec::new(),
+            Returns::Nothing,
+            |_, request| unsafe { sys::titin_path_ibarrier(path.as_ptr(), request) },
+        )
         .map(Request)
     }
 
@@ -530,8 +544,13 @@ impl Path {
     #[pyo3(signature = (to, *, keep=true))]
     fn icycle(&self, py: Python<'_>, to: &Path, keep: bool) -> PyResult<Request> {
         let (from, to) = (self.path(py)?, to.path(py)?);
+        let returns = if keep {
+            Returns::Message
+        } else {
+            Returns::Nothing
+        };
         // SAFETY: both paths live as long as the call.
-        Posted::new(py, &from.raised, Vec::new(), keep, |_, request| unsafe {
+        Posted::new(py, &from.raised, Vec::new(), returns, |_, request| unsafe {
             if keep {
                 sys::titin_path_icycle_message(from.as_ptr(), to.as_ptr(), request)
             } else {
@@ -545,9 +564,13 @@ impl Path {
     fn irelay(&self, py: Python<'_>, other: &Path) -> PyResult<Request> {
         let (one, other) = (self.path(py)?, other.path(py)?);
         // SAFETY: both paths live as long as the call.
-        Posted::new(py, &one.raised, Vec::new(), false, |_, request| unsafe {
-            sys::titin_path_irelay(one.as_ptr(), other.as_ptr(), request)
-        })
+        Posted::new(
+            py,
+            &one.raised,
+            Vec::new(),
+            Returns::Nothing,
+            |_, request| unsafe { sys::titin_path_irelay(one.as_ptr(), other.as_ptr(), request) },
+        )
         .map(Request)
     }
 
@@ -649,20 +672,26 @@ impl Path {
     fn post_send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<Posted>> {
         let (path, array) = (self.path(py)?, vec![Array::to_send(data)?]);
         // SAFETY: the request holds the array.
-        let send = Posted::new(py, &path.raised, array, false, |array, request| unsafe {
-            let array = &array[0];
-            sys::titin_path_isend_array(
-                path.as_ptr(),
-                array.dtype,
-                array.rank(),
-                array.extents(),
-                array.strides(),
-                array.order(),
-                array.names(),
-                array.data(),
-                request,
-            )
-        })?;
+        let send = Posted::new(
+            py,
+            &path.raised,
+            array,
+            Returns::Nothing,
+            |array, request| unsafe {
+                let array = &array[0];
+                sys::titin_path_isend_array(
+                    path.as_ptr(),
+                    array.dtype,
+                    array.rank(),
+                    array.extents(),
+                    array.strides(),
+                    array.order(),
+                    array.names(),
+                    array.data(),
+                    request,
+                )
+            },
+        )?;
         self.keep(&send);
         Ok(send)
     }

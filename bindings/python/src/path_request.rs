@@ -18,8 +18,17 @@ pub struct Posted {
     call: Shared<sys::titin_path_request>,
     /// Empty once a call has found that the call is done.
     arrays: Mutex<Vec<Array>>,
-    /// Whether the call receives a message for the program.
-    receives: bool,
+    returns: Returns,
+}
+
+/// What a call returns to the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Returns {
+    Nothing,
+    /// The received message.
+    Message,
+    /// The number of received bytes.
+    Length,
 }
 
 // SAFETY: any thread may call libtitin; the arrays are held, and used by libtitin alone.
@@ -33,7 +42,7 @@ impl Posted {
         py: Python<'_>,
         raised: &Raised,
         arrays: Vec<Array>,
-        receives: bool,
+        returns: Returns,
         call: impl FnOnce(&[Array], *mut *mut sys::titin_path_request) -> c_int,
     ) -> PyResult<Arc<Self>> {
         let mut request = std::ptr::null_mut();
@@ -42,7 +51,7 @@ impl Posted {
         Ok(Arc::new(Posted {
             call: Shared::new(handle, sys::titin_path_request_free, raised.clone()),
             arrays: Mutex::new(arrays),
-            receives,
+            returns,
         }))
     }
 
@@ -111,9 +120,14 @@ impl Request {
     #[pyo3(signature = (*, timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         self.0.wait(py, timeout)?;
-        match self.0.receives {
-            true => self.message(py).map(Some),
-            false => Ok(None),
+        match self.0.returns {
+            Returns::Nothing => Ok(None),
+            Returns::Message => self.message(py).map(Some),
+            Returns::Length => {
+                // SAFETY: the request lives as long as this object.
+                let length = unsafe { sys::titin_path_request_length(self.0.call.as_ptr()) };
+                Ok(Some(length.into_pyobject(py)?.into_any().unbind()))
+            }
         }
     }
 

@@ -660,6 +660,7 @@ unsafe extern "C" {
         index: *mut c_int,
     ) -> c_int;
     pub fn titin_path_cancel(request: *mut titin_path_request, cancelled: *mut c_int) -> c_int;
+    pub fn titin_path_request_length(request: *const titin_path_request) -> i64;
     pub fn titin_path_request_message(
         request: *const titin_path_request,
         message: *mut *mut titin_message,

@@ -470,7 +470,7 @@ class Path:
         """The number of streams that carry large messages."""
 
     def statistics(self) -> dict[str, float]:
-        """What this end of the path has carried since it was opened, and how.
+        """What this end of the path has carried since it was opened, and how, as a dict.
 
         ``time`` (seconds), ``messages_sent``, ``bytes_sent``, ``messages_received``, ``bytes_received``, ``send_rate``
         and ``receive_rate`` (bytes per second of that time), ``waited`` (seconds for which calls have waited; several
@@ -530,9 +530,10 @@ class Path:
     def cycle(self, to: Path, *, keep: bool = True, timeout: float | None = None) -> NDArray[Any] | None:
         """Receives the next message and passes it on to another path, piece by piece as the pieces come in.
 
-        Returns the message; without ``keep`` it only passes, and memory for a few pieces is enough. A cycle that ends
-        in the middle of the message drops it: both other programs get :class:`titin.MessageLost`. Raises as
-        :meth:`receive`, and as :meth:`send` of ``to``.
+        Returns the message; without ``keep`` it only passes, and memory for a few pieces is enough. In a ring, where
+        each program also sends a message of its own, keep the messages: one that only passes waits for that send. A
+        cycle that ends in the middle of the message drops it: both other programs get :class:`titin.MessageLost`.
+        Raises as :meth:`receive`, and as :meth:`send` of ``to``.
         """
 
     def relay(self, other: Path, *, timeout: float | None = None) -> None:
@@ -587,15 +588,18 @@ class Request:
 
     The call goes on while the program computes; a thread of titin carries it on. On a path, calls that send are done
     one after the other in their order, the blocking ones among them, and so are calls that receive. The request holds
-    the arrays of the call. ``await request`` in asyncio waits and returns as :meth:`wait`. A request that is dropped is
-    cancelled, but for calls that send: these go on, and their errors are not told.
+    the arrays of the call. ``await request`` in asyncio waits and returns as :meth:`wait`; cancelling the await cancels
+    the call (``asyncio.shield`` keeps it). A request that is dropped is cancelled, but for calls that send: these go
+    on, and their errors are not told.
     """
 
     def test(self) -> bool:
         """Whether the call is done. Raises the error of a call that has failed, at each test and wait."""
 
-    def wait(self, *, timeout: float | None = None) -> NDArray[Any] | None:
-        """Waits until the call is done. Returns the message of ``ireceive`` or ``icycle``, and else None.
+    def wait(self, *, timeout: float | None = None) -> Any:
+        """Waits until the call is done. Returns what the blocking form returns.
+
+        That is the message of ``ireceive`` and ``icycle``, the number of bytes of ``ireceive_parts``, and else None.
 
         Raises :class:`titin.Timeout`, after which the call goes on, and the error of the call.
         """
@@ -609,12 +613,13 @@ class Request:
     def _notify(self, ready: Ready, number: int) -> None:
         """Puts the number on the list when the call is done; may come early."""
 
-    def __await__(self) -> Generator[Any, None, NDArray[Any] | None]: ...
+    def __await__(self) -> Generator[Any, None, Any]: ...
 
 def wait_any(requests: Sequence[Request], *, timeout: float | None = None) -> int:
     """Waits until one of these calls is done, on one path or on several; returns its place.
 
-    Whether the call has failed, its request says. Raises :class:`titin.Timeout`.
+    Whether the call has failed, its request says. A call that is done is found again: take it off the list. Raises
+    :class:`titin.Timeout`, and :class:`titin.UsageError` for no requests.
     """
 
 class PathListener:

@@ -153,6 +153,10 @@ async def _outcome(request: _core.Request) -> Any:
         while not request.test():
             await going_on
             going_on = waiters.next(number)
+    except asyncio.CancelledError:
+        # A call that is done all the same has its outcome: a message would be lost.
+        if request.cancel():
+            raise
     finally:
         waiters.forget(number)
     return request.wait()

@@ -176,8 +176,8 @@ int titin_path_flush(titin_path *path, double timeout);
 /* ---- From one path to another ---------------------------------------------------------------------------------- */
 
 /* Receives the next message of `from` and passes it on to `to`, piece by piece as the pieces come in, with its type and shape.
- * The bytes also go to `memory`, which has this room; for NULL the message only passes. `length` may be NULL. Programs in a
- * ring pass messages around so. A cycle that ends in the middle of the message, by its timeout say, drops the message: both
+ * The bytes also go to `memory`, which has this room; for NULL the message only passes. `length` may be NULL. Programs Programs in a
+ * ring pass messages around so, with memory: a message that only passes waits until earlier sends on `to` are done. A cycle that ends in the middle of the message, by its timeout say, drops the message: both
  * other programs get TITIN_ERROR_MESSAGE_LOST. */
 int titin_path_cycle(titin_path *from, titin_path *to, void *memory, int64_t room, double timeout, int64_t *length);
 /* The same for a message whose size is not known. */
@@ -228,7 +228,8 @@ int titin_path_test(titin_path_request *request, int *done);
  * TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED leave the call under way. */
 int titin_path_wait(titin_path_request *request, double timeout);
 /* Waits until one of these calls is done, on one path or on several: `index` is its place, and the error that of the call. If
- * none is done in time, `index` is -1. An entry that is NULL is left out. */
+ * none is done in time, `index` is -1. An entry that is NULL is left out; if all are, it is TITIN_ERROR_USAGE. A call that is
+ * done is found again: set its entry to NULL. */
 int titin_path_wait_any(int count, titin_path_request *const *requests, double timeout, int *index);
 /* Ends the call if it is not done (`cancelled` is 1 then, and may be NULL). Afterwards the memory is the program's again. A
  * receive loses nothing: the next one goes on with the message. A send gives its message up; if a part is on its way, the

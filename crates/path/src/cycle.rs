@@ -21,7 +21,7 @@ use crate::receive::{
 use crate::request::{Request, post_receive, post_send};
 use crate::send::{Draining, SendStage, SendState};
 
-/// How many parts may wait in a pipe.
+/// How many parts may wait in a pipe, of a message that has no memory in the middle.
 const PIPE_PARTS: usize = 4;
 
 /// Why a message is dropped whose way on ends before all of it is through.
@@ -209,7 +209,11 @@ impl<M: ReceiveMemory> Destination for PipeDestination<M> {
         let state = self.pipe.state();
         match &state.broken {
             Some(why) => DestinationRoom::Gone(why.clone()),
-            None if state.parts.len() < PIPE_PARTS => DestinationRoom::Free,
+            // A message that has memory here comes in, whether or not it goes on meanwhile: in a ring each program may be
+            // busy with a message of its own.
+            None if self.memory.is_some() || state.parts.len() < PIPE_PARTS => {
+                DestinationRoom::Free
+            }
             None => DestinationRoom::Full,
         }
     }

@@ -397,7 +397,8 @@ fn a_message_in_a_ring_passes_all_programs() {
     // Path `i` goes from program `i` to program `i + 1`.
     let count = 4;
     let Paths { here, there, .. } = &paths(count);
-    let large = BYTES_AHEAD + 5;
+    // More than may be on its way, with what waits in a pipe.
+    let large = 2 * BYTES_AHEAD + 5;
     let mut cycles = Vec::new();
     let mut sends = Vec::new();
     for program in 0..count {
