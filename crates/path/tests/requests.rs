@@ -395,10 +395,10 @@ fn a_message_goes_on_from_path_to_path() {
 #[test]
 fn a_message_in_a_ring_passes_all_programs() {
     // Path `i` goes from program `i` to program `i + 1`.
-    let count = 4;
+    let count = 3;
     let Paths { here, there, .. } = &paths(count);
     // More than may be on its way, with what waits in a pipe.
-    let large = 2 * BYTES_AHEAD + 5;
+    let large = BYTES_AHEAD + 6 * PART;
     let mut cycles = Vec::new();
     let mut sends = Vec::new();
     for program in 0..count {
