@@ -158,7 +158,7 @@ def processes_below(*roots: int) -> list[Process]:
     starts: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            rest = (entry / "stat").read_text().rpartition(")")[2].split()
+            rest = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
             parents[int(entry.name)], starts[int(entry.name)] = int(rest[1]), int(rest[19])
 
     def is_below(pid: int) -> bool:
