@@ -80,6 +80,12 @@ impl<S, O> Drop for LaneTurn<'_, S, O> {
     }
 }
 
+impl<S, O> LaneTurn<'_, S, O> {
+    fn shared(&mut self) -> &mut S {
+        self.shared.as_deref_mut().expect("the turn lasts")
+    }
+}
+
 /// What is first in a lane.
 #[derive(Debug, PartialEq)]
 enum LaneFront {
@@ -102,10 +108,7 @@ where
                 Some(Call::Waiting(number)) => return LaneFront::Waiting(*number),
                 Some(Call::Posted(transfer, _)) => transfer.take().expect("put back below"),
             };
-            let (end, shared) = (
-                self.end,
-                self.shared.as_deref_mut().expect("the turn lasts"),
-            );
+            let (end, shared) = (self.end, self.shared());
             let outcome = match end.look(|| transfer.advance(end, shared)) {
                 Ok(None) => None,
                 Ok(Some(output)) => Some(Ok(CallOutput::from(output))),
@@ -140,8 +143,7 @@ where
         if self.advance_posted() != LaneFront::Waiting(number) {
             return Ok(None);
         }
-        let shared = self.shared.as_deref_mut().expect("the turn lasts");
-        transfer.advance(self.end, shared)
+        transfer.advance(self.end, self.shared())
     }
 }
 
@@ -210,7 +212,7 @@ where
         let Some(Call::Posted(Some(mut transfer), _)) = call else {
             return false;
         };
-        transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
+        transfer.give_up(end, turn.shared());
         turn.advance_posted();
         true
     }
@@ -243,7 +245,7 @@ where
         for call in calls {
             match call {
                 Call::Posted(Some(mut transfer), completion) if is_chosen(&transfer) => {
-                    transfer.give_up(end, turn.shared.as_deref_mut().expect("the turn lasts"));
+                    transfer.give_up(end, turn.shared());
                     drop(transfer);
                     completion.complete(Err(PathError::ClosedHere));
                 }
@@ -333,10 +335,7 @@ where
         &self,
         transfer: &mut impl Transfer<State = S, Output = O>,
     ) -> Result<Option<O>> {
-        if self.is_behind_waiting() {
-            return Ok(None);
-        }
-        match self.lane.try_turn(self.end) {
+        match self.try_turn() {
             Some(mut turn) => turn.advance(self.number, transfer),
             None => Ok(None),
         }
@@ -347,21 +346,23 @@ where
         self.with_state(|shared| transfer.give_up(self.end, shared));
     }
 
-    /// Whether another waiting call is first: its thread is the one that looks.
-    fn is_behind_waiting(&self) -> bool {
-        matches!(self.lane.front(), LaneFront::Waiting(number) if number != self.number)
+    /// A turn, unless another waiting call is first: its thread is the one that looks.
+    fn try_turn(&self) -> Option<LaneTurn<'_, S, O>> {
+        match self.lane.front() {
+            LaneFront::Waiting(number) if number != self.number => None,
+            _ => self.lane.try_turn(self.end),
+        }
     }
 
     /// Whether it is the turn of the call.
     pub(crate) fn has_turn(&self) -> bool {
-        let turn = self.lane.try_turn(self.end);
-        turn.is_some_and(|mut turn| turn.advance_posted() == LaneFront::Waiting(self.number))
+        self.try_turn()
+            .is_some_and(|mut turn| turn.advance_posted() == LaneFront::Waiting(self.number))
     }
 
     /// What the calls of the lane share, for a short while.
     pub(crate) fn with_state<R>(&self, body: impl FnOnce(&mut S) -> R) -> R {
-        let mut turn = self.lane.turn(self.end);
-        body(turn.shared.as_deref_mut().expect("the turn lasts"))
+        body(self.lane.turn(self.end).shared())
     }
 }
 
