@@ -466,14 +466,9 @@ impl Path {
     fn ireceive(&self, py: Python<'_>) -> PyResult<Request> {
         let path = self.path(py)?;
         // SAFETY: the path lives as long as the call.
-        Posted::new(
-            py,
-            &path.raised,
-            Vec::new(),
-            Returns::Message,
-            |_, request| unsafe { sys::titin_path_ireceive(path.as_ptr(), request) },
-        )
-        .map(Request)
+        post(py, &path, Returns::Message, |request| unsafe {
+            sys::titin_path_ireceive(path.as_ptr(), request)
+        })
     }
 
     #[doc = doc!("Path.ireceive_into")]
@@ -530,14 +525,9 @@ impl Path {
     fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
         let path = self.path(py)?;
         // SAFETY: the path lives as long as the call.
-        Posted::new(
-            py,
-            &path.raised,
-            Vec::new(),
-            Returns::Nothing,
-            |_, request| unsafe { sys::titin_path_ibarrier(path.as_ptr(), request) },
-        )
-        .map(Request)
+        post(py, &path, Returns::Nothing, |request| unsafe {
+            sys::titin_path_ibarrier(path.as_ptr(), request)
+        })
     }
 
     #[doc = doc!("Path.icycle")]
@@ -550,28 +540,22 @@ impl Path {
             Returns::Nothing
         };
         // SAFETY: both paths live as long as the call.
-        Posted::new(py, &from.raised, Vec::new(), returns, |_, request| unsafe {
+        post(py, &from, returns, |request| unsafe {
             if keep {
                 sys::titin_path_icycle_message(from.as_ptr(), to.as_ptr(), request)
             } else {
                 sys::titin_path_icycle(from.as_ptr(), to.as_ptr(), std::ptr::null_mut(), 0, request)
             }
         })
-        .map(Request)
     }
 
     #[doc = doc!("Path.irelay")]
     fn irelay(&self, py: Python<'_>, other: &Path) -> PyResult<Request> {
         let (one, other) = (self.path(py)?, other.path(py)?);
         // SAFETY: both paths live as long as the call.
-        Posted::new(
-            py,
-            &one.raised,
-            Vec::new(),
-            Returns::Nothing,
-            |_, request| unsafe { sys::titin_path_irelay(one.as_ptr(), other.as_ptr(), request) },
-        )
-        .map(Request)
+        post(py, &one, Returns::Nothing, |request| unsafe {
+            sys::titin_path_irelay(one.as_ptr(), other.as_ptr(), request)
+        })
     }
 
     #[doc = doc!("Path.barrier")]
@@ -725,6 +709,17 @@ impl Path {
         };
         path.clone().ok_or_else(closed)
     }
+}
+
+/// Makes a non-blocking call that has no arrays of the program.
+fn post(
+    py: Python<'_>,
+    path: &Shared<sys::titin_path>,
+    returns: Returns,
+    call: impl FnOnce(*mut *mut sys::titin_path_request) -> c_int,
+) -> PyResult<Request> {
+    let call = |_: &[Array], request| call(request);
+    Posted::new(py, &path.raised, Vec::new(), returns, call).map(Request)
 }
 
 /// Several arrays as places in memory.
