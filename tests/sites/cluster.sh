@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command on the first node of a Slurm cluster of its own: cluster.sh COUNT COMMAND ARGUMENT...
+# The command has CLUSTER_SECONDS, or 240 s.
 #
 # The nodes are named n1, n2, ... and have 6 cores each by Slurm's count. They have this machine's files in common and nothing else:
 # each has its own network, host name, processes and /dev/shm. Nothing is allocated. All of it lives in namespaces that end with
@@ -93,4 +94,13 @@ until [ "$(sinfo -h -t idle -o %D)" = "$count" ]; do
 	fi
 	sleep 0.1
 done
-exec "$@"
+
+# A command that hangs is ended before the test's own time is over, so that the test shows what hung.
+code=0
+timeout --kill-after=10 "${CLUSTER_SECONDS:-240}" "$@" || code=$?
+if [ $code -ge 124 ]; then
+	squeue --noheader --format='%i %T %N %r' >&2
+	ps -eo pid,ppid,etimes,stat,wchan:20,args >&2
+	tail -n 40 $state/*.log >&2
+fi
+exit $code

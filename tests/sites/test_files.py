@@ -174,7 +174,7 @@ AGAINST = """\
 titin run model.ymmsl --run-dir run >said 2>&1 & run=$!
 until grep -qs large run/instances/worker/stdout.txt; do sleep 0.02; done
 ssh n2 tc qdisc add dev eth0 root tbf rate 100mbit burst 64k latency 50ms
-until [ -e run/instances/worker/workdir/deep ]; do sleep 0.02; done
+until [ -s run/instances/worker/workdir/deep/er/out.dat ]; do sleep 0.02; done
 $1
 wait $run; code=$?
 cat said

@@ -190,12 +190,15 @@ done
 
 
 @pytest.mark.timeout(3600)
-def test_fifty_components_start_over_three_nodes_every_time(cluster: Cluster, tmp_path: Path) -> None:
+def test_fifty_components_start_over_three_nodes_every_time(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ring of the examples, with fifty cells. Each neighbour of a cell is on another node.
 
     The ring starts as often as the environment variable ``TITIN_SOAK_STARTS`` says.
     """
     starts = int(os.environ.get("TITIN_SOAK_STARTS", "2"))
+    monkeypatch.setenv("CLUSTER_SECONDS", "3000")
     for file in ("ring.py", "cell.c", "Makefile"):
         shutil.copy(EXAMPLES / "ring" / file, tmp_path)
     program = tmp_path / "ring.py"
