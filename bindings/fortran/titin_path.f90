@@ -45,7 +45,8 @@ module titin_path
       !> to the first of these addresses where a program listens with the key: "host:port", or several of them with commas. `name`
       !> tells the listening program which path it is. `key` has 64 hexadecimal digits; without `key` and `key_file`, the
       !> environment variable TITIN_PATH_KEY names the file. `pacing` is in bytes per second, the buffers of each stream are
-      !> in bytes, `patience` is in seconds. The function `interrupted` is called ten times a second while a call waits;
+      !> in bytes, `patience` is in seconds: for opening, and for cuts of the line to another host. "session:host:port" and
+      !> "tcp:host:port" choose whether a path is encrypted and outlives cuts. The function `interrupted` is called ten times a second while a call waits;
       !> once it is true, the call ends with titin_error_interrupted.
       procedure :: open => open_path
       procedure :: is_open

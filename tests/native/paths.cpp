@@ -182,7 +182,9 @@ void end(titin::Path &path, bool listens) {
     CHECK(figures.pacing == 4e9);
     path.set_pacing(0);
     path.set_buffers(0, 30000);
-    CHECK(path.statistics().pacing == 0 && path.statistics().receive_buffer == 60000);
+    // Linux doubles the buffer of a socket.
+    const double receive_buffer = std::getenv("PATHS_SESSION") ? 30000 : 60000;
+    CHECK(path.statistics().pacing == 0 && path.statistics().receive_buffer == receive_buffer);
     CHECK(path.statistics().send_buffer == figures.send_buffer);
     path.flush();
     if (listens) {

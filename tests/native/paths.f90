@@ -345,6 +345,7 @@ contains
       type(titin_message) :: message
       type(path_request_type) :: request
       integer(int8) :: sent, back(1)
+      integer :: plain
       wanted = .true.
       call path%receive(message, ierr=ierr)
       call check(ierr == titin_error_interrupted, "an interruption")
@@ -361,7 +362,9 @@ contains
       call check(nint(path%figure(titin_path_pacing)) == 5000000, "a rate")
       call path%set_pacing(0_int64)
       call path%set_buffers(30000_int64, 0_int64)
-      call check(nint(path%figure(titin_path_send_buffer)) == 60000, "a buffer")
+      ! Linux doubles the buffer of a socket, and a session has a smallest one.
+      call get_environment_variable("PATHS_SESSION", status=plain)
+      call check(nint(path%figure(titin_path_send_buffer)) == merge(32768, 60000, plain == 0), "a buffer")
       call check(path%figure(titin_path_receive_buffer) > 60000, "a buffer that stays as it is")
       call path%flush()
       if (listens) then

@@ -439,6 +439,10 @@ class Path:
     large messages are spread, ``pacing`` in bytes per second, and the buffers of each stream in bytes. Opening waits
     for the other program for at most ``patience`` seconds.
 
+    A path to another host is encrypted. After a cut of the line it goes on at whichever of the addresses answers; after
+    ``patience`` seconds without the other host it is lost. On this host it is a plain connection. ``session:host:port``
+    and ``tcp:host:port`` choose.
+
     Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed` if the path does not
     open.
 

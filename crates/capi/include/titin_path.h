@@ -13,7 +13,7 @@
  *     titin_path_listener_free(listener);
  *
  * Both ends prove that they know the key. `titin path key FILE` makes a key; the environment variable TITIN_PATH_KEY names
- * the file. Nothing that comes before the proof is read. The bytes of messages are not encrypted.
+ * the file. Nothing that comes before the proof is read. The bytes between hosts are encrypted.
  *
  * Rules that hold for every call here
  *
@@ -24,8 +24,8 @@
  *     A send that returns TITIN_ERROR_MESSAGE_LOST has not sent its own message, unless the text is about this message; a
  *     barrier, titin_path_flush and titin_path_close have done their work. Calls that only receive do not tell of it.
  *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
- *     TITIN_ERROR_PEER_LOST: the connection is gone. Of a program that ends the other end hears at once; of a host or a line
- *     that is gone within a minute if no bytes are on their way, and else when the system gives up (some 15 minutes).
+ *     TITIN_ERROR_PEER_LOST: the other program is gone; or the line or the host was away for longer than the patience of the
+ *     path (titin_path_options_patience). A line that comes back before costs time and nothing else.
  * Messages. A path carries messages both ways at once, each way in the order of the sends. A message knows its size, its
  *     element type and its shape; both ends need not agree on them beforehand. Sizes have 64 bits.
  * Waiting. Calls with a `timeout` wait for so many seconds at most, without using a core; TITIN_WAIT is for ever. A call
@@ -72,7 +72,8 @@ int titin_path_options_streams(titin_path_options *options, int streams);
 int titin_path_options_pacing(titin_path_options *options, int64_t bytes_per_second);
 /* the sizes of each stream's buffers in the operating system, in bytes; */
 int titin_path_options_buffers(titin_path_options *options, int64_t send, int64_t receive);
-/* and for how many seconds titin_path_open waits for the other end (60 by default). */
+/* and for how many seconds titin_path_open waits for the other end, and an open path to another host for a line or a host
+ * that is away (60 by default). */
 int titin_path_options_patience(titin_path_options *options, double seconds);
 /* While a call waits on a path or listener with these options, titin calls `interrupted` ten times a second, in the thread
  * that waits. Once `interrupted` returns nonzero, the call returns TITIN_ERROR_INTERRUPTED: as with a timeout, a receive has
@@ -84,7 +85,9 @@ int titin_path_options_interrupt(titin_path_options *options, int (*interrupted)
 /* ---- Begin and end --------------------------------------------------------------------------------------------- */
 
 /* Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them with
- * commas. `name` tells the listening program which path it is, and may be NULL. Waits for the listening program to be there. */
+ * commas. `name` tells the listening program which path it is, and may be NULL. Waits for the listening program to be there.
+ * A path to another host is encrypted, and goes on after a cut, at whichever of the addresses answers then. On this host
+ * (a loopback address) it is a plain connection. "session:host:port" and "tcp:host:port" choose. */
 int titin_path_open(const char *addresses, const char *name, const titin_path_options *options, titin_path **path);
 
 /* Listens at "host:port", for any number of paths of any number of streams each. The host 0.0.0.0, or [::], stands for all
@@ -94,7 +97,8 @@ int titin_path_listen(const char *address, const titin_path_options *options, ti
 const char *titin_path_listener_address(const titin_path_listener *listener);
 /* The next path that another program has opened. */
 int titin_path_accept(titin_path_listener *listener, double timeout, titin_path **path);
-/* Frees a listener and its port, and ends the paths that were not accepted. Accepted paths live on. */
+/* Frees a listener, and ends the paths that were not accepted. Accepted paths live on. The port is free once those from other
+ * hosts are closed too, since they come back by it after a cut. */
 void titin_path_listener_free(titin_path_listener *listener);
 
 /* Waits until the other end has all messages, closes the path at both ends and frees it, also on an error. The other program

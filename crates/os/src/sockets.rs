@@ -111,6 +111,12 @@ pub fn addresses_of_ends(socket: impl AsFd) -> Option<[IpAddr; 2]> {
     Some([own.ip(), peer.ip()])
 }
 
+/// The congestion control of new TCP connections; `None` if the system does not say.
+pub fn usual_congestion() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
+    Some(name.trim().to_owned())
+}
+
 /// Sets the sizes of a socket's buffers, in bytes; `None` leaves a size as it is. The system may have a limit.
 pub fn set_buffers(socket: impl AsFd, send: Option<u64>, receive: Option<u64>) {
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(1 << 30);

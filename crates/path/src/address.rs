@@ -1,10 +1,21 @@
 //! Addresses as users write them.
 
+use std::net::SocketAddr;
+
 use titin_wire::Address;
 
 use crate::error::{PathError, Result};
 
+/// The beginning of an address by which a path outlives cuts of the line.
+const SESSION: &str = "session:";
+
+/// The beginning of an address for a plain connection.
+const TCP: &str = "tcp:";
+
 /// Reads addresses: `HOST:PORT`, separated by commas or spaces. An address of IPv6 is in brackets.
+///
+/// A path to another host is encrypted and outlives cuts of the line; a path on this host is a plain connection.
+/// `session:` or `tcp:` before an address says which of the two it is in any case.
 ///
 /// # Errors
 /// [`PathError::NoAddress`] for a text without addresses, or with something else.
@@ -17,12 +28,7 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
     let words = text.split([',', ' ']).filter(|word| !word.is_empty());
     let addresses = words
         .map(|word| {
-            let place = word.strip_prefix("tcp:").unwrap_or(word).rsplit_once(':');
-            let address = place.and_then(|(host, port)| {
-                let port = port.parse().ok().filter(|port| *port > 0)?;
-                Some(Address::Tcp(without_brackets(host)?.to_owned(), port))
-            });
-            address.ok_or_else(|| {
+            parse_address(word).ok_or_else(|| {
                 PathError::NoAddress(format!(
                     "'{word}' is no address: write HOST:PORT, and [ADDRESS]:PORT for IPv6"
                 ))
@@ -37,6 +43,40 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
     Ok(addresses)
 }
 
+fn parse_address(word: &str) -> Option<Address> {
+    let (is_session, place) = match (word.strip_prefix(SESSION), word.strip_prefix(TCP)) {
+        (Some(place), _) => (Some(true), place),
+        (None, Some(place)) => (Some(false), place),
+        (None, None) => (None, word),
+    };
+    let (host, port) = place.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|port| *port > 0)?;
+    let address = Address::Tcp(without_brackets(host)?.to_owned(), port);
+    let is_session = is_session.unwrap_or_else(|| !address.is_loopback());
+    Some(match is_session {
+        true => Address::Other(format!("{SESSION}{place}")),
+        false => address,
+    })
+}
+
+/// The addresses to dial, one after the other. The places of sessions are one address, since a session tries its
+/// places in turn, and never ends to try.
+pub(crate) fn to_dial(addresses: &[Address]) -> Vec<Address> {
+    let session = |address: &Address| match address {
+        Address::Other(text) => text.strip_prefix(SESSION).map(str::to_owned),
+        _ => None,
+    };
+    let places: Vec<String> = addresses.iter().filter_map(session).collect();
+    let others = addresses
+        .iter()
+        .filter(|address| session(address).is_none());
+    let mut to_dial: Vec<Address> = others.cloned().collect();
+    if !places.is_empty() {
+        to_dial.push(Address::Other(format!("{SESSION}{}", places.join(","))));
+    }
+    to_dial
+}
+
 /// A host without the brackets of IPv6; `None` for a text that is no host.
 fn without_brackets(host: &str) -> Option<&str> {
     match host.strip_prefix('[') {
@@ -45,12 +85,20 @@ fn without_brackets(host: &str) -> Option<&str> {
     }
 }
 
+/// The address of a place.
+pub(crate) fn address_of(place: &SocketAddr) -> Address {
+    Address::Tcp(place.ip().to_string(), place.port())
+}
+
 /// An address as users write it.
 pub(crate) fn place_of(address: &Address) -> String {
     match address {
         Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
         Address::Tcp(host, port) => format!("{host}:{port}"),
-        other => other.to_string(),
+        other => {
+            let text = other.to_string();
+            text.strip_prefix(SESSION).unwrap_or(&text).to_owned()
+        }
     }
 }
 
@@ -60,12 +108,30 @@ mod tests {
 
     #[test]
     fn addresses_survive() {
-        for text in ["host:1", "[::1]:4711", "10.0.0.1:2"] {
+        for text in ["host:1", "[::1]:4711", "10.0.0.1:2", "[fd00::1]:3"] {
             let addresses = parse_addresses(text).unwrap();
             assert_eq!(place_of(&addresses[0]), text);
         }
         let loopback = Address::Tcp("::1".into(), 4711);
         assert_eq!(parse_addresses("[::1]:4711").unwrap(), [loopback]);
+    }
+
+    #[test]
+    fn a_path_to_another_host_is_a_session_unless_the_user_says_otherwise() {
+        let is_session = |text| matches!(parse_addresses(text).unwrap()[..], [Address::Other(_)]);
+        for text in ["host:1", "10.0.0.1:2", "[fd00::1]:3", "session:localhost:4"] {
+            assert!(is_session(text), "{text}");
+        }
+        for text in ["localhost:1", "127.0.0.1:2", "[::1]:3", "tcp:host:4"] {
+            assert!(!is_session(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_has_all_its_places() {
+        let addresses = parse_addresses("a:1 tcp:b:2 [fd00::1]:3").unwrap();
+        let session = Address::Other("session:a:1,[fd00::1]:3".into());
+        assert_eq!(to_dial(&addresses), [Address::Tcp("b".into(), 2), session]);
     }
 
     #[test]
@@ -82,6 +148,9 @@ mod tests {
             "[::1:4711",
             "::1]:4711",
             "[host]:1",
+            "session:host",
+            "session:",
+            "tcp:session:host:1",
         ] {
             assert!(parse_addresses(text).is_err(), "{text:?}");
         }

@@ -1,16 +1,19 @@
 //! The sockets of paths, and the requests for paths that come and go by them.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Reactor};
+use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Medium, Reactor};
 use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::{Agreement, Purpose, Refusal};
 use titin_wire::path::{CONDUIT, PathControl};
 use titin_wire::{Address, Malformed, Secret};
 
+use crate::address::{address_of, place_of, to_dial};
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
@@ -33,6 +36,9 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(365 * 86400);
 /// The contexts of the paths that this process has opened: one for each key.
 static CONTEXTS: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
 
+/// The contexts of this process's listeners, with their places.
+static LISTENING: Mutex<Vec<(SocketAddr, Weak<Context>)>> = Mutex::new(Vec::new());
+
 /// The sockets of paths that share a key, and the thread that reads them.
 pub(crate) struct Context {
     key: Secret,
@@ -54,25 +60,63 @@ impl Context {
         Ok(context)
     }
 
-    /// A context of its own, which also takes paths that others open.
-    pub(crate) fn to_listen(key: &Secret, interrupt: Interrupt) -> Result<Arc<Self>> {
-        Self::start(key, Some(interrupt))
+    /// A context of its own, which takes paths that others open at a place. Returns the place, too, with its port.
+    pub(crate) fn to_listen(
+        place: SocketAddr,
+        key: &Secret,
+        interrupt: &Interrupt,
+    ) -> Result<(Arc<Self>, Address)> {
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        listening.retain(|(_, context)| context.strong_count() > 0);
+        let known = listening.iter().filter(|(other, _)| *other == place);
+        let mut known = known.filter_map(|(_, context)| context.upgrade());
+        if let Some(context) = known.find(|context| context.listens_again(key, interrupt)) {
+            return Ok((context, address_of(&place)));
+        }
+        let context = Self::start(key, Some(interrupt.clone()))?;
+        let listen = || {
+            let address = context.reactor.listen(Medium::Tcp, &place.to_string())?;
+            context.reactor.listen(Medium::Relay, &place_of(&address))?;
+            io::Result::Ok(address)
+        };
+        let refused =
+            |error: io::Error| PathError::System(format!("cannot listen at {place}: {error}"));
+        let address = listen().map_err(refused)?;
+        if let Ok(place) = place_of(&address).parse() {
+            listening.push((place, Arc::downgrade(&context)));
+        }
+        Ok((context, address))
+    }
+
+    /// Takes paths again that others open, after the last listener has gone. False if it has not, or if the key is
+    /// another one.
+    fn listens_again(&self, key: &Secret, interrupt: &Interrupt) -> bool {
+        let mut state = self.requests.state();
+        let can_listen = state.has_stopped && !state.is_port_free && self.key == *key;
+        if can_listen {
+            state.has_stopped = false;
+            state.listens = Some(interrupt.clone());
+        }
+        can_listen
     }
 
     fn start(key: &Secret, listens: Option<Interrupt>) -> Result<Arc<Self>> {
         let requests = Arc::new(PathRequests {
-            listens,
             next_tag: AtomicU64::new(1),
-            state: Mutex::default(),
+            state: Mutex::new(RequestState {
+                listens,
+                ..RequestState::default()
+            }),
             changed: Condvar::new(),
         });
         // Each link has a table of its own.
         let conduits = Arc::new(ConduitTable::default());
         let reactor = Reactor::with_conduits(key.clone(), requests.clone(), conduits, PATIENCE);
-        let refused = |error: std::io::Error| PathError::System(error.to_string());
+        let reactor = reactor.map_err(|error| PathError::System(error.to_string()))?;
+        reactor.reach_hosts();
         Ok(Arc::new(Context {
             key: key.clone(),
-            reactor: reactor.map_err(refused)?,
+            reactor,
             requests,
         }))
     }
@@ -84,6 +128,7 @@ impl Context {
         name: &str,
         settings: &PathSettings,
     ) -> Result<Arc<PathEnd>> {
+        let addresses = &to_dial(addresses);
         let patience = settings.patience.min(LONGEST_PATIENCE);
         let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
         loop {
@@ -114,6 +159,7 @@ impl Context {
         let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
         let request = OpenRequest::Dialling(RequestedPath {
             name: name.to_owned(),
+            patience: settings.patience.min(LONGEST_PATIENCE),
             interrupt: settings.interrupt.clone(),
         });
         requests.state().opening.insert(tag, request);
@@ -143,7 +189,6 @@ impl Context {
 
     /// Takes no more paths that others open, and ends those that were not accepted.
     pub(crate) fn stop_listening(&self) {
-        self.reactor.stop_listening();
         let mut state = self.requests.state();
         state.has_stopped = true;
         let waiting: Vec<_> = state.waiting.drain(..).collect();
@@ -152,11 +197,23 @@ impl Context {
         }
         drop(state);
         waiting.iter().for_each(|end| end.end());
+        self.free_port();
     }
 
     /// Forgets a path that has ended.
     pub(crate) fn forget(&self, end: &PathEnd) {
         self.requests.state().ends.remove(&end.link.id());
+        self.free_port();
+    }
+
+    /// Frees the port once the listener has gone, and the last path that comes back by the port after a cut.
+    fn free_port(&self) {
+        let mut state = self.requests.state();
+        let is_needed = || state.ends.values().any(|end| end.link.outlives_cuts());
+        if state.has_stopped && !state.is_port_free && !is_needed() {
+            state.is_port_free = true;
+            self.reactor.stop_listening();
+        }
     }
 }
 
@@ -171,8 +228,6 @@ impl Drop for Context {
 
 /// The requests for paths.
 struct PathRequests {
-    /// Interrupts the calls on paths that others open, if the process takes such paths.
-    listens: Option<Interrupt>,
     next_tag: AtomicU64,
     state: Mutex<RequestState>,
     changed: Condvar,
@@ -186,8 +241,12 @@ struct RequestState {
     ends: HashMap<LinkId, Arc<PathEnd>>,
     /// The paths that another program has opened, until this program accepts them.
     waiting: VecDeque<Arc<PathEnd>>,
+    /// Interrupts the calls on paths that others open, if the process takes such paths.
+    listens: Option<Interrupt>,
     /// Whether the process takes no more paths that others open.
     has_stopped: bool,
+    /// Whether the port at which the process has listened is free again.
+    is_port_free: bool,
     /// Why the reactor's thread has ended, if it has.
     broken: Option<String>,
 }
@@ -205,6 +264,7 @@ enum OpenRequest {
 #[derive(Default)]
 struct RequestedPath {
     name: String,
+    patience: Duration,
     interrupt: Interrupt,
 }
 
@@ -260,7 +320,7 @@ impl PathRequests {
     }
 
     fn accept(&self, limit: Option<Duration>) -> Result<Arc<PathEnd>> {
-        let interrupt = self.listens.clone().unwrap_or_default();
+        let interrupt = self.state().listens.clone().unwrap_or_default();
         self.wait("a path of another program", limit, &interrupt, |state| {
             state.waiting.pop_front()
         })
@@ -293,8 +353,10 @@ impl PathRequests {
             && let OpenRequest::Dialling(wanted) = request
         {
             let wanted = std::mem::take(wanted);
-            let name = wanted.name.clone();
-            let open = PathControl::Open { name };
+            let open = PathControl::Open {
+                name: wanted.name.clone(),
+                patience: wanted.patience.as_millis() as u64,
+            };
             *request = OpenRequest::Asked(wanted);
             link.tell(&open.encode());
         } else {
@@ -316,28 +378,28 @@ impl PathRequests {
         };
         let answer = match answer {
             PathControl::Opened => {
-                let RequestedPath { name, interrupt } = std::mem::take(wanted);
-                let end = new_end(name, link, interrupt);
+                let end = new_end(std::mem::take(wanted), link);
                 state.ends.insert(link.id(), end.clone());
-                Ok(end)
+                Opening::Done(Ok(end))
             }
-            PathControl::Refused { why } => {
+            PathControl::Refused { why, may_pass } => {
                 link.close();
-                Err(PathError::NotOpened(format!(
-                    "the other end refuses the path: {why}"
-                )))
+                let why = format!("the other end refuses the path: {why}");
+                match may_pass {
+                    true => Opening::NobodyListens(LinkError::System(why)),
+                    false => Opening::Done(Err(PathError::NotOpened(why))),
+                }
             }
             _ => return Err(unasked()),
         };
-        let answer = OpenRequest::Answered(Opening::Done(answer));
-        state.opening.insert(tag, answer);
+        state.opening.insert(tag, OpenRequest::Answered(answer));
         self.changed.notify_all();
         Ok(())
     }
 
     /// Takes a path that the other end of a link opens.
-    fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, name: String) {
-        let refusal = if self.listens.is_none() || state.has_stopped {
+    fn take_path(&self, state: &mut RequestState, link: &Arc<Link>, mut wanted: RequestedPath) {
+        let refusal = if state.listens.is_none() || state.has_stopped {
             Some("the program does not listen")
         } else if state.waiting.len() >= MOST_WAITING {
             Some("too many paths wait until the program accepts them")
@@ -345,11 +407,15 @@ impl PathRequests {
             None
         };
         if let Some(why) = refusal {
-            link.tell(&PathControl::Refused { why: why.into() }.encode());
+            let refused = PathControl::Refused {
+                why: why.into(),
+                may_pass: state.has_stopped,
+            };
+            link.tell(&refused.encode());
             return link.close();
         }
-        let interrupt = self.listens.clone().unwrap_or_default();
-        let end = new_end(name, link, interrupt);
+        wanted.interrupt = state.listens.clone().unwrap_or_default();
+        let end = new_end(wanted, link);
         end.tell(&PathControl::Opened);
         state.ends.insert(link.id(), end.clone());
         state.waiting.push_back(end);
@@ -364,8 +430,13 @@ impl PathRequests {
             return end.hear(control);
         }
         match control {
-            PathControl::Open { name } if link.tag().is_none() => {
-                self.take_path(&mut state, link, name);
+            PathControl::Open { name, patience } if link.tag().is_none() => {
+                let wanted = RequestedPath {
+                    name,
+                    patience: Duration::from_millis(patience).min(LONGEST_PATIENCE),
+                    interrupt: Interrupt::default(),
+                };
+                self.take_path(&mut state, link, wanted);
                 Ok(())
             }
             answer => self.take_answer(&mut state, link, answer),
@@ -388,9 +459,10 @@ impl PathRequests {
 }
 
 /// The end of a path by a new link.
-fn new_end(name: String, link: &Arc<Link>, interrupt: Interrupt) -> Arc<PathEnd> {
+fn new_end(wanted: RequestedPath, link: &Arc<Link>) -> Arc<PathEnd> {
     let conduits = link.own_conduits().expect("set when the link was opened");
-    PathEnd::new(name, link, conduits, interrupt)
+    link.set_patience(wanted.patience);
+    PathEnd::new(wanted.name, link, conduits, wanted.interrupt)
 }
 
 impl Handler for PathRequests {

@@ -1,10 +1,9 @@
 //! Where other programs open paths to this one.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use titin_transport::Medium;
 use titin_wire::{Address, Secret};
 
 use crate::address::place_of;
@@ -14,7 +13,8 @@ use crate::interrupt::Interrupt;
 use crate::path::Path;
 
 /// A port where other programs with the key open any number of paths, of any number of streams each. A dropped listener
-/// frees its port and ends the paths that were not accepted; accepted paths live on.
+/// ends the paths that were not accepted; accepted paths live on. The port is free once paths from other hosts, which
+/// come back by it after a cut, have ended too.
 pub struct Listener {
     context: Arc<Context>,
     address: Address,
@@ -39,15 +39,11 @@ impl Listener {
             PathError::System(format!("cannot listen at {place}: {why}"))
         };
         let found = place.to_socket_addrs().map_err(|error| no_place(&error))?;
-        let context = Context::to_listen(key, interrupt)?;
         let mut refusal = None;
         for address in found {
-            match context
-                .reactor
-                .listen(Medium::Tcp, &SocketAddr::to_string(&address))
-            {
-                Ok(address) => return Ok(Listener { context, address }),
-                Err(error) => refusal = Some(no_place(&error)),
+            match Context::to_listen(address, key, &interrupt) {
+                Ok((context, address)) => return Ok(Listener { context, address }),
+                Err(why) => refusal = Some(why),
             }
         }
         Err(refusal.unwrap_or_else(|| no_place(&"the host has no address")))

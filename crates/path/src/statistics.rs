@@ -77,6 +77,7 @@ impl PathCounts {
 
     pub(crate) fn statistics(&self, link: &Link) -> PathStatistics {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let figures = link.figures();
         PathStatistics {
             time: self.opened.elapsed(),
             messages_sent: count(&self.messages_sent),
@@ -84,10 +85,10 @@ impl PathCounts {
             messages_received: count(&self.messages_received),
             bytes_received: count(&self.bytes_received),
             waited: Duration::from_nanos(count(&self.waited)),
-            round_trip: link.round_trip(),
-            retransmissions: link.retransmissions(),
-            pacing: link.pacing(),
-            buffers: link.buffers(),
+            round_trip: figures.round_trip,
+            retransmissions: figures.retransmissions,
+            pacing: figures.pacing,
+            buffers: figures.buffers,
         }
     }
 }

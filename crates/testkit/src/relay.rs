@@ -2,16 +2,33 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::net::sockopt;
 
 use titin_wire::Address;
+
+/// The first bytes that a relay keeps for [`Relay::has_seen`].
+const KEPT: usize = 1 << 20;
 
 /// Passes the bytes of each connection on to another address, in both directions.
 pub struct Relay {
     address: Address,
     connections: Arc<Mutex<Vec<[TcpStream; 2]>>>,
     admitted: Arc<AtomicUsize>,
+    line: Arc<LineState>,
+}
+
+/// What the threads of a relay share.
+#[derive(Default)]
+struct LineState {
+    /// Whether the line is cut: new connections are reset.
+    is_cut: AtomicBool,
+    /// How many connections have been reset, each with its two directions.
+    resets: AtomicUsize,
+    seen: Mutex<Vec<u8>>,
 }
 
 impl Relay {
@@ -30,7 +47,8 @@ impl Relay {
         let here = listener.local_addr().expect("bound");
         let connections: Arc<Mutex<Vec<[TcpStream; 2]>>> = Arc::default();
         let admitted = Arc::new(AtomicUsize::new(usize::MAX));
-        let (known, limit) = (connections.clone(), admitted.clone());
+        let line: Arc<LineState> = Arc::default();
+        let (known, limit, shared) = (connections.clone(), admitted.clone(), line.clone());
         // The thread ends with the process. No connection comes once the test is over.
         std::thread::spawn(move || {
             let accept = |_| listener.accept().expect("it listens").0;
@@ -41,11 +59,16 @@ impl Relay {
                 if known.len() >= limit.load(Ordering::SeqCst) {
                     break;
                 }
+                if shared.is_cut.load(Ordering::SeqCst) {
+                    reset(&near);
+                    continue;
+                }
                 let far = TcpStream::connect((host.as_str(), port)).expect("somebody listens");
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone(), to.try_clone());
                     let (from, to) = (from.expect("a descriptor"), to.expect("a descriptor"));
-                    std::thread::spawn(move || pass(from, to));
+                    let line = shared.clone();
+                    std::thread::spawn(move || pass(from, to, &line));
                 }
                 known.push([near, far]);
             }
@@ -54,6 +77,7 @@ impl Relay {
             address: Address::Tcp(here.ip().to_string(), here.port()),
             connections,
             admitted,
+            line,
         }
     }
 
@@ -66,6 +90,33 @@ impl Relay {
     /// listens no more.
     pub fn admit(&self, count: usize) {
         self.admitted.store(count, Ordering::SeqCst);
+    }
+
+    /// Resets all connections, as a line does that has lost them. New ones are reset too, until
+    /// [`Relay::mend`].
+    pub fn break_line(&self) {
+        self.line.is_cut.store(true, Ordering::SeqCst);
+        self.reset_all();
+    }
+
+    /// Lets new connections through again.
+    pub fn mend(&self) {
+        self.line.is_cut.store(false, Ordering::SeqCst);
+    }
+
+    /// Resets all connections. Returns how many there were.
+    pub fn reset_all(&self) -> usize {
+        let mut connections = self.connections.lock().expect("never poisoned");
+        let broken = std::mem::take(&mut *connections);
+        self.line.resets.fetch_add(1, Ordering::SeqCst);
+        broken.iter().flatten().for_each(reset);
+        broken.len()
+    }
+
+    /// Whether these bytes were among the first of any connection.
+    pub fn has_seen(&self, bytes: &[u8]) -> bool {
+        let seen = self.line.seen.lock().expect("never poisoned");
+        seen.windows(bytes.len()).any(|window| window == bytes)
     }
 
     /// Cuts the connection with this number. Connections are counted in the order in which they
@@ -91,12 +142,25 @@ fn cut(socket: &TcpStream) {
     let _ = socket.shutdown(Shutdown::Both);
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+/// Has the end of the last copy of a socket tell the other end by a reset, and the threads that read the socket end.
+fn reset(socket: &TcpStream) {
+    let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+    let _ = socket.shutdown(Shutdown::Read);
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, line: &LineState) {
+    let resets = line.resets.load(Ordering::SeqCst);
     let mut bytes = [0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
+        let mut seen = line.seen.lock().expect("never poisoned");
+        let room = KEPT.saturating_sub(seen.len());
+        seen.extend_from_slice(&bytes[..count.min(room)]);
+        drop(seen);
         if to.write_all(&bytes[..count]).is_err() {
             break;
         }
     }
-    let _ = to.shutdown(Shutdown::Write);
+    if line.resets.load(Ordering::SeqCst) == resets {
+        let _ = to.shutdown(Shutdown::Write);
+    }
 }

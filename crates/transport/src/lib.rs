@@ -76,7 +76,7 @@ pub use doorbell::Doorbell;
 pub use error::LinkError;
 pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
-pub use link::{FrameReader, Handler, Link, LinkId, Received};
+pub use link::{FrameReader, Handler, Link, LinkFigures, LinkId, Received};
 pub use reactor::Reactor;
 pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};

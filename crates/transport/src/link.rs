@@ -43,12 +43,13 @@ use titin_os::{Descriptor, sockets};
 use titin_wire::frame::{Frame, Header};
 use titin_wire::handshake::Agreement;
 use titin_wire::token::TokenRequest;
-use titin_wire::{ConduitId, Secret};
+use titin_wire::{ConduitId, LinkSettings, Secret};
 
-use crate::carrier::{Carrier, Outgoing, SendReport};
+use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
+use crate::medium::{SocketMedium, StreamFigures};
 use crate::spin::WaitPolicy;
 use crate::stream_growth::StreamRequest;
 use crate::ticket_queue::TicketQueue;
@@ -149,12 +150,26 @@ pub(crate) trait SideCarrier: Carrier {
 /// The sockets of a new link.
 pub(crate) struct LinkSockets {
     pub(crate) first: Descriptor,
+    pub(crate) medium: Arc<dyn SocketMedium>,
     /// The further streams that have joined.
     pub(crate) further: Vec<FurtherStream>,
     /// Asks for more further streams; `None` if none may join later.
     pub(crate) request: Option<StreamRequest>,
     /// The meter of the line, if the medium measures the line.
     pub(crate) line: Option<Arc<LineMeter>>,
+}
+
+/// What is known of the streams of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkFigures {
+    /// The shortest round trip of the streams; `None` for streams that are not of TCP.
+    pub round_trip: Option<Duration>,
+    /// How many packets of all streams the system has sent again; `None` for streams that are not of TCP.
+    pub retransmissions: Option<u64>,
+    /// How many bytes a second this end sends at most; `None` without a limit.
+    pub pacing: Option<u64>,
+    /// The sizes of the buffers of a stream for large messages, in bytes: to send and to receive.
+    pub buffers: Option<[u64; 2]>,
 }
 
 /// How a link carries messages.
@@ -170,6 +185,9 @@ pub struct Link {
     tag: Option<u128>,
     this: Weak<Link>,
     socket: Descriptor,
+    medium: Arc<dyn SocketMedium>,
+    /// How long a stream may be away, if the user has said.
+    patience: OnceLock<Duration>,
     epoll: Weak<Descriptor>,
     /// Whether the reactor is to write once the first stream has room.
     awaits_room: Mutex<bool>,
@@ -206,6 +224,7 @@ impl Link {
     ) -> Result<Arc<Self>, LinkError> {
         let LinkSockets {
             first: socket,
+            medium,
             further,
             request,
             line,
@@ -222,6 +241,8 @@ impl Link {
             carrier: carrier(&socket, this),
             this: this.clone(),
             socket,
+            medium,
+            patience: OnceLock::new(),
             epoll: Arc::downgrade(epoll),
             awaits_room: Mutex::default(),
             attending: AtomicUsize::new(0),
@@ -400,43 +421,68 @@ impl Link {
         self.streams.as_ref().map_or(1, FurtherStreams::count)
     }
 
-    /// The shortest round trip of the streams, as the system has measured it; `None` for streams that are not of TCP.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.sockets().filter_map(sockets::round_trip).min()
-    }
-
-    /// How many packets of all streams the system has sent again; `None` for streams that are not of TCP.
-    pub fn retransmissions(&self) -> Option<u64> {
-        let counts = self.sockets().map(sockets::retransmissions);
-        counts.sum()
-    }
-
-    /// Has this end send at most so many bytes a second by the present streams; `None` is for no limit. For streams that are
-    /// of TCP.
-    pub fn set_pacing(&self, rate: Option<u64>) {
-        sockets::set_pacing_rate(&self.socket, rate.unwrap_or(sockets::NO_PACING));
-        let streams = self.streams() as u64;
-        let share = rate.map_or(sockets::NO_PACING, |rate| rate.div_ceil(streams));
-        for socket in self.streams.iter().flat_map(FurtherStreams::sockets) {
-            sockets::set_pacing_rate(socket, share);
+    /// What is known of the link's streams.
+    pub fn figures(&self) -> LinkFigures {
+        let figures = self.sockets().map(|socket| self.medium.figures(socket));
+        let figures: Vec<StreamFigures> = figures.collect();
+        let (first, last) = (figures.first(), figures.last());
+        LinkFigures {
+            round_trip: figures.iter().filter_map(|stream| stream.round_trip).min(),
+            retransmissions: figures.iter().map(|stream| stream.retransmissions).sum(),
+            pacing: first.and_then(|stream| stream.pacing),
+            buffers: last.and_then(|stream| stream.buffers),
         }
     }
 
-    /// How many bytes a second this end sends at most; `None` without a limit.
-    pub fn pacing(&self) -> Option<u64> {
-        sockets::pacing_rate(&self.socket)
+    /// Has this end send at most so many bytes a second by the present streams; `None` is for no limit. For streams over a
+    /// network.
+    pub fn set_pacing(&self, rate: Option<u64>) {
+        let settings = LinkSettings {
+            pacing: Some(rate.unwrap_or(sockets::NO_PACING)),
+            ..LinkSettings::default()
+        };
+        self.medium.set_pacing(&self.socket, &settings, 1);
+        // No limit has no shares.
+        let streams = rate.map_or(1, |_| self.streams() as u64);
+        for socket in self.streams.iter().flat_map(FurtherStreams::sockets) {
+            self.medium.set_pacing(socket, &settings, streams);
+        }
     }
 
     /// Sets the sizes of the buffers of the present streams at this end, in bytes; `None` leaves a size as it is. The
     /// system may have a limit.
     pub fn set_buffers(&self, send: Option<u64>, receive: Option<u64>) {
+        let settings = LinkSettings {
+            send_buffer: send,
+            receive_buffer: receive,
+            ..LinkSettings::default()
+        };
         self.sockets()
-            .for_each(|socket| sockets::set_buffers(socket, send, receive));
+            .for_each(|socket| self.medium.set_buffers(socket, &settings));
     }
 
-    /// The sizes of the buffers of a stream for large messages, as the system has them: to send and to receive.
-    pub fn buffers(&self) -> Option<[u64; 2]> {
-        self.sockets().last().and_then(sockets::buffers)
+    /// Has the link be lost when a stream has not reached the other end for so long, if the medium reaches the
+    /// other end again after a cut. Called once.
+    pub fn set_patience(&self, patience: Duration) {
+        let _ = self.patience.set(patience);
+        self.apply_patience();
+    }
+
+    fn apply_patience(&self) {
+        if let Some(patience) = self.patience() {
+            self.sockets()
+                .for_each(|socket| self.medium.set_patience(socket, patience));
+        }
+    }
+
+    /// How long a stream may be away, if [`Link::set_patience`] has said.
+    fn patience(&self) -> Option<Duration> {
+        self.patience.get().copied()
+    }
+
+    /// Whether the link outlives a cut of the line.
+    pub fn outlives_cuts(&self) -> bool {
+        self.medium.medium() == Medium::Relay
     }
 
     fn sockets(&self) -> impl Iterator<Item = &Descriptor> {
@@ -465,7 +511,9 @@ impl Link {
     /// If the system does not watch the socket, or the link has one stream alone.
     pub(crate) fn add_stream(&self, stream: FurtherStream) -> Result<(), LinkError> {
         let streams = self.streams.as_ref().ok_or(LinkError::Closed)?;
-        Ok(streams.add(stream)?)
+        streams.add(stream)?;
+        self.apply_patience();
+        Ok(())
     }
 
     /// The other end asks for further streams: so many in all.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
-use titin_os::Descriptor;
+use titin_os::{Descriptor, sockets};
 use titin_wire::connection::SiteAccess;
 use titin_wire::seal::SealKeys;
 use titin_wire::{Address, LinkSettings, Secret};
@@ -47,6 +47,11 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// Says how the process reaches other sites, with the secret of the run.
     fn reach_sites(&self, access: &SiteAccess, secret: &Secret) {
         let _ = (access, secret);
+    }
+
+    /// Says that the process reaches other hosts without relays, with the secret that the processes share.
+    fn reach_hosts(&self, secret: &Secret) {
+        let _ = secret;
     }
 
     /// Takes over a connection for a session. Gives the connection back if the medium has no
@@ -119,6 +124,41 @@ pub(crate) trait SocketMedium: Send + Sync {
     /// Sets the pacing of one of several streams.
     fn set_pacing(&self, socket: &Descriptor, settings: &LinkSettings, streams: u64) {
         let _ = (socket, settings, streams);
+    }
+
+    /// Has the stream of a link's socket be lost when the other end has not been reached for so long, if the
+    /// medium reaches the other end again after a cut.
+    fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+        let _ = (socket, patience);
+    }
+
+    /// What is known of the stream of a link's socket.
+    fn figures(&self, socket: &Descriptor) -> StreamFigures {
+        StreamFigures::of_socket(socket)
+    }
+}
+
+/// What is known of a stream. A figure is `None` if neither the system nor the medium has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct StreamFigures {
+    pub(crate) round_trip: Option<Duration>,
+    /// How many packets the system has sent again.
+    pub(crate) retransmissions: Option<u64>,
+    /// How many bytes a second this end sends at most.
+    pub(crate) pacing: Option<u64>,
+    /// The bytes of the buffers: to send and to receive.
+    pub(crate) buffers: Option<[u64; 2]>,
+}
+
+impl StreamFigures {
+    /// The figures that the system has of a socket.
+    pub(crate) fn of_socket(socket: &Descriptor) -> Self {
+        StreamFigures {
+            round_trip: sockets::round_trip(socket),
+            retransmissions: sockets::retransmissions(socket),
+            pacing: sockets::pacing_rate(socket),
+            buffers: sockets::buffers(socket),
+        }
     }
 }
 

@@ -159,6 +159,13 @@ impl Reactor {
         media.for_each(|medium| medium.reach_sites(access, &self.secret));
     }
 
+    /// Has the process reach other hosts by sessions without relays, at the addresses `session:HOST:PORT`. Comes
+    /// before the first listener and the first dial by the medium `relay`.
+    pub fn reach_hosts(&self) {
+        let media = self.media.iter();
+        media.for_each(|medium| medium.reach_hosts(&self.secret));
+    }
+
     /// As [`Reactor::reach_sites`], and listens for other sites by the tcp listener whose addresses
     /// are among `own`. Returns the addresses for processes of other sites.
     ///

@@ -1,9 +1,9 @@
-//! The medium `relay`: messages between processes of different sites, by relays.
+//! The medium `relay`: messages between processes of different sites or hosts, by sessions.
 //!
-//! A process reaches the relay of its own site, and the relays connect it to a listener at another
-//! site: a **circuit**, which carries bytes both ways. Circuits break, because lines and relays do.
-//! So each socket of a link is one end of a **session** ([`titin_wire::session`]), which goes on
-//! with the next circuit.
+//! A **circuit** carries bytes both ways between two processes. A process reaches the relay of its own
+//! site, and the relays connect it to a listener at another site; or it connects straight to a listener
+//! on another host. Circuits break, because lines and relays do. So each socket of a link is one end of
+//! a **session** ([`titin_wire::session`]), which goes on with the next circuit.
 //!
 //! The link above the medium sees an ordinary socket. The medium's thread, the pump, copies between
 //! the other end of the socket and the circuits. So frames, windows, proofs and the checks of bytes
@@ -24,30 +24,77 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use titin_os::Descriptor;
+use titin_os::{Descriptor, sockets};
 use titin_wire::circuit::Destination;
-use titin_wire::connection::{SESSION_PATIENCE, SiteAccess};
+use titin_wire::connection::{SESSION_PATIENCE, SiteAccess, is_rate_based};
 use titin_wire::frame::MAX_STREAMS;
 use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
-use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium};
+use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium, StreamFigures};
 use crate::socket_carrier::SocketCarrier;
 use crate::stream_meter::StreamMeter;
-use circuit::CircuitRoute;
+use circuit::{CircuitRoute, CircuitWay};
 use pump::RelayPump;
 use session_end::SessionTerms;
 
 /// The further streams of a link if the user sets no number, and one stream does not fill a line.
 const STREAMS: u64 = 8;
 
+/// The beginning of the addresses of listeners that are reached without relays.
+const STRAIGHT: &str = "session:";
+
 /// The medium, for a reactor.
 #[derive(Default)]
 pub(crate) struct RelayMedium {
     pump: Arc<RelayPump>,
-    access: OnceLock<(SiteAccess, Secret)>,
+    access: OnceLock<SessionAccess>,
+}
+
+/// How a process reaches others.
+struct SessionAccess {
+    /// The secret that the processes share.
+    secret: Secret,
+    terms: SessionTerms,
+    /// The way to other sites; `None` for a process that reaches other hosts without relays.
+    site: Option<SiteAccess>,
+}
+
+impl RelayMedium {
+    /// The way to the listener with an address; `None` if the address is of another medium.
+    fn route(&self, address: &Address) -> Option<CircuitRoute> {
+        let Address::Other(text) = address else {
+            return None;
+        };
+        let access = self.access.get()?;
+        let (way, addresses) = match &access.site {
+            Some(site) if address.medium() == Some(Medium::Relay) => {
+                let (_, place) = text.split_once(':')?;
+                let way = CircuitWay::Relays {
+                    destination: Destination::parse(place)?,
+                    access: site.clone(),
+                };
+                (way, addresses_of(&site.relay))
+            }
+            _ => {
+                let places = text.strip_prefix(STRAIGHT)?;
+                let addresses = places.split(',').flat_map(addresses_of).collect();
+                (CircuitWay::Straight(places.replace(',', ", ")), addresses)
+            }
+        };
+        Some(CircuitRoute {
+            way,
+            addresses,
+            secret: access.secret.clone(),
+        })
+    }
+}
+
+/// The addresses of a place, `HOST:PORT`.
+fn addresses_of(place: &str) -> Vec<SocketAddr> {
+    place.to_socket_addrs().into_iter().flatten().collect()
 }
 
 impl SocketMedium for RelayMedium {
@@ -55,19 +102,45 @@ impl SocketMedium for RelayMedium {
         Medium::Relay
     }
 
-    fn reach_sites(&self, access: &SiteAccess, secret: &Secret) {
-        let _ = self.access.set((access.clone(), secret.clone()));
+    fn reach_sites(&self, site: &SiteAccess, secret: &Secret) {
+        let _ = self.access.set(SessionAccess {
+            secret: secret.clone(),
+            terms: SessionTerms {
+                patience: site.patience(),
+                is_filled_by_one_stream: site.is_filled_by_one_stream(),
+                is_sealed: site.encrypt,
+                is_straight: false,
+            },
+            site: Some(site.clone()),
+        });
     }
 
-    /// Takes circuits that come by the tcp listener `place`, which is `host:port` for the relay of
-    /// the site.
+    fn reach_hosts(&self, secret: &Secret) {
+        let congestion = sockets::usual_congestion();
+        let _ = self.access.set(SessionAccess {
+            secret: secret.clone(),
+            terms: SessionTerms {
+                patience: SESSION_PATIENCE,
+                is_filled_by_one_stream: congestion.is_some_and(|name| is_rate_based(&name)),
+                is_sealed: true,
+                is_straight: true,
+            },
+            site: None,
+        });
+    }
+
+    /// Takes circuits that come by the tcp listener `place`: `host:port`, as the relay of the site or the
+    /// other hosts call it.
     fn listen(&self, place: &str) -> io::Result<(Descriptor, Address)> {
-        let no_site = || io::Error::other("this process does not know its site");
-        let (access, _) = self.access.get().ok_or_else(no_site)?;
+        let no_access = || io::Error::other("this process does not know how it is reached");
+        let access = self.access.get().ok_or_else(no_access)?;
         let no_place = || io::Error::other("the place is not host:port");
         let (host, port) = place.rsplit_once(':').ok_or_else(no_place)?;
-        let address = access.address_of(host, port.parse().map_err(io::Error::other)?);
-        Ok((self.pump.listen(SessionTerms::of(access))?, address))
+        let address = match &access.site {
+            Some(site) => site.address_of(host, port.parse().map_err(io::Error::other)?),
+            None => Address::Other(format!("{STRAIGHT}{place}")),
+        };
+        Ok((self.pump.listen(access.terms)?, address))
     }
 
     fn accept(&self, listener: &Descriptor) -> Result<Descriptor, Errno> {
@@ -81,35 +154,19 @@ impl SocketMedium for RelayMedium {
 
     fn adopt(&self, circuit: ProvedConnection) -> Option<ProvedConnection> {
         match self.access.get() {
-            Some((access, _)) => self.pump.adopt(circuit, access.encrypt),
+            Some(access) => self.pump.adopt(circuit, access.terms.is_sealed),
             None => Some(circuit),
         }
     }
 
-    /// Looks the relay's name up on the caller's thread.
+    /// Looks the name of the relay, or of the listener's host, up on the caller's thread.
     fn targets(&self, address: &Address) -> Vec<Arc<dyn DialTarget>> {
-        let destination = match address {
-            Address::Other(text) if address.medium() == Some(Medium::Relay) => text
-                .split_once(':')
-                .and_then(|(_, place)| Destination::parse(place)),
-            _ => None,
-        };
-        let (Some(destination), Some((access, secret))) = (destination, self.access.get()) else {
+        let (Some(route), Some(access)) = (self.route(address), self.access.get()) else {
             return Vec::new();
         };
-        let relay: Vec<SocketAddr> = access
-            .relay
-            .to_socket_addrs()
-            .into_iter()
-            .flatten()
-            .collect();
         vec![Arc::new(RelayTarget {
-            route: Arc::new(CircuitRoute {
-                destination,
-                access: access.clone(),
-                relay,
-                secret: secret.clone(),
-            }),
+            route: Arc::new(route),
+            terms: access.terms,
             pump: self.pump.clone(),
         })]
     }
@@ -121,7 +178,7 @@ impl SocketMedium for RelayMedium {
     /// Each stream has circuits of its own, so one may be away while the others end.
     fn end_grace(&self) -> Duration {
         let access = self.access.get();
-        access.map_or(SESSION_PATIENCE, |(access, _)| access.patience())
+        access.map_or(SESSION_PATIENCE, |access| access.terms.patience)
     }
 
     fn fault(&self, socket: &Descriptor) -> Option<LinkError> {
@@ -152,31 +209,35 @@ impl SocketMedium for RelayMedium {
         rate.inspect(|rate| self.pump.pace(socket, *rate));
     }
 
+    fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+        self.pump.set_patience(socket, patience);
+    }
+
+    fn figures(&self, socket: &Descriptor) -> StreamFigures {
+        self.pump.figures(socket).unwrap_or_default()
+    }
+
     fn finish(&self, waits: Option<Duration>) {
         self.pump.finish(waits);
     }
 }
 
-/// A listener behind relays.
+/// A listener at another site or on another host.
 struct RelayTarget {
     route: Arc<CircuitRoute>,
+    terms: SessionTerms,
     pump: Arc<RelayPump>,
 }
 
 impl fmt::Display for RelayTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CircuitRoute {
-            destination,
-            access,
-            ..
-        } = &*self.route;
-        write!(f, "{destination} by the relay {}", access.relay)
+        self.route.fmt(f)
     }
 }
 
 impl DialTarget for RelayTarget {
     fn connect(&self, settings: &LinkSettings) -> io::Result<Descriptor> {
-        self.pump.dial(self.route.clone(), settings)
+        self.pump.dial(self.route.clone(), self.terms, settings)
     }
 
     fn further_streams(&self, settings: &LinkSettings, _: Duration) -> Option<u64> {
@@ -184,7 +245,7 @@ impl DialTarget for RelayTarget {
             Some(streams) if streams > 1 => streams.min(MAX_STREAMS),
             Some(_) => 0,
             // Streams that share a line end at different times.
-            None if self.route.access.is_filled_by_one_stream() => 1,
+            None if self.terms.is_filled_by_one_stream => 1,
             None => STREAMS,
         })
     }

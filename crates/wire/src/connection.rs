@@ -94,17 +94,21 @@ impl SiteAccess {
         Address::Other(format!("{}:{place}", Medium::Relay.key()))
     }
 
-    /// Whether one TCP connection fills a line between relays. BBR sends at the rate that it measures, and a
-    /// lost packet does not halve this rate.
+    /// Whether one TCP connection fills a line between relays.
     pub fn is_filled_by_one_stream(&self) -> bool {
-        let name = self.congestion.as_deref();
-        name.is_some_and(|name| name.starts_with("bbr"))
+        self.congestion.as_deref().is_some_and(is_rate_based)
     }
 
     /// How long a session waits for a connection that was lost.
     pub fn patience(&self) -> Duration {
         seconds(self.patience).unwrap_or(SESSION_PATIENCE)
     }
+}
+
+/// Whether a congestion control sends at the rate that it measures, so that a lost packet does not halve the
+/// rate: one TCP connection then fills a line.
+pub fn is_rate_based(congestion: &str) -> bool {
+    congestion.starts_with("bbr")
 }
 
 /// How long a session waits for a connection that was lost, unless the description says otherwise.

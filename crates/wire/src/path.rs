@@ -37,6 +37,8 @@ pub enum PathControl {
     Open {
         /// The name by which the listening program knows the path; may be empty.
         name: String,
+        /// After how many milliseconds without the other host the path is lost.
+        patience: u64,
     },
     /// The listening end has taken the path.
     Opened,
@@ -44,6 +46,8 @@ pub enum PathControl {
     Refused {
         /// Why.
         why: String,
+        /// Whether the same request may succeed later.
+        may_pass: bool,
     },
     /// The receiving program had no memory into which a message fits. The message was dropped.
     Dropped {
@@ -76,8 +80,8 @@ impl PathControl {
         let control = serde_json::from_slice(bytes)
             .map_err(|error| Malformed::new(WHAT, error.to_string()))?;
         match &control {
-            PathControl::Open { name: text }
-            | PathControl::Refused { why: text }
+            PathControl::Open { name: text, .. }
+            | PathControl::Refused { why: text, .. }
             | PathControl::Dropped { why: text, .. }
                 if text.len() > LONGEST_TEXT =>
             {
@@ -178,9 +182,13 @@ mod tests {
         for control in [
             PathControl::Open {
                 name: "mesh".into(),
+                patience: 60_000,
             },
             PathControl::Opened,
-            PathControl::Refused { why: "full".into() },
+            PathControl::Refused {
+                why: "full".into(),
+                may_pass: false,
+            },
             PathControl::Dropped {
                 message: u64::MAX,
                 why: "of another shape".into(),
@@ -196,6 +204,7 @@ mod tests {
     fn a_name_without_bound_is_refused() {
         let control = PathControl::Open {
             name: "x".repeat(LONGEST_TEXT + 1),
+            patience: 60_000,
         };
         let refused = PathControl::decode(&control.encode()).unwrap_err();
         assert!(refused.to_string().contains("1025 bytes"), "{refused}");

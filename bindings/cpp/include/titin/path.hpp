@@ -64,7 +64,8 @@ public:
         return also(titin_path_options_buffers(raw(), send, receive));
     }
     PathOptions &&buffers(std::int64_t send, std::int64_t receive) && { return std::move(buffers(send, receive)); }
-    /// How long opening waits for the other end; a minute by default.
+    /// How long opening waits for the other end, and an open path to another host for a line or a host that is away; a
+    /// minute by default.
     PathOptions &patience(TimeLimit limit) & { return also(titin_path_options_patience(raw(), limit.seconds())); }
     PathOptions &&patience(TimeLimit limit) && { return std::move(patience(limit)); }
     /// The function is called ten times a second while a call waits on a path or listener with these options. Once it returns
@@ -165,7 +166,8 @@ struct PathStatistics {
 class Path {
 public:
     /// Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them
-    /// with commas.
+    /// with commas. A path to another host is encrypted, and goes on after a cut, at whichever of the addresses answers then.
+    /// On this host it is a plain connection. "session:host:port" and "tcp:host:port" choose.
     explicit Path(const std::string &addresses, const std::string &name = "", const PathOptions &options = PathOptions())
         : interrupt_(options.interrupt_) {
         detail::check(titin_path_open(addresses.c_str(), name.c_str(), options.raw(), &path_));

@@ -528,10 +528,17 @@ fn path_seeds() -> Vec<(&'static str, Vec<u8>)> {
             "good_open",
             PathControl::Open {
                 name: "mesh".into(),
+                patience: 60_000,
             },
         ),
         ("good_opened", PathControl::Opened),
-        ("good_refused", PathControl::Refused { why: why.clone() }),
+        (
+            "good_refused",
+            PathControl::Refused {
+                why: why.clone(),
+                may_pass: true,
+            },
+        ),
         ("good_dropped", PathControl::Dropped { message: 7, why }),
         ("good_barrier", PathControl::Barrier),
         ("good_closing", PathControl::Closing { received: 9 }),

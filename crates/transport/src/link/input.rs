@@ -250,7 +250,7 @@ impl LinkInput {
                     }
                 }
                 Err(why @ (LinkError::Closed | LinkError::System(_))) => {
-                    self.note_end(number, streams.count(), &why);
+                    self.note_end(number, link, &why);
                     return Ok(turn);
                 }
                 Err(lost) => return Err(lost),
@@ -258,13 +258,14 @@ impl LinkInput {
         }
     }
 
-    fn note_end(&mut self, number: usize, count: usize, why: &LinkError) {
+    fn note_end(&mut self, number: usize, link: &Link, why: &LinkError) {
+        let grace = link.patience().unwrap_or(self.end_grace);
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
             numbers: Vec::new(),
-            until: Instant::now() + self.end_grace,
+            until: Instant::now() + grace,
             why: LinkError::Stream {
                 number,
-                count,
+                count: link.streams(),
                 why: why.to_string(),
             },
         });

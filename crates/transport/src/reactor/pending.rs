@@ -492,6 +492,7 @@ impl Pending {
         };
         let sockets = LinkSockets {
             first: self.socket,
+            medium: self.medium,
             further,
             request,
             line,

@@ -1,6 +1,7 @@
-//! How a process opens a circuit: the relay of its site, the proofs, the request, and the proofs of
-//! both ends of the session.
+//! How a process opens a circuit. By relays: the relay of its site, the proofs, the request, and the
+//! proofs of both ends of the session. Straight to another host: the proofs of both ends alone.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -23,19 +24,85 @@ use crate::medium::{ProvedConnection, send_whole};
 /// system that sends lost packets again.
 const OPENING_TIME: Duration = Duration::from_secs(20);
 
-/// The way to a listener at another site.
+/// The way to a listener.
 pub(super) struct CircuitRoute {
-    pub(super) destination: Destination,
-    pub(super) access: SiteAccess,
-    /// The addresses of the relay of this process's site.
-    pub(super) relay: Vec<SocketAddr>,
-    /// The secret of the run.
+    pub(super) way: CircuitWay,
+    /// Where to connect to: the relay of this process's site, or the listener.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// The secret that the two ends share.
     pub(super) secret: Secret,
 }
 
-impl From<LinkError> for CircuitRefusal {
+pub(super) enum CircuitWay {
+    /// To a listener at another site, by the relay of this process's site.
+    Relays {
+        destination: Destination,
+        access: SiteAccess,
+    },
+    /// Straight to a listener, whose places are in the text.
+    Straight(String),
+}
+
+impl CircuitRoute {
+    /// The listener, as texts name it.
+    pub(super) fn destination(&self) -> String {
+        match &self.way {
+            CircuitWay::Relays { destination, .. } => destination.to_string(),
+            CircuitWay::Straight(places) => places.clone(),
+        }
+    }
+
+    /// The host to connect to, as texts name it.
+    fn first_host(&self) -> String {
+        match &self.way {
+            CircuitWay::Relays { access, .. } => {
+                format!("the relay {} of this site", access.relay)
+            }
+            CircuitWay::Straight(places) => places.clone(),
+        }
+    }
+}
+
+impl fmt::Display for CircuitRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.way {
+            CircuitWay::Relays {
+                destination,
+                access,
+            } => write!(f, "{destination} by the relay {}", access.relay),
+            CircuitWay::Straight(places) => f.write_str(places),
+        }
+    }
+}
+
+/// Why there is no circuit.
+pub(super) enum CircuitLoss {
+    /// The next attempt may succeed.
+    Passing(String),
+    /// The host of the listener says that nothing listens. The next attempt may succeed.
+    NobodyListens(String),
+    /// The next attempt fails too.
+    Lasting(LinkError),
+}
+
+impl CircuitLoss {
+    pub(super) fn passing(why: impl Into<String>) -> Self {
+        CircuitLoss::Passing(why.into())
+    }
+}
+
+impl From<LinkError> for CircuitLoss {
     fn from(why: LinkError) -> Self {
-        CircuitRefusal::passing(why.to_string())
+        CircuitLoss::Passing(why.to_string())
+    }
+}
+
+impl From<CircuitRefusal> for CircuitLoss {
+    fn from(CircuitRefusal { why, may_pass }: CircuitRefusal) -> Self {
+        match may_pass {
+            true => CircuitLoss::Passing(why),
+            false => CircuitLoss::Lasting(LinkError::System(why)),
+        }
     }
 }
 
@@ -60,15 +127,19 @@ pub(super) struct OpeningCircuit {
 
 impl OpeningCircuit {
     /// Begins the attempt with the number `attempt`.
-    pub(super) fn begin(route: &CircuitRoute, attempt: usize) -> Result<Self, CircuitRefusal> {
-        let relay = &route.access.relay;
-        let unknown =
-            || CircuitRefusal::passing(format!("the host of the relay {relay} is not known here"));
-        let count = route.relay.len().max(1);
-        let address = route.relay.get(attempt % count).ok_or_else(unknown)?;
-        let unreachable = |error: io::Error| {
-            CircuitRefusal::passing(format!("the relay {relay} of this site: {error}"))
+    pub(super) fn begin(route: &CircuitRoute, attempt: usize) -> Result<Self, CircuitLoss> {
+        let unknown = || {
+            CircuitLoss::Passing(match &route.way {
+                CircuitWay::Relays { access, .. } => {
+                    format!("the host of the relay {} is not known here", access.relay)
+                }
+                CircuitWay::Straight(places) => format!("the host of {places} is not known here"),
+            })
         };
+        let count = route.addresses.len().max(1);
+        let address = route.addresses.get(attempt % count).ok_or_else(unknown)?;
+        let unreachable =
+            |error: io::Error| CircuitLoss::Passing(format!("{}: {error}", route.first_host()));
         let socket = sockets::new_tcp(address.ip()).map_err(unreachable)?;
         sockets::prepare_tcp(&socket);
         sockets::begin_connection(&socket, address).map_err(unreachable)?;
@@ -89,9 +160,9 @@ impl OpeningCircuit {
     }
 
     /// Goes on after an event of the socket. Whether the circuit is open.
-    pub(super) fn advance(&mut self, route: &CircuitRoute) -> Result<bool, CircuitRefusal> {
+    pub(super) fn advance(&mut self, route: &CircuitRoute) -> Result<bool, CircuitLoss> {
         if Instant::now() >= self.deadline {
-            return Err(CircuitRefusal::passing(self.late(route)));
+            return Err(CircuitLoss::Passing(self.late(route)));
         }
         if matches!(self.stage, OpeningStage::Connecting) {
             self.connect(route)?;
@@ -101,13 +172,20 @@ impl OpeningCircuit {
             match &mut self.stage {
                 OpeningStage::Connecting => return Ok(false),
                 OpeningStage::RelayProof(shake) => {
+                    let CircuitWay::Relays {
+                        destination,
+                        access,
+                    } = &route.way
+                    else {
+                        return Ok(false);
+                    };
                     let proved = prove(shake, &mut self.input, &self.socket);
-                    if !proved.map_err(|why| refused_by_relay(route, &why))? {
+                    if !proved.map_err(|why| refused_by_relay(&access.relay, &why))? {
                         return Ok(false);
                     }
                     let request = RelayRequest::Circuit(CircuitRequest {
-                        destination: route.destination.clone(),
-                        from: Some(route.access.site.clone()),
+                        destination: destination.clone(),
+                        from: Some(access.site.clone()),
                     });
                     send_whole(&self.socket, &circuit::encode(&request))?;
                     self.stage = OpeningStage::Answer;
@@ -142,27 +220,37 @@ impl OpeningCircuit {
         })
     }
 
-    fn connect(&mut self, route: &CircuitRoute) -> Result<(), CircuitRefusal> {
+    fn connect(&mut self, route: &CircuitRoute) -> Result<(), CircuitLoss> {
         let outcome = sockopt::socket_error(&self.socket).and_then(|outcome| outcome);
         outcome.map_err(|error| {
-            CircuitRefusal::passing(format!(
-                "the relay {} of this site: {error}",
-                route.access.relay
-            ))
+            let why = format!("{}: {error}", route.first_host());
+            match (&route.way, error) {
+                (CircuitWay::Straight(_), Errno::CONNREFUSED) => CircuitLoss::NobodyListens(why),
+                _ => CircuitLoss::Passing(why),
+            }
         })?;
-        let (shake, hello) = Handshake::dial_relay(route.access.permit.clone(), route.access.run);
+        let (stage, hello) = match &route.way {
+            CircuitWay::Relays { access, .. } => {
+                let (shake, hello) = Handshake::dial_relay(access.permit.clone(), access.run);
+                (OpeningStage::RelayProof(shake), hello)
+            }
+            CircuitWay::Straight(_) => {
+                let (shake, hello) = Handshake::dial(route.secret.clone(), Purpose::Session);
+                (OpeningStage::EndProof(shake), hello)
+            }
+        };
         match send_whole(&self.socket, &hello) {
             // The event was of another time.
             Err(LinkError::System(_)) => Ok(()),
             Err(why) => Err(why.into()),
             Ok(()) => {
-                self.stage = OpeningStage::RelayProof(shake);
+                self.stage = stage;
                 Ok(())
             }
         }
     }
 
-    fn read(&mut self) -> Result<(), CircuitRefusal> {
+    fn read(&mut self) -> Result<(), CircuitLoss> {
         let mut bytes = [0; 4096];
         match rustix::io::read(&self.socket, &mut bytes) {
             Ok(0) => Err(LinkError::Closed.into()),
@@ -176,13 +264,19 @@ impl OpeningCircuit {
     }
 
     fn late(&self, route: &CircuitRoute) -> String {
-        let (relay, site) = (&route.access.relay, &route.destination.site);
-        match self.stage {
-            OpeningStage::Connecting => format!("the relay {relay} of this site does not answer"),
-            OpeningStage::RelayProof(_) | OpeningStage::Answer => {
+        match (&self.stage, &route.way) {
+            (OpeningStage::Connecting, _) => format!("{} does not answer", route.first_host()),
+            (
+                OpeningStage::RelayProof(_) | OpeningStage::Answer,
+                CircuitWay::Relays {
+                    destination,
+                    access,
+                },
+            ) => {
+                let (relay, site) = (&access.relay, &destination.site);
                 format!("the relay {relay} has found no way to the site {site} in time")
             }
-            OpeningStage::EndProof(_) => format!("{} does not answer", route.destination),
+            _ => format!("{} does not answer", route.destination()),
         }
     }
 }
@@ -199,8 +293,7 @@ fn prove(
     Ok(progress.agreed.is_some())
 }
 
-fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
-    let relay = &route.access.relay;
+fn refused_by_relay(relay: &str, why: &LinkError) -> CircuitLoss {
     let is_final = matches!(why, LinkError::Refused(Refusal::Versions { .. }));
     let why = match why {
         // A relay that was started again hears of the run from the manager's relay.
@@ -214,29 +307,24 @@ fn refused_by_relay(route: &CircuitRoute, why: &LinkError) -> CircuitRefusal {
         ),
         why => format!("the relay {relay} of this site: {why}"),
     };
-    refusal(why, is_final)
-}
-
-fn refused_by_end(why: LinkError) -> CircuitRefusal {
-    let is_final = matches!(
-        why,
-        LinkError::Refused(Refusal::Secret | Refusal::Versions { .. })
-    );
-    refusal(why.to_string(), is_final)
-}
-
-fn refusal(why: String, is_final: bool) -> CircuitRefusal {
     match is_final {
-        true => CircuitRefusal::lasting(why),
-        false => CircuitRefusal::passing(why),
+        true => CircuitLoss::Lasting(LinkError::System(why)),
+        false => CircuitLoss::Passing(why),
     }
 }
 
-fn check_answer(answer: RelayAnswer) -> Result<(), CircuitRefusal> {
+fn refused_by_end(why: LinkError) -> CircuitLoss {
+    match why {
+        LinkError::Refused(Refusal::Secret | Refusal::Versions { .. }) => CircuitLoss::Lasting(why),
+        why => why.into(),
+    }
+}
+
+fn check_answer(answer: RelayAnswer) -> Result<(), CircuitLoss> {
     match answer {
         RelayAnswer::Opened => Ok(()),
-        RelayAnswer::Refused(refusal) => Err(refusal),
-        other => Err(CircuitRefusal::passing(format!(
+        RelayAnswer::Refused(refusal) => Err(refusal.into()),
+        other => Err(CircuitLoss::Passing(format!(
             "the relay {}",
             other.unexpected()
         ))),

@@ -25,7 +25,7 @@ pub(super) struct LinkSide {
     pub(super) id: u64,
     socket: Descriptor,
     /// How many received bytes wait for the link at most.
-    waiting: usize,
+    pub(super) waiting: usize,
     /// Received bytes for the link, and how many of them were passed to it.
     pub(super) received: Vec<u8>,
     pub(super) passed: usize,
@@ -58,9 +58,9 @@ impl LinkSide {
         }
     }
 
-    /// Sets how many received bytes wait for the link at most, if the user says so.
-    pub(super) fn set_receive_buffer(&mut self, size: Option<usize>) {
-        self.waiting = size.unwrap_or(WAITING);
+    /// Sets how many received bytes wait for the link at most.
+    pub(super) fn set_receive_buffer(&mut self, size: usize) {
+        self.waiting = size;
     }
 
     /// The link has closed its socket. The bytes in the socket can still be read.

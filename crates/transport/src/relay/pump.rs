@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,12 +18,15 @@ use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd, SessionTerms};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
-use crate::medium::ProvedConnection;
+use crate::medium::{ProvedConnection, StreamFigures};
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 use crate::stream_meter::{SMALLEST_BUFFER, StreamMeter};
 
 /// How long a circuit may take to name its session.
 const GREETING_TIME: Duration = Duration::from_secs(30);
+
+/// How long the pump may take to answer a question.
+const FIGURES_TIME: Duration = Duration::from_secs(5);
 
 /// The pump, for the reactor and its callers.
 pub(super) type RelayPump = PumpHandle<RelayOrder>;
@@ -40,6 +44,10 @@ pub(super) enum RelayOrder {
     SetBuffers(u64, LinkSettings),
     /// Have the session of the link's socket with this id send at most so many bytes a second.
     Pace(u64, u64),
+    /// Have the session of the link's socket with this id wait so long for a circuit.
+    SetPatience(u64, Duration),
+    /// Answer with the figures of the session of the link's socket with this id.
+    Figures(u64, SyncSender<StreamFigures>),
     /// End once the last bytes are acknowledged, after this time at the latest.
     Finish(Duration),
 }
@@ -68,11 +76,11 @@ impl RelayPump {
     pub(super) fn dial(
         &self,
         route: Arc<CircuitRoute>,
+        terms: SessionTerms,
         settings: &LinkSettings,
     ) -> io::Result<Descriptor> {
         let shared = self.shared()?;
         let [link, socket] = session_sockets()?;
-        let terms = SessionTerms::of(&route.access);
         let id = SessionId::random();
         let mut end = SessionEnd::new(id, socket, link.id(), Some(route), terms);
         end.set_buffers(settings);
@@ -99,6 +107,22 @@ impl RelayPump {
         if let Ok(shared) = self.shared() {
             shared.command(RelayOrder::Pace(socket.id(), rate));
         }
+    }
+
+    /// Has the session of a link's socket wait for a circuit for so long.
+    pub(super) fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+        if let Ok(shared) = self.shared() {
+            shared.command(RelayOrder::SetPatience(socket.id(), patience));
+        }
+    }
+
+    /// The figures of the session of a link's socket; `None` once the session has ended. Waits for the
+    /// pump's next turn.
+    pub(super) fn figures(&self, socket: &Descriptor) -> Option<StreamFigures> {
+        let (answer, figures) = sync_channel(1);
+        let order = RelayOrder::Figures(socket.id(), answer);
+        self.shared().ok()?.command(order);
+        figures.recv_timeout(FIGURES_TIME).ok()
     }
 
     /// Takes a circuit over, after the proofs of both ends. Gives the circuit back if the process
@@ -293,6 +317,16 @@ impl SessionPump {
                 RelayOrder::Pace(link, rate) => {
                     if let Some(end) = self.end_of(link) {
                         end.pace(rate);
+                    }
+                }
+                RelayOrder::SetPatience(link, patience) => {
+                    if let Some(end) = self.end_of(link) {
+                        end.set_patience(patience);
+                    }
+                }
+                RelayOrder::Figures(link, answer) => {
+                    if let Some(end) = self.end_of(link) {
+                        let _ = answer.try_send(end.figures());
                     }
                 }
                 RelayOrder::Finish(time) => {

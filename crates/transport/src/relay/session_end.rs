@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use titin_os::{Descriptor, sockets};
 use titin_wire::LinkSettings;
-use titin_wire::circuit::CircuitRefusal;
-use titin_wire::connection::SiteAccess;
 use titin_wire::session::{Session, SessionId};
 
-use super::circuit::{CircuitRoute, OpeningCircuit};
+use super::circuit::{CircuitLoss, CircuitRoute, OpeningCircuit};
 use super::congestion_window::{CongestionWindow, MIN_WINDOW, SHARED_GAIN, SOLE_GAIN};
 use super::link_side::{AT_ONCE, LEAST_ROOM, LinkSide};
 use super::stream::CircuitStream;
@@ -18,6 +16,7 @@ use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
 use crate::flight::{Flight, SessionProgress};
 use crate::line_meter::FULL_STREAM;
+use crate::medium::StreamFigures;
 use crate::stream_meter::StreamMeter;
 
 // A stream counts as full from `FULL_STREAM` bytes on. The smallest window, when full, must keep at least
@@ -45,6 +44,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The first and the longest pause before a circuit is dialled again.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A listener that is not there for so long, although its host answers, is a process that has ended.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// The result of a turn.
 #[derive(Debug, PartialEq)]
@@ -75,24 +77,25 @@ struct OpenCircuit {
     next_look: Instant,
 }
 
-/// The terms of all sessions of a process, which the way to its site tells.
+/// The terms of a session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SessionTerms {
-    /// How long a session waits for a circuit.
-    patience: Duration,
-    /// The gain of the congestion windows.
-    gain: f64,
+    /// How long the session waits for a circuit.
+    pub(super) patience: Duration,
+    /// Whether one TCP connection fills a line.
+    pub(super) is_filled_by_one_stream: bool,
+    /// Whether the bytes are sealed from end to end.
+    pub(super) is_sealed: bool,
+    /// Whether circuits have no relays in the way.
+    pub(super) is_straight: bool,
 }
 
 impl SessionTerms {
-    /// The terms of a site.
-    pub(super) fn of(access: &SiteAccess) -> Self {
-        SessionTerms {
-            patience: access.patience(),
-            gain: match access.is_filled_by_one_stream() {
-                true => SOLE_GAIN,
-                false => SHARED_GAIN,
-            },
+    /// The gain of the congestion windows.
+    fn gain(&self) -> f64 {
+        match self.is_filled_by_one_stream {
+            true => SOLE_GAIN,
+            false => SHARED_GAIN,
         }
     }
 }
@@ -114,6 +117,8 @@ pub(super) struct SessionEnd {
     was_up: bool,
     /// Attempts to dial since the last open circuit.
     attempts: usize,
+    /// Since when the host of the listener has said that nothing listens.
+    refused_since: Option<Instant>,
     /// Why the last attempt came to nothing.
     last_error: String,
     /// How many bytes the end may keep for the other end.
@@ -153,8 +158,9 @@ impl SessionEnd {
             cut_since: Some(now),
             was_up: false,
             attempts: 0,
+            refused_since: None,
             last_error: String::new(),
-            window: CongestionWindow::new(terms.gain),
+            window: CongestionWindow::new(terms.gain()),
             set_window: None,
             pacing: None,
             room_since: None,
@@ -171,11 +177,15 @@ impl SessionEnd {
     }
 
     /// The system says that the circuit has ended both ways. An end that reads finds out why; otherwise the
-    /// circuit is lost.
+    /// circuit is lost. A host that has closed its half, and then resets the circuit, has no process at the circuit any more.
     pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
-        match self.takes_bytes() && self.half_closed_since().is_none() {
-            true => self.advance(),
-            false => self.lose_circuit("the circuit has broken".to_owned()),
+        let is_half_closed = self.half_closed_since().is_some();
+        match (self.takes_bytes(), is_half_closed) {
+            (true, false) => self.advance(),
+            (_, true) if self.terms.is_straight => {
+                self.lose(CircuitLoss::Lasting(LinkError::Closed))
+            }
+            _ => self.lose_circuit("the circuit has broken".to_owned()),
         }
     }
 
@@ -207,13 +217,35 @@ impl SessionEnd {
         self.meter = Some((meter, acknowledged));
     }
 
-    /// Sets the buffers of the session, if the settings say so. The send buffer has the bytes that the other end
-    /// has not acknowledged, the receive buffer those that the link has not taken.
+    /// Sets those buffers of the session of which the settings tell. The send buffer has the bytes that the other
+    /// end has not acknowledged, the receive buffer those that the link has not taken.
     pub(super) fn set_buffers(&mut self, settings: &LinkSettings) {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-        self.set_window = settings.send_buffer.map(|size| bytes(size).max(MIN_WINDOW));
-        self.link
-            .set_receive_buffer(settings.receive_buffer.map(bytes));
+        if let Some(size) = settings.send_buffer {
+            self.set_window = Some(bytes(size).max(MIN_WINDOW));
+        }
+        if let Some(size) = settings.receive_buffer {
+            self.link.set_receive_buffer(bytes(size));
+        }
+    }
+
+    /// Waits for a circuit for so long, from the loss of the last one on.
+    pub(super) fn set_patience(&mut self, patience: Duration) {
+        self.terms.patience = patience;
+    }
+
+    /// The figures of the session, and of its present circuit.
+    pub(super) fn figures(&self) -> StreamFigures {
+        let socket = match &self.circuit {
+            CircuitState::Open(circuit) => Some(&circuit.stream.socket),
+            _ => None,
+        };
+        let circuit = socket.map(StreamFigures::of_socket).unwrap_or_default();
+        StreamFigures {
+            pacing: self.pacing.filter(|rate| *rate < sockets::NO_PACING),
+            buffers: Some([self.window_bytes() as u64, self.link.waiting as u64]),
+            ..circuit
+        }
     }
 
     /// Has each circuit take at most `rate` bytes a second, which the system paces.
@@ -229,7 +261,7 @@ impl SessionEnd {
         self.open(stream);
         match self.take_records(records) {
             Ok(()) => self.advance(),
-            Err(CircuitRefusal { why, .. }) => self.lose_circuit(why),
+            Err(loss) => self.lose(loss),
         }
     }
 
@@ -295,15 +327,24 @@ impl SessionEnd {
         self.link.pass(self.session.has_peer_ended());
         match outcome {
             Ok(()) => self.progress(),
+            Err(loss) => self.lose(loss),
+        }
+    }
+
+    /// There is no circuit, for the time being or for ever.
+    fn lose(&mut self, loss: CircuitLoss) -> EndProgress {
+        match loss {
+            CircuitLoss::Passing(why) => {
+                self.refused_since = None;
+                self.lose_circuit(why)
+            }
+            CircuitLoss::NobodyListens(why) => {
+                self.refused_since.get_or_insert_with(Instant::now);
+                self.lose_circuit(why)
+            }
             // The other end is gone, and perhaps has ended in good order.
-            Err(CircuitRefusal {
-                may_pass: false, ..
-            }) if self.session.has_peer_ended() => EndProgress::Over,
-            Err(CircuitRefusal {
-                why,
-                may_pass: false,
-            }) => EndProgress::Lost(LinkError::System(why)),
-            Err(CircuitRefusal { why, .. }) => self.lose_circuit(why),
+            CircuitLoss::Lasting(_) if self.session.has_peer_ended() => EndProgress::Over,
+            CircuitLoss::Lasting(why) => EndProgress::Lost(why),
         }
     }
 
@@ -327,10 +368,12 @@ impl SessionEnd {
             // Nobody at the other end knows of the session.
             return EndProgress::Over;
         }
+        let now = Instant::now();
         match self.given_up() {
-            Some(time) if time <= Instant::now() => {
-                EndProgress::Lost(LinkError::System(self.patience_text()))
-            }
+            Some(time) if time <= now => EndProgress::Lost(match self.listener_is_gone() {
+                Some(gone) if gone <= now => LinkError::Closed,
+                _ => LinkError::System(self.patience_text()),
+            }),
             _ => EndProgress::Open,
         }
     }
@@ -338,8 +381,14 @@ impl SessionEnd {
     /// When the end gives up to wait for a circuit. Whoever asks for a link says how long to try: an end
     /// that has never been answered goes on until the link is closed.
     fn given_up(&self) -> Option<Instant> {
-        let cut_since = self.cut_since.filter(|_| !self.is_unanswered());
-        cut_since.map(|since| since + self.terms.patience)
+        let cut_since = self.cut_since.filter(|_| !self.is_unanswered())?;
+        let late = cut_since + self.terms.patience;
+        Some(self.listener_is_gone().map_or(late, |gone| gone.min(late)))
+    }
+
+    /// When the process that has answered before counts as gone, if its host says that nothing listens.
+    fn listener_is_gone(&self) -> Option<Instant> {
+        self.refused_since.map(|since| since + REFUSED_FOR)
     }
 
     /// Whether this end dials, and the other end has never answered.
@@ -359,7 +408,7 @@ impl SessionEnd {
     fn patience_text(&self) -> String {
         let time = self.terms.patience.as_secs_f64();
         let (to, from) = match &self.route {
-            Some(route) => (format!(" to {}", route.destination), ""),
+            Some(route) => (format!(" to {}", route.destination()), ""),
             None => (String::new(), " from the other end"),
         };
         let why = match self.last_error.as_str() {
@@ -434,7 +483,7 @@ impl SessionEnd {
     }
 
     /// Begins a circuit, if it is time.
-    fn dial(&mut self) -> Result<(), CircuitRefusal> {
+    fn dial(&mut self) -> Result<(), CircuitLoss> {
         let (CircuitState::None(again), Some(route)) = (&self.circuit, &self.route) else {
             return Ok(());
         };
@@ -446,14 +495,13 @@ impl SessionEnd {
         Ok(())
     }
 
-    fn go_on_opening(&mut self) -> Result<(), CircuitRefusal> {
+    fn go_on_opening(&mut self) -> Result<(), CircuitLoss> {
         let (CircuitState::Opening(opening), Some(route)) = (&mut self.circuit, &self.route) else {
             return Ok(());
         };
         if !opening.advance(route)? {
             return Ok(());
         }
-        let is_sealed = route.access.encrypt;
         let now = Instant::now();
         let opened = std::mem::replace(&mut self.circuit, CircuitState::None(now));
         let CircuitState::Opening(opening) = opened else {
@@ -462,7 +510,7 @@ impl SessionEnd {
         let Some(proved) = opening.into_proved() else {
             return Ok(());
         };
-        let (stream, records) = CircuitStream::begin(proved, is_sealed)?;
+        let (stream, records) = CircuitStream::begin(proved, self.terms.is_sealed)?;
         self.open(stream);
         self.take_records(&records)
     }
@@ -471,7 +519,7 @@ impl SessionEnd {
         self.session.cut();
         self.session.connect();
         self.note_cut();
-        self.window = CongestionWindow::new(self.terms.gain);
+        self.window = CongestionWindow::new(self.terms.gain());
         self.pacing
             .inspect(|rate| sockets::set_pacing_rate(&stream.socket, *rate));
         self.circuit = CircuitState::Open(OpenCircuit {
@@ -502,12 +550,12 @@ impl SessionEnd {
     }
 
     /// Moves bytes between the session and the circuit.
-    fn exchange(&mut self) -> Result<(), CircuitRefusal> {
+    fn exchange(&mut self) -> Result<(), CircuitLoss> {
         if !matches!(self.circuit, CircuitState::Open(_)) {
             return Ok(());
         }
         if self.was_stopped() {
-            return Err(CircuitRefusal::passing("this process was stopped"));
+            return Err(CircuitLoss::passing("this process was stopped"));
         }
         let was_full = !self.has_room();
         self.receive()?;
@@ -582,7 +630,7 @@ impl SessionEnd {
         }
     }
 
-    fn receive(&mut self) -> Result<(), CircuitRefusal> {
+    fn receive(&mut self) -> Result<(), CircuitLoss> {
         let mut records = Vec::new();
         let mut taken = 0;
         while self.takes_bytes() && taken < AT_ONCE {
@@ -616,7 +664,7 @@ impl SessionEnd {
         Ok(())
     }
 
-    fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitRefusal> {
+    fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitLoss> {
         let outcome = self.session.read(records, self.link.memory());
         outcome.map_err(LinkError::from)?;
         if let CircuitState::Open(circuit) = &mut self.circuit {
@@ -628,12 +676,13 @@ impl SessionEnd {
             self.previous = None;
             self.was_up = true;
             self.attempts = 0;
+            self.refused_since = None;
         }
         Ok(())
     }
 
     /// Fails if the other end has been silent for too long.
-    fn check_life(&mut self) -> Result<(), CircuitRefusal> {
+    fn check_life(&mut self) -> Result<(), CircuitLoss> {
         let takes_bytes = self.takes_bytes();
         let CircuitState::Open(circuit) = &mut self.circuit else {
             return Ok(());
@@ -641,7 +690,7 @@ impl SessionEnd {
         if let Some(since) = circuit.half_closed_since {
             let is_dead = since.elapsed() >= DEAD_AFTER && !self.session.has_peer_ended();
             return match is_dead {
-                true => Err(CircuitRefusal::passing("the relay of this site is silent")),
+                true => Err(CircuitLoss::passing("the relay of this site is silent")),
                 false => Ok(()),
             };
         }
@@ -657,7 +706,7 @@ impl SessionEnd {
         }
         if silent >= DEAD_AFTER {
             let why = format!("nothing has come for {} s", DEAD_AFTER.as_secs());
-            return Err(CircuitRefusal::passing(why));
+            return Err(CircuitLoss::passing(why));
         }
         if silent >= PROBE_AFTER && !circuit.is_probed {
             circuit.is_probed = true;
@@ -672,24 +721,21 @@ mod tests {
     use rustix::io::Errno;
     use rustix::net::{self, Shutdown};
     use titin_wire::Secret;
-    use titin_wire::circuit::Destination;
+    use titin_wire::connection::is_rate_based;
 
+    use super::super::circuit::CircuitWay;
     use super::super::link_side::WAITING;
     use super::*;
     use crate::line_meter::LineMeter;
     use crate::pump::socket_pair;
     use crate::stream_meter::StreamRoom;
 
-    /// The way to the site of a process, whose relay has a congestion control.
-    fn access(congestion: Option<&str>) -> SiteAccess {
-        SiteAccess {
-            site: "north".to_owned(),
-            relay: "login:4710".to_owned(),
-            run: 1,
-            permit: Secret::random(),
-            patience: 60.0,
-            encrypt: true,
-            congestion: congestion.map(str::to_owned),
+    /// The way to a listener whose host is not known.
+    fn route() -> CircuitRoute {
+        CircuitRoute {
+            way: CircuitWay::Straight("node1:1".to_owned()),
+            addresses: Vec::new(),
+            secret: Secret::random(),
         }
     }
 
@@ -697,7 +743,9 @@ mod tests {
     fn terms(patience: u64) -> SessionTerms {
         SessionTerms {
             patience: Duration::from_millis(patience),
-            gain: SHARED_GAIN,
+            is_filled_by_one_stream: false,
+            is_sealed: true,
+            is_straight: false,
         }
     }
 
@@ -1053,16 +1101,7 @@ mod tests {
     fn an_end_that_dials_and_was_stopped_dials_again_at_once() {
         for (pause, is_given_up) in [(PROBE_AFTER, false), (STOPPED_AFTER, true)] {
             let mut rig = Rig::new();
-            rig.end.route = Some(Arc::new(CircuitRoute {
-                destination: Destination {
-                    site: "south".into(),
-                    host: "node1".into(),
-                    port: 1,
-                },
-                access: access(None),
-                relay: Vec::new(),
-                secret: Secret::random(),
-            }));
+            rig.end.route = Some(Arc::new(route()));
             let CircuitState::Open(circuit) = &mut rig.end.circuit else {
                 panic!("the circuit is open");
             };
@@ -1101,8 +1140,14 @@ mod tests {
 
     #[test]
     fn a_stream_that_fills_the_line_by_itself_has_the_larger_window() {
-        let gain = |congestion| SessionTerms::of(&access(congestion)).gain;
-        assert_eq!(gain(Some("bbr")), SOLE_GAIN);
-        assert_eq!([gain(Some("cubic")), gain(None)], [SHARED_GAIN; 2]);
+        let gain = |congestion| {
+            let terms = SessionTerms {
+                is_filled_by_one_stream: is_rate_based(congestion),
+                ..terms(1)
+            };
+            terms.gain()
+        };
+        assert_eq!([gain("bbr"), gain("bbr2")], [SOLE_GAIN; 2]);
+        assert_eq!(gain("cubic"), SHARED_GAIN);
     }
 }
