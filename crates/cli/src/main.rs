@@ -43,6 +43,7 @@ enum Command {
     Agent(commands::agent::AgentCommand),
     Relay(commands::relay::RelayCommand),
     Path(commands::path::PathCommand),
+    Forward(commands::forward::Forward),
     #[command(hide = true)]
     Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Agent(agent) => agent.run(),
         Command::Relay(relay) => relay.run(),
         Command::Path(path) => path.run(),
+        Command::Forward(command) => command.run(),
         Command::Component(component) => component.run(),
         Command::Host(host) => host.run(),
     }

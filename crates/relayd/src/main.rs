@@ -9,11 +9,15 @@
 //! Between relays there is TLS 1.3, and both prove themselves by pinned keys. A relay serves the
 //! runs that a manager has had it admit with the relay's own key, and the runs of the relays that
 //! it trusts.
+//!
+//! The same program passes the connections of paths on, without keys ([`forward`]).
 
 #![forbid(unsafe_code)]
 
 mod admission;
 mod circuits;
+mod daemon;
+mod forward;
 mod log_limit;
 mod messages;
 mod peers;
@@ -23,17 +27,27 @@ mod status;
 mod strangers;
 mod tls;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use titin_relay::RelayFolder;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    let (Some(folder), None) = (arguments.next(), arguments.next()) else {
-        eprintln!("titin-relayd: give the folder of the relay; `titin relay run` does");
-        return ExitCode::from(2);
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let served = match &arguments[..] {
+        [folder] => server::serve(&RelayFolder::at(folder)).map_err(|error| error.to_string()),
+        [word, from, to] if word == "forward" => {
+            let served = forward::serve(&from.to_string_lossy(), &to.to_string_lossy());
+            served.map_err(|error| error.to_string())
+        }
+        _ => {
+            eprintln!(
+                "titin-relayd: give the folder of the relay, or `forward FROM TO`; `titin relay run` and `titin forward` do"
+            );
+            return ExitCode::from(2);
+        }
     };
-    match server::serve(&RelayFolder::at(folder)) {
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

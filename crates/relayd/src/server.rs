@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use titin_os::{descriptors, sockets};
+use titin_os::sockets;
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
 use titin_wire::circuit::{CircuitRefusal, Destination};
@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::admission::AdmittedRuns;
+use crate::daemon;
 use crate::log_limit::{LogLimit, bounded};
 use crate::peers::{self, Peer};
 use crate::refused_runs::RefusedRuns;
@@ -107,38 +108,12 @@ pub(crate) struct Relay {
 /// # Errors
 /// If the relay cannot begin.
 pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| RelayError::Begin(error.to_string()))?;
-    // Lines for people on a terminal, and for `journalctl` and `grep` elsewhere.
-    let _ = tracing_subscriber::fmt()
-        .with_writer(|| LogOutput)
-        .log_internal_errors(false)
-        .with_target(false)
-        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-        .try_init();
     // Each circuit takes four descriptors.
-    descriptors::allow_many();
+    let runtime = daemon::start().map_err(|error| RelayError::Begin(error.to_string()))?;
     let outcome = runtime.block_on(serve_until_told(folder));
     // Circuits that have not ended by now are cut.
     runtime.shutdown_background();
     outcome
-}
-
-/// Standard error, for the log. The relay serves on when a line cannot be written, because a disk is full or nobody
-/// reads a pipe any more, and drops the line.
-struct LogOutput;
-
-impl io::Write for LogOutput {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = io::stderr().write_all(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {

@@ -1,5 +1,6 @@
 //! `titin relay`: the relay of a site, its key, and the relays that it trusts.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -207,16 +208,19 @@ impl Distrust {
 
 impl RunRelay {
     fn run(self) -> ExitCode {
-        let program = match prefix() {
-            Ok(prefix) => prefix.join("lib/titin-relayd"),
-            Err(error) => return complain(error),
-        };
-        // A service manager watches this process, so the relay replaces it.
-        let error = Command::new(&program)
-            .arg(self.folder.relay().path())
-            .exec();
-        complain(format!("cannot start {}: {error}", program.display()))
+        become_relayd([self.folder.relay().path()])
     }
+}
+
+/// Becomes the program of relays. Returns only if it cannot be started.
+pub(super) fn become_relayd(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> ExitCode {
+    let program = match prefix() {
+        Ok(prefix) => prefix.join("lib/titin-relayd"),
+        Err(error) => return complain(error),
+    };
+    // A service manager watches this process, so the relay replaces it.
+    let error = Command::new(&program).args(arguments).exec();
+    complain(format!("cannot start {}: {error}", program.display()))
 }
 
 impl Status {

@@ -45,8 +45,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A listener that is not there for so long, although its host answers, is a process that has ended.
-const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// A listener that is not there for so long, although its host answers, is a process that has ended. A host in the
+/// middle of the line, which passes connections on, may be started again in this time.
+const REFUSED_FOR: Duration = Duration::from_secs(3);
 
 /// The result of a turn.
 #[derive(Debug, PartialEq)]
