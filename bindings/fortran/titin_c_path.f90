@@ -65,6 +65,12 @@ module titin_c_path
          real(c_double), value :: seconds
       end function
 
+      integer(c_int) function titin_path_options_outage(options, seconds) bind(C)
+         import
+         type(c_ptr), value :: options
+         real(c_double), value :: seconds
+      end function
+
       integer(c_int) function titin_path_options_interrupt(options, interrupted, data) bind(C)
          import
          type(c_ptr), value :: options

@@ -41,12 +41,14 @@ module titin_path
       !> The handle, for the interfaces of titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
-      !> open(addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted): opens a path
+      !> open(addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, outage,
+      !> interrupted): opens a path
       !> to the first of these addresses where a program listens with the key: "host:port", or several of them with commas. `name`
       !> tells the listening program which path it is. `key` has 64 hexadecimal digits; without `key` and `key_file`, the
       !> environment variable TITIN_PATH_KEY names the file. `pacing` is in bytes per second, the buffers of each stream are
-      !> in bytes, `patience` is in seconds: for opening, and for cuts of the line to another host. "session:host:port" and
-      !> "tcp:host:port" choose whether a path is encrypted and outlives cuts. The function `interrupted` is called ten times a second while a call waits;
+      !> in bytes, `patience` and `outage` are in seconds: how long opening waits, and how long the line to another host may be away.
+      !> A path to another host is encrypted and outlives cuts; "session:host:port" and "tcp:host:port" choose.
+      !> The function `interrupted` is called ten times a second while a call waits;
       !> once it is true, the call ends with titin_error_interrupted.
       procedure :: open => open_path
       procedure :: is_open
@@ -168,13 +170,14 @@ module titin_path
 contains
 
    ! Options for C: to be freed.
-   subroutine new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted)
+   subroutine new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, outage, &
+      interrupted)
       type(c_ptr), intent(out) :: options
       integer(c_int), intent(out) :: status
       character(len=*), intent(in), optional :: key, key_file
       integer, intent(in), optional :: streams
       integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
-      real(real64), intent(in), optional :: patience
+      real(real64), intent(in), optional :: patience, outage
       procedure(titin_interrupted), optional :: interrupted
       type(question), pointer :: asking
       integer(c_int64_t) :: send, receive
@@ -191,6 +194,7 @@ contains
       if (present(receive_buffer)) receive = receive_buffer
       if (status == titin_ok) status = titin_path_options_buffers(options, send, receive)
       if (present(patience) .and. status == titin_ok) status = titin_path_options_patience(options, patience)
+      if (present(outage) .and. status == titin_ok) status = titin_path_options_outage(options, outage)
       if (present(interrupted) .and. status == titin_ok) then
          ! Paths that are accepted later use the function, so its place stays until the program ends.
          allocate (asking)
@@ -208,14 +212,14 @@ contains
       yes = merge(1_c_int, 0_c_int, asking%ask())
    end function
 
-   subroutine open_path(self, addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, &
+   subroutine open_path(self, addresses, name, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, outage, &
       interrupted, ierr)
       class(path_type), intent(inout) :: self
       character(len=*), intent(in) :: addresses
       character(len=*), intent(in), optional :: name, key, key_file
       integer, intent(in), optional :: streams
       integer(int64), intent(in), optional :: pacing, send_buffer, receive_buffer
-      real(real64), intent(in), optional :: patience
+      real(real64), intent(in), optional :: patience, outage
       procedure(titin_interrupted), optional :: interrupted
       integer, intent(out), optional :: ierr
       character(len=:), allocatable :: given
@@ -228,7 +232,8 @@ contains
       end if
       given = ""
       if (present(name)) given = name
-      call new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, interrupted)
+      call new_options(options, status, key, key_file, streams, pacing, send_buffer, receive_buffer, patience, outage, &
+         interrupted)
       if (status == titin_ok) status = titin_path_open(c(addresses), c(given), options, self%raw)
       call titin_path_options_free(options)
       call finish(status, ierr)

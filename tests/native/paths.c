@@ -321,7 +321,7 @@ int main(int argc, char **argv) {
     CHECK(titin_path_options_streams(options, 3) == 0);
     CHECK(titin_path_options_pacing(options, INT64_C(4000000000)) == 0);
     CHECK(titin_path_options_buffers(options, 1 << 20, 1 << 20) == 0);
-    CHECK(titin_path_options_patience(options, 20) == 0);
+    CHECK(titin_path_options_patience(options, 20) == 0 && titin_path_options_outage(options, 30) == 0);
     CHECK(titin_path_options_interrupt(options, NULL, NULL) == TITIN_ERROR_USAGE);
     CHECK(titin_path_options_interrupt(options, interrupted, &wanted) == 0);
     CHECK(titin_path_open(argv[1], "mesh", options, &path) == 0);

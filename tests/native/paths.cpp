@@ -223,7 +223,7 @@ void one_end(const std::string &place) {
     refused_saying<titin::UsageError>("64 hexadecimal digits", [&] { options.key("0123"); });
     options.on_interrupt([] { return wanted; });
     options.key_file(std::getenv("TITIN_PATH_KEY")).streams(3).pacing(4'000'000'000).buffers(1 << 20, 1 << 20);
-    converse(titin::Path(place, "mesh", options.patience(std::chrono::seconds(20))), false);
+    converse(titin::Path(place, "mesh", options.patience(std::chrono::seconds(20)).outage(std::chrono::seconds(30))), false);
 }
 
 } // namespace

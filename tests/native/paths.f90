@@ -40,7 +40,7 @@ program paths
       call path%open(place, key="0123", ierr=ierr)
       call check(ierr == titin_error_usage .and. .not. path%is_open(), "a key that is none")
       call path%open(place, name="mesh", key_file=key, streams=3, pacing=4000000000_int64, send_buffer=2_int64**20, &
-         receive_buffer=2_int64**20, patience=20.0_real64, interrupted=is_wanted)
+         receive_buffer=2_int64**20, patience=20.0_real64, outage=30.0_real64, interrupted=is_wanted)
    end if
    call check(path%name() == "mesh" .and. path%streams() == 3, "name and streams")
    if (listens) then

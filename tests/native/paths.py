@@ -209,5 +209,6 @@ else:
         "send_buffer": 1 << 20,
         "receive_buffer": 1 << 20,
         "patience": 20.0,
+        "outage": 30.0,
     }
     converse(Path(place, "mesh", key_file=os.environ["TITIN_PATH_KEY"], **settings), False)

@@ -38,6 +38,7 @@ static void keys(const char *file) {
     CHECK(refuses(titin_path_options_pacing(options, -1), TITIN_ERROR_USAGE, "bytes per second"));
     CHECK(refuses(titin_path_options_buffers(options, 0, -1), TITIN_ERROR_USAGE, "receive buffer"));
     CHECK(refuses(titin_path_options_patience(options, NAN), TITIN_ERROR_USAGE, "timeout"));
+    CHECK(refuses(titin_path_options_outage(options, NAN), TITIN_ERROR_USAGE, "timeout"));
     CHECK(refuses(titin_path_options_key(NULL, ""), TITIN_ERROR_USAGE, "titin_path_options_new"));
     titin_path_options_free(options);
     titin_path_options_free(NULL);

@@ -197,7 +197,7 @@ pub struct Path {
 impl Path {
     #[new]
     #[pyo3(signature = (addresses, name="", *, key=None, key_file=None, streams=0, pacing=0, send_buffer=0, receive_buffer=0,
-        patience=60.0))]
+        patience=60.0, outage=60.0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -210,6 +210,7 @@ impl Path {
         send_buffer: i64,
         receive_buffer: i64,
         patience: f64,
+        outage: f64,
     ) -> PyResult<Self> {
         let options = Options::new(py, key, key_file)?;
         // SAFETY: the options live as long as these calls.
@@ -227,6 +228,10 @@ impl Path {
         // SAFETY: as above.
         options.set(py, |raw| unsafe {
             sys::titin_path_options_patience(raw, patience)
+        })?;
+        // SAFETY: as above.
+        options.set(py, |raw| unsafe {
+            sys::titin_path_options_outage(raw, outage)
         })?;
         let name = Text::new(py, name)?;
         let (addresses, text): (CString, &CString) = (addresses.into_c(), name.as_c());

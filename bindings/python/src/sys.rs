@@ -502,6 +502,7 @@ unsafe extern "C" {
         options: *mut titin_path_options,
         seconds: c_double,
     ) -> c_int;
+    pub fn titin_path_options_outage(options: *mut titin_path_options, seconds: c_double) -> c_int;
     pub fn titin_path_options_interrupt(
         options: *mut titin_path_options,
         interrupted: Interrupted,

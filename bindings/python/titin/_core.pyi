@@ -440,8 +440,8 @@ class Path:
     for the other program for at most ``patience`` seconds.
 
     A path to another host is encrypted. After a cut of the line it goes on at whichever of the addresses answers; after
-    ``patience`` seconds without the other host it is lost. On this host it is a plain connection. ``session:host:port``
-    and ``tcp:host:port`` choose.
+    ``outage`` seconds without the other host it is lost. On this host (a loopback address) it is a plain connection.
+    ``session:host:port`` and ``tcp:host:port`` choose.
 
     Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed` if the path does not
     open.
@@ -464,6 +464,7 @@ class Path:
         send_buffer: int = 0,
         receive_buffer: int = 0,
         patience: float = 60.0,
+        outage: float = 60.0,
     ) -> Self: ...
     @property
     def name(self) -> str:

@@ -13,7 +13,8 @@
  *     titin_path_listener_free(listener);
  *
  * Both ends prove that they know the key. `titin path key FILE` makes a key; the environment variable TITIN_PATH_KEY names
- * the file. Nothing that comes before the proof is read. The bytes between hosts are encrypted.
+ * the file. Nothing that comes before the proof is read. Paths to other hosts are encrypted, but for addresses with `tcp:`. A path
+ * to a loopback address is not: where that is forwarded to another host, write `session:` before it.
  *
  * Rules that hold for every call here
  *
@@ -24,8 +25,10 @@
  *     A send that returns TITIN_ERROR_MESSAGE_LOST has not sent its own message, unless the text is about this message; a
  *     barrier, titin_path_flush and titin_path_close have done their work. Calls that only receive do not tell of it.
  *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
- *     TITIN_ERROR_PEER_LOST: the other program is gone; or the line or the host was away for longer than the patience of the
- *     path (titin_path_options_patience). A line that comes back before costs time and nothing else.
+ *     TITIN_ERROR_PEER_LOST: the other program is gone, which a host counts as that says for 3 s that nothing listens; or the line
+ *     or the host was away for longer than titin_path_options_outage says. A line that comes back before costs time and
+ *     nothing else. A plain connection is lost with its first cut: at once, or, if the host or the line is silent, within a
+ *     minute while no bytes are on their way, and else when the system gives up (some 15 minutes).
  * Messages. A path carries messages both ways at once, each way in the order of the sends. A message knows its size, its
  *     element type and its shape; both ends need not agree on them beforehand. Sizes have 64 bits.
  * Waiting. Calls with a `timeout` wait for so many seconds at most, without using a core; TITIN_WAIT is for ever. A call
@@ -70,11 +73,13 @@ int titin_path_options_key_file(titin_path_options *options, const char *file);
 int titin_path_options_streams(titin_path_options *options, int streams);
 /* the most bytes per second that each end sends; */
 int titin_path_options_pacing(titin_path_options *options, int64_t bytes_per_second);
-/* the sizes of each stream's buffers in the operating system, in bytes; */
+/* the sizes of each stream's buffers, in bytes: those of the operating system; for a path to another host, what is kept until
+ * the other end has it, and what waits until this end takes it; */
 int titin_path_options_buffers(titin_path_options *options, int64_t send, int64_t receive);
-/* and for how many seconds titin_path_open waits for the other end, and an open path to another host for a line or a host
- * that is away (60 by default). */
+/* for how many seconds titin_path_open waits for the other end (60 by default); */
 int titin_path_options_patience(titin_path_options *options, double seconds);
+/* and for how many seconds the line to another host may be away, before the open path is lost (60 by default). */
+int titin_path_options_outage(titin_path_options *options, double seconds);
 /* While a call waits on a path or listener with these options, titin calls `interrupted` ten times a second, in the thread
  * that waits. Once `interrupted` returns nonzero, the call returns TITIN_ERROR_INTERRUPTED: as with a timeout, a receive has
  * lost nothing, and a send has given its message up. `interrupted` must not make calls on the path. `data` must live as long

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod component;
 pub(crate) mod config;
+pub(crate) mod copy;
 pub(crate) mod forward;
 pub(crate) mod guard;
 pub(crate) mod host;

@@ -44,6 +44,9 @@ enum Command {
     Relay(commands::relay::RelayCommand),
     Path(commands::path::PathCommand),
     Forward(commands::forward::Forward),
+    Copy(commands::copy::Copy),
+    #[command(hide = true)]
+    CopyEnd(commands::copy::CopyEnd),
     #[command(hide = true)]
     Echo(commands::bench::EchoCommand),
     #[command(hide = true)]
@@ -76,6 +79,8 @@ fn main() -> ExitCode {
         Command::Relay(relay) => relay.run(),
         Command::Path(path) => path.run(),
         Command::Forward(command) => command.run(),
+        Command::Copy(copy) => copy.run(),
+        Command::CopyEnd(end) => end.run(),
         Command::Component(component) => component.run(),
         Command::Host(host) => host.run(),
     }

@@ -112,7 +112,7 @@ pub fn addresses_of_ends(socket: impl AsFd) -> Option<[IpAddr; 2]> {
 }
 
 /// The congestion control of new TCP connections; `None` if the system does not say.
-pub fn usual_congestion() -> Option<String> {
+pub fn default_congestion_control() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
     Some(name.trim().to_owned())
 }

@@ -3,11 +3,9 @@
 use std::net::SocketAddr;
 
 use titin_wire::Address;
+use titin_wire::connection::SESSION;
 
 use crate::error::{PathError, Result};
-
-/// The beginning of an address by which a path outlives cuts of the line.
-const SESSION: &str = "session:";
 
 /// The beginning of an address for a plain connection.
 const TCP: &str = "tcp:";
@@ -25,8 +23,12 @@ const TCP: &str = "tcp:";
 /// assert_eq!(addresses.len(), 2);
 /// ```
 pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
-    let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+    let words: Vec<&str> = text
+        .split([',', ' '])
+        .filter(|word| !word.is_empty())
+        .collect();
     let addresses = words
+        .iter()
         .map(|word| {
             parse_address(word).ok_or_else(|| {
                 PathError::NoAddress(format!(
@@ -39,6 +41,16 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
         return Err(PathError::NoAddress(
             "no address was given: write HOST:PORT, or several of them with commas".into(),
         ));
+    }
+    let is_plain = |word: &&str| word.starts_with(TCP);
+    if addresses
+        .iter()
+        .any(|address| matches!(address, Address::Other(_)))
+        && words.iter().any(is_plain)
+    {
+        return Err(PathError::NoAddress(format!(
+            "'{text}' is for a plain connection and for a session: write tcp: before all addresses, or before none"
+        )));
     }
     Ok(addresses)
 }
@@ -59,22 +71,17 @@ fn parse_address(word: &str) -> Option<Address> {
     })
 }
 
-/// The addresses to dial, one after the other. The places of sessions are one address, since a session tries its
-/// places in turn, and never ends to try.
+/// The addresses to dial, one after the other. If one of them is for sessions, all are one address for sessions: a session
+/// tries its places in turn, again and again.
 pub(crate) fn to_dial(addresses: &[Address]) -> Vec<Address> {
-    let session = |address: &Address| match address {
-        Address::Other(text) => text.strip_prefix(SESSION).map(str::to_owned),
-        _ => None,
-    };
-    let places: Vec<String> = addresses.iter().filter_map(session).collect();
-    let others = addresses
+    if !addresses
         .iter()
-        .filter(|address| session(address).is_none());
-    let mut to_dial: Vec<Address> = others.cloned().collect();
-    if !places.is_empty() {
-        to_dial.push(Address::Other(format!("{SESSION}{}", places.join(","))));
+        .any(|address| matches!(address, Address::Other(_)))
+    {
+        return addresses.to_vec();
     }
-    to_dial
+    let places: Vec<String> = addresses.iter().map(place_of).collect();
+    vec![Address::Other(format!("{SESSION}{}", places.join(",")))]
 }
 
 /// A host without the brackets of IPv6; `None` for a text that is no host.
@@ -129,9 +136,14 @@ mod tests {
 
     #[test]
     fn a_session_has_all_its_places() {
-        let addresses = parse_addresses("a:1 tcp:b:2 [fd00::1]:3").unwrap();
-        let session = Address::Other("session:a:1,[fd00::1]:3".into());
-        assert_eq!(to_dial(&addresses), [Address::Tcp("b".into(), 2), session]);
+        let addresses = parse_addresses("a:1 localhost:2 [fd00::1]:3").unwrap();
+        let session = Address::Other("session:a:1,localhost:2,[fd00::1]:3".into());
+        assert_eq!(to_dial(&addresses), [session]);
+        let mixed = parse_addresses("a:1 tcp:b:2").unwrap_err().to_string();
+        assert!(
+            mixed.contains("before all addresses, or before none"),
+            "{mixed}"
+        );
     }
 
     #[test]

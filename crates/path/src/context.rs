@@ -30,6 +30,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// After this time without a sign of the other host, an idle path is lost.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// How long a listener waits for a port of this program to become free.
+const FREEING_TIME: Duration = Duration::from_millis(500);
+
 /// The longest patience. A time further off is beyond the clock.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(365 * 86400);
 
@@ -68,6 +71,11 @@ impl Context {
     ) -> Result<(Arc<Self>, Address)> {
         let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
         listening.retain(|(_, context)| context.strong_count() > 0);
+        // Paths that are lost do not come back by their port.
+        let contexts = listening
+            .iter()
+            .filter_map(|(_, context)| context.upgrade());
+        contexts.for_each(|context| context.free_port());
         let known = listening.iter().filter(|(other, _)| *other == place);
         let mut known = known.filter_map(|(_, context)| context.upgrade());
         if let Some(context) = known.find(|context| context.listens_again(key, interrupt)) {
@@ -79,9 +87,30 @@ impl Context {
             context.reactor.listen(Medium::Relay, &place_of(&address))?;
             io::Result::Ok(address)
         };
-        let refused =
-            |error: io::Error| PathError::System(format!("cannot listen at {place}: {error}"));
-        let address = listen().map_err(refused)?;
+        let is_kept = listening
+            .iter()
+            .any(|(other, _)| other.port() == place.port() && place.port() > 0);
+        let refused = |error: io::Error| {
+            let why = match is_kept && error.kind() == io::ErrorKind::AddrInUse {
+                true => {
+                    "; this program has paths that have come by this port, and come back by it after a cut: close them first"
+                }
+                false => "",
+            };
+            PathError::System(format!("cannot listen at {place}: {error}{why}"))
+        };
+        let mut listened = listen();
+        // A port that is free is so once the reactor's thread has closed its socket.
+        let until = Instant::now() + FREEING_TIME;
+        while let Err(error) = &listened
+            && error.kind() == io::ErrorKind::AddrInUse
+            && is_kept
+            && Instant::now() < until
+        {
+            std::thread::sleep(FIRST_PAUSE);
+            listened = listen();
+        }
+        let address = listened.map_err(refused)?;
         if let Ok(place) = place_of(&address).parse() {
             listening.push((place, Arc::downgrade(&context)));
         }
@@ -159,7 +188,7 @@ impl Context {
         let tag = u128::from(requests.next_tag.fetch_add(1, Ordering::Relaxed));
         let request = OpenRequest::Dialling(RequestedPath {
             name: name.to_owned(),
-            patience: settings.patience.min(LONGEST_PATIENCE),
+            outage: settings.outage.min(LONGEST_PATIENCE),
             interrupt: settings.interrupt.clone(),
         });
         requests.state().opening.insert(tag, request);
@@ -264,7 +293,7 @@ enum OpenRequest {
 #[derive(Default)]
 struct RequestedPath {
     name: String,
-    patience: Duration,
+    outage: Duration,
     interrupt: Interrupt,
 }
 
@@ -355,7 +384,7 @@ impl PathRequests {
             let wanted = std::mem::take(wanted);
             let open = PathControl::Open {
                 name: wanted.name.clone(),
-                patience: wanted.patience.as_millis() as u64,
+                outage: wanted.outage.as_millis() as u64,
             };
             *request = OpenRequest::Asked(wanted);
             link.tell(&open.encode());
@@ -430,10 +459,10 @@ impl PathRequests {
             return end.hear(control);
         }
         match control {
-            PathControl::Open { name, patience } if link.tag().is_none() => {
+            PathControl::Open { name, outage } if link.tag().is_none() => {
                 let wanted = RequestedPath {
                     name,
-                    patience: Duration::from_millis(patience).min(LONGEST_PATIENCE),
+                    outage: Duration::from_millis(outage).min(LONGEST_PATIENCE),
                     interrupt: Interrupt::default(),
                 };
                 self.take_path(&mut state, link, wanted);
@@ -461,7 +490,7 @@ impl PathRequests {
 /// The end of a path by a new link.
 fn new_end(wanted: RequestedPath, link: &Arc<Link>) -> Arc<PathEnd> {
     let conduits = link.own_conduits().expect("set when the link was opened");
-    link.set_patience(wanted.patience);
+    link.set_patience(wanted.outage);
     PathEnd::new(wanted.name, link, conduits, wanted.interrupt)
 }
 

@@ -14,7 +14,7 @@ use crate::path::Path;
 
 /// A port where other programs with the key open any number of paths, of any number of streams each. A dropped listener
 /// ends the paths that were not accepted; accepted paths live on. The port is free once paths from other hosts, which
-/// come back by it after a cut, have ended too.
+/// come back by it after a cut, are closed too.
 pub struct Listener {
     context: Arc<Context>,
     address: Address,

@@ -15,12 +15,14 @@ pub struct PathSettings {
     pub streams: Option<u32>,
     /// The most bytes per second that each end sends.
     pub pacing: Option<u64>,
-    /// The size of the send buffer of each socket, in bytes.
+    /// The size of the send buffer of each socket, in bytes. For a path to another host: how much each stream keeps for the other end.
     pub send_buffer: Option<u64>,
-    /// The size of the receive buffer of each socket, in bytes.
+    /// The size of the receive buffer of each socket, in bytes. For a path to another host: how much waits for this end.
     pub receive_buffer: Option<u64>,
-    /// How long the other end may take to be there and to answer.
+    /// How long the other end may take to be there and to answer, when the path is opened.
     pub patience: Duration,
+    /// How long the line to another host may be away, before the path is lost. For both ends.
+    pub outage: Duration,
     /// What interrupts calls at this end.
     pub interrupt: Interrupt,
 }
@@ -33,6 +35,7 @@ impl Default for PathSettings {
             send_buffer: None,
             receive_buffer: None,
             patience: Duration::from_secs(60),
+            outage: Duration::from_secs(60),
             interrupt: Interrupt::default(),
         }
     }

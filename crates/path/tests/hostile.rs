@@ -75,8 +75,8 @@ fn dial(host: &Host, listener: &Listener) -> Arc<Link> {
 
 fn open(name: &str) -> Vec<u8> {
     let name = name.to_owned();
-    let patience = u64::MAX;
-    PathControl::Open { name, patience }.encode()
+    let outage = u64::MAX;
+    PathControl::Open { name, outage }.encode()
 }
 
 fn send(link: &Arc<Link>, conduit: ConduitId, number: u64, tag: u32, bytes: &[u8]) {

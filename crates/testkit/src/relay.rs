@@ -26,7 +26,7 @@ pub struct Relay {
 struct LineState {
     /// Whether the line is cut: new connections are reset.
     is_cut: AtomicBool,
-    /// How many connections have been reset, each with its two directions.
+    /// How often all connections have been reset.
     resets: AtomicUsize,
     seen: Mutex<Vec<u8>>,
 }
@@ -68,7 +68,8 @@ impl Relay {
                     let (from, to) = (from.try_clone(), to.try_clone());
                     let (from, to) = (from.expect("a descriptor"), to.expect("a descriptor"));
                     let line = shared.clone();
-                    std::thread::spawn(move || pass(from, to, &line));
+                    let resets = line.resets.load(Ordering::SeqCst);
+                    std::thread::spawn(move || pass(from, to, &line, resets));
                 }
                 known.push([near, far]);
             }
@@ -148,8 +149,8 @@ fn reset(socket: &TcpStream) {
     let _ = socket.shutdown(Shutdown::Read);
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, line: &LineState) {
-    let resets = line.resets.load(Ordering::SeqCst);
+/// Passes the bytes of one direction on, and then its end, unless the line has been reset since the connection was made.
+fn pass(mut from: TcpStream, mut to: TcpStream, line: &LineState, resets: usize) {
     let mut bytes = [0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
         let mut seen = line.seen.lock().expect("never poisoned");

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The crates of titin that each crate may use.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("titin-element", &[]),
     ("titin-model", &["titin-element"]),
     ("titin-array", &[]),
@@ -46,8 +46,10 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "titin-manager",
             "titin-relay",
             "titin-path",
+            "titin-copy",
         ],
     ),
+    ("titin-copy", &["titin-path", "titin-os"]),
     ("titin-host", &[]),
     ("titin-python", &[]),
 ];

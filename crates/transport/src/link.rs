@@ -49,7 +49,7 @@ use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
-use crate::medium::{SocketMedium, StreamFigures};
+use crate::medium::{LinkFigures, SocketMedium};
 use crate::spin::WaitPolicy;
 use crate::stream_growth::StreamRequest;
 use crate::ticket_queue::TicketQueue;
@@ -157,19 +157,6 @@ pub(crate) struct LinkSockets {
     pub(crate) request: Option<StreamRequest>,
     /// The meter of the line, if the medium measures the line.
     pub(crate) line: Option<Arc<LineMeter>>,
-}
-
-/// What is known of the streams of a link.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkFigures {
-    /// The shortest round trip of the streams; `None` for streams that are not of TCP.
-    pub round_trip: Option<Duration>,
-    /// How many packets of all streams the system has sent again; `None` for streams that are not of TCP.
-    pub retransmissions: Option<u64>,
-    /// How many bytes a second this end sends at most; `None` without a limit.
-    pub pacing: Option<u64>,
-    /// The sizes of the buffers of a stream for large messages, in bytes: to send and to receive.
-    pub buffers: Option<[u64; 2]>,
 }
 
 /// How a link carries messages.
@@ -424,7 +411,7 @@ impl Link {
     /// What is known of the link's streams.
     pub fn figures(&self) -> LinkFigures {
         let figures = self.sockets().map(|socket| self.medium.figures(socket));
-        let figures: Vec<StreamFigures> = figures.collect();
+        let figures: Vec<LinkFigures> = figures.collect();
         let (first, last) = (figures.first(), figures.last());
         LinkFigures {
             round_trip: figures.iter().filter_map(|stream| stream.round_trip).min(),
@@ -461,11 +448,13 @@ impl Link {
             .for_each(|socket| self.medium.set_buffers(socket, &settings));
     }
 
-    /// Has the link be lost when a stream has not reached the other end for so long, if the medium reaches the
-    /// other end again after a cut. Called once.
+    /// Has the link be lost when a stream has not reached the other end for so long, if the link
+    /// [outlives cuts](Link::outlives_cuts). Called once.
     pub fn set_patience(&self, patience: Duration) {
-        let _ = self.patience.set(patience);
-        self.apply_patience();
+        if self.outlives_cuts() {
+            let _ = self.patience.set(patience);
+            self.apply_patience();
+        }
     }
 
     fn apply_patience(&self) {

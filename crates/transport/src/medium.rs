@@ -133,27 +133,28 @@ pub(crate) trait SocketMedium: Send + Sync {
     }
 
     /// What is known of the stream of a link's socket.
-    fn figures(&self, socket: &Descriptor) -> StreamFigures {
-        StreamFigures::of_socket(socket)
+    fn figures(&self, socket: &Descriptor) -> LinkFigures {
+        LinkFigures::of_socket(socket)
     }
 }
 
-/// What is known of a stream. A figure is `None` if neither the system nor the medium has it.
+/// What is known of a stream, or of the streams of a link. A figure is `None` if neither the system nor the medium has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct StreamFigures {
-    pub(crate) round_trip: Option<Duration>,
-    /// How many packets the system has sent again.
-    pub(crate) retransmissions: Option<u64>,
-    /// How many bytes a second this end sends at most.
-    pub(crate) pacing: Option<u64>,
-    /// The bytes of the buffers: to send and to receive.
-    pub(crate) buffers: Option<[u64; 2]>,
+pub struct LinkFigures {
+    /// The round trip, of the fastest stream; `None` for streams that are not of TCP, or are away.
+    pub round_trip: Option<Duration>,
+    /// How many packets the system has sent again; `None` for streams that are not of TCP.
+    pub retransmissions: Option<u64>,
+    /// How many bytes a second this end sends at most; `None` without a limit.
+    pub pacing: Option<u64>,
+    /// The bytes of the buffers of a stream for large messages: to send and to receive.
+    pub buffers: Option<[u64; 2]>,
 }
 
-impl StreamFigures {
+impl LinkFigures {
     /// The figures that the system has of a socket.
     pub(crate) fn of_socket(socket: &Descriptor) -> Self {
-        StreamFigures {
+        LinkFigures {
             round_trip: sockets::round_trip(socket),
             retransmissions: sockets::retransmissions(socket),
             pacing: sockets::pacing_rate(socket),

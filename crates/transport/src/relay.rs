@@ -1,7 +1,7 @@
 //! The medium `relay`: messages between processes of different sites or hosts, by sessions.
 //!
 //! A **circuit** carries bytes both ways between two processes. A process reaches the relay of its own
-//! site, and the relays connect it to a listener at another site; or it connects straight to a listener
+//! site, and the relays connect it to a listener at another site; or it connects directly to a listener
 //! on another host. Circuits break, because lines and relays do. So each socket of a link is one end of
 //! a **session** ([`titin_wire::session`]), which goes on with the next circuit.
 //!
@@ -26,25 +26,25 @@ use std::time::Duration;
 use rustix::io::Errno;
 use titin_os::{Descriptor, sockets};
 use titin_wire::circuit::Destination;
-use titin_wire::connection::{SESSION_PATIENCE, SiteAccess, is_rate_based};
+use titin_wire::connection::{SESSION, SESSION_PATIENCE, SiteAccess, is_rate_based};
 use titin_wire::frame::MAX_STREAMS;
 use titin_wire::{Address, LinkSettings, Secret};
 
 use crate::carrier::Medium;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
-use crate::medium::{DialTarget, LinkSetup, ProvedConnection, SocketMedium, StreamFigures};
+use crate::medium::{DialTarget, LinkFigures, LinkSetup, ProvedConnection, SocketMedium};
 use crate::socket_carrier::SocketCarrier;
 use crate::stream_meter::StreamMeter;
-use circuit::{CircuitRoute, CircuitWay};
+use circuit::{CircuitKind, CircuitRoute};
 use pump::RelayPump;
 use session_end::SessionTerms;
 
 /// The further streams of a link if the user sets no number, and one stream does not fill a line.
 const STREAMS: u64 = 8;
 
-/// The beginning of the addresses of listeners that are reached without relays.
-const STRAIGHT: &str = "session:";
+/// How long a session without relays waits for a circuit, before a user of the link has said.
+const UNTOLD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The medium, for a reactor.
 #[derive(Default)]
@@ -69,23 +69,26 @@ impl RelayMedium {
             return None;
         };
         let access = self.access.get()?;
-        let (way, addresses) = match &access.site {
+        let (kind, addresses) = match &access.site {
             Some(site) if address.medium() == Some(Medium::Relay) => {
                 let (_, place) = text.split_once(':')?;
-                let way = CircuitWay::Relays {
+                let kind = CircuitKind::ByRelays {
                     destination: Destination::parse(place)?,
                     access: site.clone(),
                 };
-                (way, addresses_of(&site.relay))
+                (kind, addresses_of(&site.relay))
             }
             _ => {
-                let places = text.strip_prefix(STRAIGHT)?;
-                let addresses = places.split(',').flat_map(addresses_of).collect();
-                (CircuitWay::Straight(places.replace(',', ", ")), addresses)
+                let places = text.strip_prefix(SESSION)?;
+                let addresses: Vec<SocketAddr> = places.split(',').flat_map(addresses_of).collect();
+                if addresses.is_empty() {
+                    return None;
+                }
+                (CircuitKind::Direct(places.replace(',', ", ")), addresses)
             }
         };
         Some(CircuitRoute {
-            way,
+            kind,
             addresses,
             secret: access.secret.clone(),
         })
@@ -109,21 +112,21 @@ impl SocketMedium for RelayMedium {
                 patience: site.patience(),
                 is_filled_by_one_stream: site.is_filled_by_one_stream(),
                 is_sealed: site.encrypt,
-                is_straight: false,
+                is_direct: false,
             },
             site: Some(site.clone()),
         });
     }
 
     fn reach_hosts(&self, secret: &Secret) {
-        let congestion = sockets::usual_congestion();
+        let congestion = sockets::default_congestion_control();
         let _ = self.access.set(SessionAccess {
             secret: secret.clone(),
             terms: SessionTerms {
-                patience: SESSION_PATIENCE,
+                patience: UNTOLD_PATIENCE,
                 is_filled_by_one_stream: congestion.is_some_and(|name| is_rate_based(&name)),
                 is_sealed: true,
-                is_straight: true,
+                is_direct: true,
             },
             site: None,
         });
@@ -138,7 +141,7 @@ impl SocketMedium for RelayMedium {
         let (host, port) = place.rsplit_once(':').ok_or_else(no_place)?;
         let address = match &access.site {
             Some(site) => site.address_of(host, port.parse().map_err(io::Error::other)?),
-            None => Address::Other(format!("{STRAIGHT}{place}")),
+            None => Address::Other(format!("{SESSION}{place}")),
         };
         Ok((self.pump.listen(access.terms)?, address))
     }
@@ -213,7 +216,7 @@ impl SocketMedium for RelayMedium {
         self.pump.set_patience(socket, patience);
     }
 
-    fn figures(&self, socket: &Descriptor) -> StreamFigures {
+    fn figures(&self, socket: &Descriptor) -> LinkFigures {
         self.pump.figures(socket).unwrap_or_default()
     }
 

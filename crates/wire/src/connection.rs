@@ -105,6 +105,10 @@ impl SiteAccess {
     }
 }
 
+/// The beginning of the address of a listener that is reached by sessions without relays. One or more `HOST:PORT`
+/// follow, with commas.
+pub const SESSION: &str = "session:";
+
 /// Whether a congestion control sends at the rate that it measures, so that a lost packet does not halve the
 /// rate: one TCP connection then fills a line.
 pub fn is_rate_based(congestion: &str) -> bool {

@@ -38,7 +38,7 @@ pub enum PathControl {
         /// The name by which the listening program knows the path; may be empty.
         name: String,
         /// After how many milliseconds without the other host the path is lost.
-        patience: u64,
+        outage: u64,
     },
     /// The listening end has taken the path.
     Opened,
@@ -182,7 +182,7 @@ mod tests {
         for control in [
             PathControl::Open {
                 name: "mesh".into(),
-                patience: 60_000,
+                outage: 60_000,
             },
             PathControl::Opened,
             PathControl::Refused {
@@ -204,7 +204,7 @@ mod tests {
     fn a_name_without_bound_is_refused() {
         let control = PathControl::Open {
             name: "x".repeat(LONGEST_TEXT + 1),
-            patience: 60_000,
+            outage: 60_000,
         };
         let refused = PathControl::decode(&control.encode()).unwrap_err();
         assert!(refused.to_string().contains("1025 bytes"), "{refused}");

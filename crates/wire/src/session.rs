@@ -212,6 +212,13 @@ impl Session {
         }
     }
 
+    /// Goes on as after a cut, although an end has answered that it knows nothing of the session: it was not the other end.
+    pub fn disregard_gone(&mut self) {
+        if self.line == LineState::Gone {
+            self.line = LineState::Cut;
+        }
+    }
+
     /// The received bytes; the end of the stream counts as one more.
     fn count_received(&self) -> u64 {
         self.received + u64::from(self.peer_has_ended)

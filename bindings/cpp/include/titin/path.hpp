@@ -59,15 +59,17 @@ public:
     /// The most bytes per second that each end sends.
     PathOptions &pacing(std::int64_t rate) & { return also(titin_path_options_pacing(raw(), rate)); }
     PathOptions &&pacing(std::int64_t rate) && { return std::move(pacing(rate)); }
-    /// The sizes of each stream's buffers in the operating system, in bytes.
+    /// The sizes of each stream's buffers, in bytes.
     PathOptions &buffers(std::int64_t send, std::int64_t receive) & {
         return also(titin_path_options_buffers(raw(), send, receive));
     }
     PathOptions &&buffers(std::int64_t send, std::int64_t receive) && { return std::move(buffers(send, receive)); }
-    /// How long opening waits for the other end, and an open path to another host for a line or a host that is away; a
-    /// minute by default.
+    /// How long opening waits for the other end; a minute by default.
     PathOptions &patience(TimeLimit limit) & { return also(titin_path_options_patience(raw(), limit.seconds())); }
     PathOptions &&patience(TimeLimit limit) && { return std::move(patience(limit)); }
+    /// How long the line to another host may be away, before the open path is lost; a minute by default.
+    PathOptions &outage(TimeLimit limit) & { return also(titin_path_options_outage(raw(), limit.seconds())); }
+    PathOptions &&outage(TimeLimit limit) && { return std::move(outage(limit)); }
     /// The function is called ten times a second while a call waits on a path or listener with these options. Once it returns
     /// true, or throws, the call throws Interrupted: as with a timeout, a receive has lost nothing, and a send has given its
     /// message up.

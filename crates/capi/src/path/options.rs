@@ -207,3 +207,16 @@ unsafe extern "C" fn titin_path_options_patience(options: *mut PathOptions, seco
         })
     }
 }
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_options_outage(options: *mut PathOptions, seconds: f64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.settings.outage = limit(seconds)?.unwrap_or(Duration::MAX);
+            Ok(())
+        })
+    }
+}

@@ -41,7 +41,8 @@ const FEWEST: usize = 3;
 pub(crate) struct PathCommand {
     #[command(subcommand)]
     command: Option<PathSubcommand>,
-    /// Where to listen, or the address of the other end
+    /// Where to listen, or the address of the other end; `session:` before it measures an encrypted path on this host, and
+    /// `tcp:` a plain one to another
     #[arg(value_name = "HOST:PORT", requires = "end")]
     address: Option<String>,
     #[command(flatten)]

@@ -528,7 +528,7 @@ fn path_seeds() -> Vec<(&'static str, Vec<u8>)> {
             "good_open",
             PathControl::Open {
                 name: "mesh".into(),
-                patience: 60_000,
+                outage: 60_000,
             },
         ),
         ("good_opened", PathControl::Opened),

@@ -1,5 +1,5 @@
 //! How a process opens a circuit. By relays: the relay of its site, the proofs, the request, and the
-//! proofs of both ends of the session. Straight to another host: the proofs of both ends alone.
+//! proofs of both ends of the session. Directly to another host: the proofs of both ends alone.
 
 use std::fmt;
 use std::io;
@@ -24,53 +24,56 @@ use crate::medium::{ProvedConnection, send_whole};
 /// system that sends lost packets again.
 const OPENING_TIME: Duration = Duration::from_secs(20);
 
+/// The same for the first attempt with each of several addresses. Each further attempt has twice the time.
+const FIRST_OPENING_TIME: Duration = Duration::from_secs(2);
+
 /// The way to a listener.
 pub(super) struct CircuitRoute {
-    pub(super) way: CircuitWay,
+    pub(super) kind: CircuitKind,
     /// Where to connect to: the relay of this process's site, or the listener.
     pub(super) addresses: Vec<SocketAddr>,
     /// The secret that the two ends share.
     pub(super) secret: Secret,
 }
 
-pub(super) enum CircuitWay {
+pub(super) enum CircuitKind {
     /// To a listener at another site, by the relay of this process's site.
-    Relays {
+    ByRelays {
         destination: Destination,
         access: SiteAccess,
     },
-    /// Straight to a listener, whose places are in the text.
-    Straight(String),
+    /// To a listener without relays, whose addresses are in the text.
+    Direct(String),
 }
 
 impl CircuitRoute {
     /// The listener, as texts name it.
     pub(super) fn destination(&self) -> String {
-        match &self.way {
-            CircuitWay::Relays { destination, .. } => destination.to_string(),
-            CircuitWay::Straight(places) => places.clone(),
+        match &self.kind {
+            CircuitKind::ByRelays { destination, .. } => destination.to_string(),
+            CircuitKind::Direct(addresses) => addresses.clone(),
         }
     }
 
     /// The host to connect to, as texts name it.
     fn first_host(&self) -> String {
-        match &self.way {
-            CircuitWay::Relays { access, .. } => {
+        match &self.kind {
+            CircuitKind::ByRelays { access, .. } => {
                 format!("the relay {} of this site", access.relay)
             }
-            CircuitWay::Straight(places) => places.clone(),
+            CircuitKind::Direct(addresses) => addresses.clone(),
         }
     }
 }
 
 impl fmt::Display for CircuitRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.way {
-            CircuitWay::Relays {
+        match &self.kind {
+            CircuitKind::ByRelays {
                 destination,
                 access,
             } => write!(f, "{destination} by the relay {}", access.relay),
-            CircuitWay::Straight(places) => f.write_str(places),
+            CircuitKind::Direct(addresses) => f.write_str(addresses),
         }
     }
 }
@@ -81,6 +84,9 @@ pub(super) enum CircuitLoss {
     Passing(String),
     /// The host of the listener says that nothing listens. The next attempt may succeed.
     NobodyListens(String),
+    /// What listens at an address has another secret, or is of another release. Anybody on the line can say so, and
+    /// another address may be that of the right process.
+    Unproved(LinkError),
     /// The next attempt fails too.
     Lasting(LinkError),
 }
@@ -119,6 +125,8 @@ enum OpeningStage {
 /// A circuit on its way.
 pub(super) struct OpeningCircuit {
     pub(super) socket: Descriptor,
+    /// The number of the address.
+    pub(super) number: usize,
     pub(super) deadline: Instant,
     stage: OpeningStage,
     /// Bytes that the present stage has not used.
@@ -126,18 +134,25 @@ pub(super) struct OpeningCircuit {
 }
 
 impl OpeningCircuit {
-    /// Begins the attempt with the number `attempt`.
-    pub(super) fn begin(route: &CircuitRoute, attempt: usize) -> Result<Self, CircuitLoss> {
+    /// Begins the attempt with the number `attempt`, from 0. The first one goes to the address with the number `first`.
+    pub(super) fn begin(
+        route: &CircuitRoute,
+        first: usize,
+        attempt: usize,
+    ) -> Result<Self, CircuitLoss> {
         let unknown = || {
-            CircuitLoss::Passing(match &route.way {
-                CircuitWay::Relays { access, .. } => {
+            CircuitLoss::Passing(match &route.kind {
+                CircuitKind::ByRelays { access, .. } => {
                     format!("the host of the relay {} is not known here", access.relay)
                 }
-                CircuitWay::Straight(places) => format!("the host of {places} is not known here"),
+                CircuitKind::Direct(addresses) => {
+                    format!("the host of {addresses} is not known here")
+                }
             })
         };
         let count = route.addresses.len().max(1);
-        let address = route.addresses.get(attempt % count).ok_or_else(unknown)?;
+        let number = (first + attempt) % count;
+        let address = route.addresses.get(number).ok_or_else(unknown)?;
         let unreachable =
             |error: io::Error| CircuitLoss::Passing(format!("{}: {error}", route.first_host()));
         let socket = sockets::new_tcp(address.ip()).map_err(unreachable)?;
@@ -145,7 +160,8 @@ impl OpeningCircuit {
         sockets::begin_connection(&socket, address).map_err(unreachable)?;
         Ok(OpeningCircuit {
             socket: socket.into(),
-            deadline: Instant::now() + OPENING_TIME,
+            number,
+            deadline: Instant::now() + opening_time(count, attempt),
             stage: OpeningStage::Connecting,
             input: Vec::new(),
         })
@@ -172,12 +188,12 @@ impl OpeningCircuit {
             match &mut self.stage {
                 OpeningStage::Connecting => return Ok(false),
                 OpeningStage::RelayProof(shake) => {
-                    let CircuitWay::Relays {
+                    let CircuitKind::ByRelays {
                         destination,
                         access,
-                    } = &route.way
+                    } = &route.kind
                     else {
-                        return Ok(false);
+                        unreachable!("only a relay is asked for a circuit");
                     };
                     let proved = prove(shake, &mut self.input, &self.socket);
                     if !proved.map_err(|why| refused_by_relay(&access.relay, &why))? {
@@ -202,7 +218,7 @@ impl OpeningCircuit {
                 }
                 OpeningStage::EndProof(shake) => {
                     let proved = prove(shake, &mut self.input, &self.socket);
-                    return proved.map_err(refused_by_end);
+                    return proved.map_err(|why| refused_by_end(route, why));
                 }
             }
         }
@@ -224,17 +240,17 @@ impl OpeningCircuit {
         let outcome = sockopt::socket_error(&self.socket).and_then(|outcome| outcome);
         outcome.map_err(|error| {
             let why = format!("{}: {error}", route.first_host());
-            match (&route.way, error) {
-                (CircuitWay::Straight(_), Errno::CONNREFUSED) => CircuitLoss::NobodyListens(why),
+            match (&route.kind, error) {
+                (CircuitKind::Direct(_), Errno::CONNREFUSED) => CircuitLoss::NobodyListens(why),
                 _ => CircuitLoss::Passing(why),
             }
         })?;
-        let (stage, hello) = match &route.way {
-            CircuitWay::Relays { access, .. } => {
+        let (stage, hello) = match &route.kind {
+            CircuitKind::ByRelays { access, .. } => {
                 let (shake, hello) = Handshake::dial_relay(access.permit.clone(), access.run);
                 (OpeningStage::RelayProof(shake), hello)
             }
-            CircuitWay::Straight(_) => {
+            CircuitKind::Direct(_) => {
                 let (shake, hello) = Handshake::dial(route.secret.clone(), Purpose::Session);
                 (OpeningStage::EndProof(shake), hello)
             }
@@ -264,11 +280,11 @@ impl OpeningCircuit {
     }
 
     fn late(&self, route: &CircuitRoute) -> String {
-        match (&self.stage, &route.way) {
+        match (&self.stage, &route.kind) {
             (OpeningStage::Connecting, _) => format!("{} does not answer", route.first_host()),
             (
                 OpeningStage::RelayProof(_) | OpeningStage::Answer,
-                CircuitWay::Relays {
+                CircuitKind::ByRelays {
                     destination,
                     access,
                 },
@@ -278,6 +294,15 @@ impl OpeningCircuit {
             }
             _ => format!("{} does not answer", route.destination()),
         }
+    }
+}
+
+/// How long an attempt may take, with `count` addresses. An address that drops packets must not keep the others from
+/// their turns.
+fn opening_time(count: usize, attempt: usize) -> Duration {
+    match count {
+        1 => OPENING_TIME,
+        _ => OPENING_TIME.min(FIRST_OPENING_TIME * (1 << (attempt / count).min(8))),
     }
 }
 
@@ -313,10 +338,16 @@ fn refused_by_relay(relay: &str, why: &LinkError) -> CircuitLoss {
     }
 }
 
-fn refused_by_end(why: LinkError) -> CircuitLoss {
-    match why {
-        LinkError::Refused(Refusal::Secret | Refusal::Versions { .. }) => CircuitLoss::Lasting(why),
-        why => why.into(),
+fn refused_by_end(route: &CircuitRoute, why: LinkError) -> CircuitLoss {
+    match (&route.kind, why) {
+        (
+            CircuitKind::Direct(_),
+            why @ LinkError::Refused(Refusal::Secret | Refusal::Versions { .. }),
+        ) => CircuitLoss::Unproved(why),
+        (_, why @ LinkError::Refused(Refusal::Secret | Refusal::Versions { .. })) => {
+            CircuitLoss::Lasting(why)
+        }
+        (_, why) => why.into(),
     }
 }
 

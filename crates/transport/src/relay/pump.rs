@@ -18,7 +18,7 @@ use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd, SessionTerms};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
-use crate::medium::{ProvedConnection, StreamFigures};
+use crate::medium::{LinkFigures, ProvedConnection};
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 use crate::stream_meter::{SMALLEST_BUFFER, StreamMeter};
 
@@ -26,7 +26,7 @@ use crate::stream_meter::{SMALLEST_BUFFER, StreamMeter};
 const GREETING_TIME: Duration = Duration::from_secs(30);
 
 /// How long the pump may take to answer a question.
-const FIGURES_TIME: Duration = Duration::from_secs(5);
+const FIGURES_TIME: Duration = Duration::from_secs(1);
 
 /// The pump, for the reactor and its callers.
 pub(super) type RelayPump = PumpHandle<RelayOrder>;
@@ -47,7 +47,7 @@ pub(super) enum RelayOrder {
     /// Have the session of the link's socket with this id wait so long for a circuit.
     SetPatience(u64, Duration),
     /// Answer with the figures of the session of the link's socket with this id.
-    Figures(u64, SyncSender<StreamFigures>),
+    Figures(u64, SyncSender<LinkFigures>),
     /// End once the last bytes are acknowledged, after this time at the latest.
     Finish(Duration),
 }
@@ -118,7 +118,7 @@ impl RelayPump {
 
     /// The figures of the session of a link's socket; `None` once the session has ended. Waits for the
     /// pump's next turn.
-    pub(super) fn figures(&self, socket: &Descriptor) -> Option<StreamFigures> {
+    pub(super) fn figures(&self, socket: &Descriptor) -> Option<LinkFigures> {
         let (answer, figures) = sync_channel(1);
         let order = RelayOrder::Figures(socket.id(), answer);
         self.shared().ok()?.command(order);

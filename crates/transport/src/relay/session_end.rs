@@ -16,7 +16,7 @@ use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
 use crate::flight::{Flight, SessionProgress};
 use crate::line_meter::FULL_STREAM;
-use crate::medium::StreamFigures;
+use crate::medium::LinkFigures;
 use crate::stream_meter::StreamMeter;
 
 // A stream counts as full from `FULL_STREAM` bytes on. The smallest window, when full, must keep at least
@@ -49,6 +49,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// middle of the line, which passes connections on, may be started again in this time.
 const REFUSED_FOR: Duration = Duration::from_secs(3);
 
+/// Why a process without the secret is not the other end.
+const UNPROVED: &str = "what listens there has another secret";
+
 /// The result of a turn.
 #[derive(Debug, PartialEq)]
 pub(super) enum EndProgress {
@@ -69,6 +72,8 @@ enum CircuitState {
 
 struct OpenCircuit {
     stream: CircuitStream,
+    /// The number of the address to which it leads; `None` at the end that listens.
+    number: Option<usize>,
     heard: Instant,
     /// Whether the other end was asked for a byte since the last one.
     is_probed: bool,
@@ -88,7 +93,7 @@ pub(super) struct SessionTerms {
     /// Whether the bytes are sealed from end to end.
     pub(super) is_sealed: bool,
     /// Whether circuits have no relays in the way.
-    pub(super) is_straight: bool,
+    pub(super) is_direct: bool,
 }
 
 impl SessionTerms {
@@ -118,8 +123,12 @@ pub(super) struct SessionEnd {
     was_up: bool,
     /// Attempts to dial since the last open circuit.
     attempts: usize,
-    /// Since when the host of the listener has said that nothing listens.
-    refused_since: Option<Instant>,
+    /// The number of the address that has served last.
+    address: usize,
+    /// Since when all attempts were answered by hosts where nothing listens, and how many these were.
+    refusals: Option<(Instant, usize)>,
+    /// How many processes without the secret have answered in a row.
+    unproved: usize,
     /// Why the last attempt came to nothing.
     last_error: String,
     /// How many bytes the end may keep for the other end.
@@ -128,6 +137,8 @@ pub(super) struct SessionEnd {
     set_window: Option<usize>,
     /// How many bytes a second the circuit takes at most, if the user has set the pacing.
     pacing: Option<u64>,
+    /// How many packets the system has sent again on earlier circuits.
+    retransmissions: u64,
     /// When the window had room again after it was full; `None` if it has not been full since the last
     /// bytes were taken from the link.
     room_since: Option<Instant>,
@@ -159,11 +170,14 @@ impl SessionEnd {
             cut_since: Some(now),
             was_up: false,
             attempts: 0,
-            refused_since: None,
+            address: 0,
+            refusals: None,
+            unproved: 0,
             last_error: String::new(),
             window: CongestionWindow::new(terms.gain()),
             set_window: None,
             pacing: None,
+            retransmissions: 0,
             room_since: None,
             flight: None,
             newly_taken: 0,
@@ -178,14 +192,13 @@ impl SessionEnd {
     }
 
     /// The system says that the circuit has ended both ways. An end that reads finds out why; otherwise the
-    /// circuit is lost. A host that has closed its half, and then resets the circuit, has no process at the circuit any more.
+    /// circuit is lost. A host without relays in the way that has ended its direction, and then resets the circuit, has
+    /// closed its socket: the other process has ended.
     pub(super) fn note_broken_circuit(&mut self) -> EndProgress {
         let is_half_closed = self.half_closed_since().is_some();
         match (self.takes_bytes(), is_half_closed) {
             (true, false) => self.advance(),
-            (_, true) if self.terms.is_straight => {
-                self.lose(CircuitLoss::Lasting(LinkError::Closed))
-            }
+            (_, true) if self.terms.is_direct => self.lose(CircuitLoss::Lasting(LinkError::Closed)),
             _ => self.lose_circuit("the circuit has broken".to_owned()),
         }
     }
@@ -236,13 +249,16 @@ impl SessionEnd {
     }
 
     /// The figures of the session, and of its present circuit.
-    pub(super) fn figures(&self) -> StreamFigures {
+    pub(super) fn figures(&self) -> LinkFigures {
         let socket = match &self.circuit {
             CircuitState::Open(circuit) => Some(&circuit.stream.socket),
             _ => None,
         };
-        let circuit = socket.map(StreamFigures::of_socket).unwrap_or_default();
-        StreamFigures {
+        let circuit = socket.map(LinkFigures::of_socket).unwrap_or_default();
+        LinkFigures {
+            retransmissions: Some(
+                self.retransmissions + circuit.retransmissions.unwrap_or_default(),
+            ),
             pacing: self.pacing.filter(|rate| *rate < sockets::NO_PACING),
             buffers: Some([self.window_bytes() as u64, self.link.waiting as u64]),
             ..circuit
@@ -259,7 +275,7 @@ impl SessionEnd {
 
     /// Goes on with a circuit that the other end has dialled. The circuit before is closed.
     pub(super) fn take_circuit(&mut self, stream: CircuitStream, records: &[u8]) -> EndProgress {
-        self.open(stream);
+        self.open(stream, None);
         match self.take_records(records) {
             Ok(()) => self.advance(),
             Err(loss) => self.lose(loss),
@@ -336,16 +352,35 @@ impl SessionEnd {
     fn lose(&mut self, loss: CircuitLoss) -> EndProgress {
         match loss {
             CircuitLoss::Passing(why) => {
-                self.refused_since = None;
+                (self.refusals, self.unproved) = (None, 0);
                 self.lose_circuit(why)
             }
+            CircuitLoss::Unproved(why) => {
+                self.refusals = None;
+                self.unproved += 1;
+                let addresses = self.route.as_ref().map_or(1, |route| route.addresses.len());
+                match self.was_up || self.unproved < addresses {
+                    true => self.lose_circuit(UNPROVED.to_owned()),
+                    false => EndProgress::Lost(why),
+                }
+            }
             CircuitLoss::NobodyListens(why) => {
-                self.refused_since.get_or_insert_with(Instant::now);
+                self.refusals.get_or_insert_with(|| (Instant::now(), 0)).1 += 1;
                 self.lose_circuit(why)
             }
             // The other end is gone, and perhaps has ended in good order.
             CircuitLoss::Lasting(_) if self.session.has_peer_ended() => EndProgress::Over,
             CircuitLoss::Lasting(why) => EndProgress::Lost(why),
+        }
+    }
+
+    /// Whether the circuit leads to another address than the one by which the other end was reached.
+    fn is_at_another_address(&self) -> bool {
+        match &self.circuit {
+            CircuitState::Open(circuit) => circuit
+                .number
+                .is_some_and(|number| self.was_up && number != self.address),
+            _ => false,
         }
     }
 
@@ -387,9 +422,12 @@ impl SessionEnd {
         Some(self.listener_is_gone().map_or(late, |gone| gone.min(late)))
     }
 
-    /// When the process that has answered before counts as gone, if its host says that nothing listens.
+    /// When the process that has answered before counts as gone, if all of its addresses say that nothing listens.
     fn listener_is_gone(&self) -> Option<Instant> {
-        self.refused_since.map(|since| since + REFUSED_FOR)
+        let (since, count) = self.refusals?;
+        let addresses = self.route.as_ref()?.addresses.len();
+        let is_opening = matches!(self.circuit, CircuitState::Opening(_));
+        (count >= addresses && !is_opening).then_some(since + REFUSED_FOR)
     }
 
     /// Whether this end dials, and the other end has never answered.
@@ -416,7 +454,11 @@ impl SessionEnd {
             "" => String::new(),
             why => format!(": {why}"),
         };
-        format!("no circuit{to} has come{from} for {time} s (`patience`){why}")
+        let setting = match self.terms.is_direct {
+            true => "outage",
+            false => "patience",
+        };
+        format!("no circuit{to} has come{from} for {time} s (`{setting}`){why}")
     }
 
     /// Whether the circuit has been half-closed for long, and the relay of this site lives: its host
@@ -491,7 +533,7 @@ impl SessionEnd {
         if Instant::now() < *again {
             return Ok(());
         }
-        let opening = OpeningCircuit::begin(route, self.attempts)?;
+        let opening = OpeningCircuit::begin(route, self.address, self.attempts)?;
         self.circuit = CircuitState::Opening(Box::new(opening));
         Ok(())
     }
@@ -508,15 +550,17 @@ impl SessionEnd {
         let CircuitState::Opening(opening) = opened else {
             return Ok(());
         };
+        let number = opening.number;
         let Some(proved) = opening.into_proved() else {
             return Ok(());
         };
         let (stream, records) = CircuitStream::begin(proved, self.terms.is_sealed)?;
-        self.open(stream);
+        self.open(stream, Some(number));
         self.take_records(&records)
     }
 
-    fn open(&mut self, stream: CircuitStream) {
+    fn open(&mut self, stream: CircuitStream, number: Option<usize>) {
+        self.note_retransmissions();
         self.session.cut();
         self.session.connect();
         self.note_cut();
@@ -525,6 +569,7 @@ impl SessionEnd {
             .inspect(|rate| sockets::set_pacing_rate(&stream.socket, *rate));
         self.circuit = CircuitState::Open(OpenCircuit {
             stream,
+            number,
             heard: Instant::now(),
             is_probed: false,
             half_closed_since: None,
@@ -532,15 +577,25 @@ impl SessionEnd {
         });
     }
 
+    /// Takes over what the present circuit has counted, which ends.
+    fn note_retransmissions(&mut self) {
+        if let CircuitState::Open(circuit) = &self.circuit {
+            self.retransmissions +=
+                sockets::retransmissions(&circuit.stream.socket).unwrap_or_default();
+        }
+    }
+
     /// The circuit is lost. The dialling end dials again.
     fn lose_circuit(&mut self, why: String) -> EndProgress {
         let now = Instant::now();
         let was_up = self.session.is_up();
+        self.note_retransmissions();
         self.session.cut();
         self.note_cut();
         self.cut_since.get_or_insert(now);
         let pause = PAUSE * (1 << self.attempts.min(8));
-        self.attempts += 1;
+        // After a circuit that was up, the same address is the first.
+        self.attempts += usize::from(!was_up);
         self.last_error = why;
         let next = CircuitState::None(now + pause.min(LONGEST_PAUSE));
         let lost = std::mem::replace(&mut self.circuit, next);
@@ -668,16 +723,26 @@ impl SessionEnd {
     fn take_records(&mut self, records: &[u8]) -> Result<(), CircuitLoss> {
         let outcome = self.session.read(records, self.link.memory());
         outcome.map_err(LinkError::from)?;
+        if self.session.is_gone() && self.is_at_another_address() {
+            // Another process that knows the secret listens there.
+            self.session.disregard_gone();
+            return Err(CircuitLoss::NobodyListens(
+                "another program listens there".to_owned(),
+            ));
+        }
         if let CircuitState::Open(circuit) = &mut self.circuit {
             circuit.heard = Instant::now();
             circuit.is_probed = false;
+            if self.session.is_up() {
+                self.address = circuit.number.unwrap_or_default();
+            }
         }
         if self.session.is_up() {
             self.cut_since = None;
             self.previous = None;
             self.was_up = true;
             self.attempts = 0;
-            self.refused_since = None;
+            self.refusals = None;
         }
         Ok(())
     }
@@ -691,7 +756,10 @@ impl SessionEnd {
         if let Some(since) = circuit.half_closed_since {
             let is_dead = since.elapsed() >= DEAD_AFTER && !self.session.has_peer_ended();
             return match is_dead {
-                true => Err(CircuitLoss::passing("the relay of this site is silent")),
+                true => Err(CircuitLoss::passing(match self.terms.is_direct {
+                    true => "the other host is silent",
+                    false => "the relay of this site is silent",
+                })),
                 false => Ok(()),
             };
         }
@@ -724,7 +792,7 @@ mod tests {
     use titin_wire::Secret;
     use titin_wire::connection::is_rate_based;
 
-    use super::super::circuit::CircuitWay;
+    use super::super::circuit::CircuitKind;
     use super::super::link_side::WAITING;
     use super::*;
     use crate::line_meter::LineMeter;
@@ -734,7 +802,7 @@ mod tests {
     /// The way to a listener whose host is not known.
     fn route() -> CircuitRoute {
         CircuitRoute {
-            way: CircuitWay::Straight("node1:1".to_owned()),
+            kind: CircuitKind::Direct("node1:1".to_owned()),
             addresses: Vec::new(),
             secret: Secret::random(),
         }
@@ -746,7 +814,7 @@ mod tests {
             patience: Duration::from_millis(patience),
             is_filled_by_one_stream: false,
             is_sealed: true,
-            is_straight: false,
+            is_direct: false,
         }
     }
 
@@ -992,7 +1060,7 @@ mod tests {
         rig.end.measure(meter.clone());
         assert_eq!(room(), StreamRoom::default());
         let [near, _circuit] = socket_pair().unwrap();
-        rig.end.open(CircuitStream::unsealed(near));
+        rig.end.open(CircuitStream::unsealed(near), None);
         assert!(rig.end.flight.is_none());
     }
 
@@ -1115,6 +1183,23 @@ mod tests {
                 is_given_up
             );
         }
+    }
+
+    #[test]
+    fn a_listener_is_gone_once_all_of_its_addresses_have_said_so() {
+        let mut rig = Rig::new();
+        let addresses = ["192.0.2.1:1", "192.0.2.2:1"].map(|address| address.parse().unwrap());
+        rig.end.route = Some(Arc::new(CircuitRoute {
+            addresses: addresses.to_vec(),
+            ..route()
+        }));
+        let long_ago = Instant::now() - REFUSED_FOR;
+        rig.end.circuit = CircuitState::None(Instant::now() + DEAD_AFTER);
+        rig.end.cut_since = Some(long_ago);
+        rig.end.refusals = Some((long_ago, 1));
+        assert_eq!(rig.end.progress(), EndProgress::Open);
+        rig.end.refusals = Some((long_ago, 2));
+        assert_eq!(rig.end.progress(), EndProgress::Lost(LinkError::Closed));
     }
 
     #[test]

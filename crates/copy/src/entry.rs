@@ -1,0 +1,95 @@
+//! What the sender tells of a file, a link or a directory.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, malformed};
+
+/// The longest path of an entry, in bytes: that of the system.
+const LONGEST_PATH: usize = 4096;
+
+/// A file, a link or a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The path below the destination. Its first component is the name of a source.
+    #[serde(with = "serde_bytes")]
+    path: Vec<u8>,
+    pub(crate) kind: EntryKind,
+    /// The permissions.
+    pub(crate) mode: u32,
+    /// When it was changed last: seconds since 1970, and nanoseconds.
+    pub(crate) modified: (i64, u32),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum EntryKind {
+    Directory,
+    File { size: u64 },
+    Link(#[serde(with = "serde_bytes")] Vec<u8>),
+}
+
+impl Entry {
+    pub(crate) fn new(path: &Path, kind: EntryKind, mode: u32, modified: (i64, u32)) -> Self {
+        Entry {
+            path: path.as_os_str().as_bytes().to_vec(),
+            kind,
+            mode: mode & 0o777,
+            modified,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+
+    /// The bytes of the file; none of a link or a directory.
+    pub(crate) fn size(&self) -> u64 {
+        match self.kind {
+            EntryKind::File { size } => size,
+            _ => 0,
+        }
+    }
+
+    /// Checks an entry that another process tells.
+    ///
+    /// # Errors
+    /// [`CopyError::Malformed`](crate::CopyError::Malformed) for a path that leads out of the destination.
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_below = self
+            .path()
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let is_path =
+            !self.path.is_empty() && self.path.len() <= LONGEST_PATH && !self.path.contains(&0);
+        let is_plain = self.path() == self.path().components().collect::<std::path::PathBuf>();
+        if is_below && is_path && is_plain && self.modified.1 < 1_000_000_000 {
+            return Ok(());
+        }
+        let path = String::from_utf8_lossy(&self.path);
+        Err(malformed(format!(
+            "the path {path:?}, which is not below the destination"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_out_of_the_destination_is_refused() {
+        let entry = |path: &str| Entry::new(Path::new(path), EntryKind::Directory, 0o755, (0, 0));
+        for path in ["a", "a/b", "..a/b..", "...", "a b/\u{e9}"] {
+            entry(path).check().unwrap();
+        }
+        let long = "x".repeat(LONGEST_PATH + 1);
+        for path in [
+            "", "/", "/a", "..", "a/..", "../a", "a/../b", ".", "a\0b", &long,
+        ] {
+            assert!(entry(path).check().is_err(), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The other end of a copy, on another host: started by `ssh`, as `scp` does, and reached by a path of its own.
+//!
+//! This end gives the key of the path by the standard input of `ssh`, and the other end answers with its port. If the port
+//! cannot be reached, because of a firewall say, the path goes through a tunnel of `ssh`.
+
+use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use titin_os::host;
+use titin_path::{Key, Listener, Path, PathError, PathSettings, parse_addresses};
+
+use crate::error::{CopyError, Result};
+use crate::receiver::{Destination, receive};
+use crate::report::{CopyProgress, CopyReport};
+use crate::sender::send;
+
+/// The line of the other end begins with this word. What the shell of the other host prints before is left out.
+const ANSWER: &str = "titin-copy";
+
+/// The most bytes that the shell of the other host may print before the answer, and the most bytes of a line.
+const MOST_NOISE: u64 = 1 << 20;
+
+/// How long the port of the other host may take to answer, before the tunnel is tried.
+const STRAIGHT_TIME: Duration = Duration::from_secs(6);
+
+/// How long a path may take to open, and how long the other end waits for it.
+const OPENING_TIME: Duration = Duration::from_secs(120);
+
+/// How long the other end may take to end.
+const ENDING_TIME: Duration = Duration::from_secs(20);
+
+/// How to reach the other host, and how to copy.
+#[derive(Debug, Clone)]
+pub struct FarSettings {
+    /// `ssh` and its arguments, without the host.
+    pub ssh: Vec<String>,
+    /// The command `titin` on the other host.
+    pub titin: String,
+    /// The settings of the path.
+    pub path: PathSettings,
+    /// Whether nothing is to be written.
+    pub only_look: bool,
+}
+
+/// What the other end does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum FarRole {
+    /// It sends these sources.
+    Send(Vec<PathBuf>),
+    /// It receives, at this destination, one source or several.
+    Receive(PathBuf, bool),
+}
+
+/// What the other end reads.
+#[derive(Serialize, Deserialize)]
+struct FarRequest {
+    key: Key,
+    role: FarRole,
+    only_look: bool,
+}
+
+/// What the other end answers.
+#[derive(Serialize, Deserialize)]
+enum FarAnswer {
+    /// It listens at this port of these addresses.
+    Listening {
+        port: u16,
+        addresses: Vec<String>,
+    },
+    Failed(String),
+}
+
+/// The other end, and the path to it.
+pub struct Far {
+    /// The path.
+    pub path: Path,
+    ssh: Child,
+    tunnel: Option<Tunnel>,
+}
+
+/// A process that is killed when it is dropped.
+struct Tunnel(Child);
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Far {
+    /// Starts the other end on a host, and opens a path to it.
+    ///
+    /// # Errors
+    /// [`CopyError::Far`] if the host cannot be reached or refuses.
+    pub fn start(
+        host: &str,
+        role: FarRole,
+        settings: &FarSettings,
+    ) -> std::result::Result<Self, CopyError> {
+        let key = Key::random();
+        let mut ssh = ssh_command(settings)?;
+        // The shell of the other host reads these words.
+        let mut child = ssh
+            .args(["--", host, &settings.titin, "copy-end"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                CopyError::Far(format!("cannot start {}: {error}", settings.ssh.join(" ")))
+            })?;
+        let request = FarRequest {
+            key: key.clone(),
+            role,
+            only_look: settings.only_look,
+        };
+        let answer = ask(&mut child, &request);
+        let opened = answer.and_then(|answer| match answer {
+            FarAnswer::Listening { port, addresses } => {
+                open(host, port, &addresses, &key, settings)
+            }
+            FarAnswer::Failed(why) => Err(CopyError::Place(format!("{host}: {why}"))),
+        });
+        match opened {
+            Ok((path, tunnel)) => Ok(Far {
+                path,
+                ssh: child,
+                tunnel,
+            }),
+            Err(why) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(why)
+            }
+        }
+    }
+
+    /// Closes the path, and waits for the end of the other end.
+    pub fn finish(mut self) {
+        let _ = self.path.close(Some(ENDING_TIME));
+        drop(self.tunnel);
+        let until = Instant::now() + ENDING_TIME;
+        while Instant::now() < until {
+            match self.ssh.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                _ => return,
+            }
+        }
+        let _ = self.ssh.kill();
+        let _ = self.ssh.wait();
+    }
+}
+
+fn ssh_command(settings: &FarSettings) -> Result<Command> {
+    let (program, arguments) = settings
+        .ssh
+        .split_first()
+        .ok_or_else(|| CopyError::Far("the command in place of ssh is empty".to_owned()))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// Sends the request, and waits for the answer.
+fn ask(child: &mut Child, request: &FarRequest) -> Result<FarAnswer> {
+    let text = serde_json::to_string(request).expect("plain data");
+    let (Some(stdin), Some(stdout)) = (&mut child.stdin, &mut child.stdout) else {
+        return Err(CopyError::Far("ssh has no pipes".to_owned()));
+    };
+    // An end that has gone says why on the standard error, which is that of this process.
+    let _ = writeln!(stdin, "{text}").and_then(|()| stdin.flush());
+    let mut lines = BufReader::new(stdout.take(MOST_NOISE));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let count = lines.read_until(b'\n', &mut line).unwrap_or_default();
+        if count == 0 {
+            let why = "the other host has started no titin: see what it says above; is the command `titin` found there \
+                       by `ssh HOST titin --version`? If not, give its name with --titin";
+            return Err(CopyError::Far(why.to_owned()));
+        }
+        let text = String::from_utf8_lossy(&line);
+        if let Some(answer) = text.trim().strip_prefix(ANSWER) {
+            return serde_json::from_str(answer).map_err(|error| {
+                CopyError::Far(format!("the other end is of another release: {error}"))
+            });
+        }
+    }
+}
+
+/// Opens the path: straight to the other host, or through a tunnel of `ssh`.
+fn open(
+    host: &str,
+    port: u16,
+    addresses: &[String],
+    key: &Key,
+    settings: &FarSettings,
+) -> Result<(Path, Option<Tunnel>)> {
+    let mut places = vec![host_name(host, settings)];
+    places.extend(addresses.iter().cloned());
+    places.dedup();
+    let places: Vec<String> = places
+        .iter()
+        .map(|place| format!("session:{place}:{port}"))
+        .collect();
+    let straight = PathSettings {
+        patience: STRAIGHT_TIME,
+        ..settings.path.clone()
+    };
+    let opened = parse_addresses(&places.join(","))
+        .and_then(|addresses| Path::open(&addresses, ANSWER, key, &straight));
+    match opened {
+        Ok(path) => return Ok((path, None)),
+        Err(why @ (PathError::OtherKey | PathError::Interrupted(_))) => return Err(why.into()),
+        Err(_) => {}
+    }
+    let local = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let local = local
+        .map_err(|error| CopyError::Far(error.to_string()))?
+        .port();
+    let tunnel = ssh_command(settings)?
+        .args(["-N", "-o", "ExitOnForwardFailure=yes", "-L"])
+        .arg(format!("127.0.0.1:{local}:127.0.0.1:{port}"))
+        .args(["--", host])
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(|error| CopyError::Far(format!("cannot start a tunnel of ssh: {error}")))?;
+    let tunnel = Tunnel(tunnel);
+    let addresses = parse_addresses(&format!("session:127.0.0.1:{local}"))?;
+    let patient = PathSettings {
+        patience: OPENING_TIME,
+        ..settings.path.clone()
+    };
+    Ok((Path::open(&addresses, ANSWER, key, &patient)?, Some(tunnel)))
+}
+
+/// The name or address by which `ssh` reaches a host.
+fn host_name(host: &str, settings: &FarSettings) -> String {
+    let asked = ssh_command(settings).and_then(|mut ssh| {
+        let output = ssh.args(["-G", "--", host]).stderr(Stdio::null()).output();
+        output.map_err(|error| CopyError::Far(error.to_string()))
+    });
+    let said = asked.map(|output| output.stdout).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let name = said.lines().find_map(|line| line.strip_prefix("hostname "));
+    let name = name.unwrap_or_else(|| host.rsplit('@').next().unwrap_or(host));
+    match name.contains(':') {
+        true => format!("[{name}]"),
+        false => name.to_owned(),
+    }
+}
+
+/// The other end: reads the request from `input`, answers by `output`, and does its part. Returns why it has failed, if so;
+/// the end that has asked says what came of the copy.
+///
+/// # Errors
+/// [`CopyError`] if the copy fails as a whole.
+pub fn serve_far(
+    input: impl io::Read,
+    mut output: impl Write,
+) -> std::result::Result<(), CopyError> {
+    let mut line = String::new();
+    BufReader::new(input.take(MOST_NOISE))
+        .read_line(&mut line)
+        .map_err(|error| CopyError::Far(format!("cannot read what to copy: {error}")))?;
+    let request: FarRequest = serde_json::from_str(&line)
+        .map_err(|error| CopyError::Far(format!("this is no request of a copy: {error}")))?;
+    let begun = begin(&request);
+    let answer = match &begun {
+        Ok((_, answer, _)) => serde_json::to_string(answer),
+        Err(why) => serde_json::to_string(&FarAnswer::Failed(why.to_string())),
+    };
+    let answer = answer.expect("plain data");
+    writeln!(output, "{ANSWER}{answer}")
+        .and_then(|()| output.flush())
+        .map_err(|error| CopyError::Far(format!("cannot answer: {error}")))?;
+    // The end that has asked tells the user of what has failed until here.
+    let Ok((listener, _, destination)) = begun else {
+        return Ok(());
+    };
+    let path = listener.accept(Some(OPENING_TIME))?;
+    drop(listener);
+    let only_look = request.only_look;
+    let done = match (&request.role, &destination) {
+        (FarRole::Receive(..), Some(destination)) => {
+            receive(&path, destination, only_look, &mut Silent)
+        }
+        (FarRole::Send(sources), _) => send(&path, sources, only_look, &mut Silent),
+        (FarRole::Receive(..), None) => return Ok(()),
+    };
+    let _: CopyReport = done?;
+    Ok(path.close(Some(ENDING_TIME))?)
+}
+
+/// Checks what is asked for, and listens.
+fn begin(request: &FarRequest) -> Result<(Listener, FarAnswer, Option<Destination>)> {
+    let destination = match &request.role {
+        FarRole::Send(sources) => {
+            crate::walk::Walk::new(sources)?;
+            None
+        }
+        FarRole::Receive(place, are_several) => Some(Destination::new(place, *are_several)?),
+    };
+    let listener = Listener::start("0.0.0.0:0", &request.key)?;
+    let place = listener.place();
+    let port = place
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .unwrap_or_default();
+    let addresses = host::addresses().iter().map(ToString::to_string).collect();
+    Ok((
+        listener,
+        FarAnswer::Listening { port, addresses },
+        destination,
+    ))
+}
+
+/// The other end shows no progress.
+struct Silent;
+
+impl CopyProgress for Silent {
+    fn known(&mut self, _: u64, _: u64) {}
+    fn begun(&mut self, _: &str, _: u64) {}
+    fn moved(&mut self, _: u64) {}
+}

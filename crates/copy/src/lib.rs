@@ -1,0 +1,34 @@
+//! Files and directories to and from another host, over a path.
+//!
+//! One end [sends](send), the other one [receives](receive). The sender tells of its files in batches. For each batch
+//! the receiver answers with the files that it wants, and from which byte on. The batch behind is told before the
+//! bytes of a batch are sent, so the line does not wait for answers. Many small files share a message, and a large one
+//! has many.
+//!
+//! A file is written beside its place and takes the place once it is whole: its bytes have the BLAKE3 hash that the
+//! sender has computed. What an earlier copy has left of a file is kept if its hash is that of the beginning of the
+//! file. The receiver opens nothing outside of its directory, whatever the sender tells: no `..`, no absolute names,
+//! and no way through links.
+//!
+//! [`Far`] starts the other end on another host.
+
+#![forbid(unsafe_code)]
+
+mod entry;
+mod error;
+mod far;
+mod message;
+mod place;
+mod receiver;
+mod report;
+mod sender;
+mod sparse;
+mod target;
+mod walk;
+
+pub use error::CopyError;
+pub use far::{Far, FarRole, FarSettings, serve_far};
+pub use place::Place;
+pub use receiver::{Destination, receive};
+pub use report::{CopyProgress, CopyReport, FailedFile};
+pub use sender::send;

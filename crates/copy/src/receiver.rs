@@ -1,0 +1,483 @@
+//! The end of a copy that writes files.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use titin_path::Path as MessagePath;
+
+use crate::entry::{Entry, EntryKind};
+use crate::error::{CopyError, Result, malformed};
+use crate::message::{self, FileEnd, FromReceiver, FromSender, MessageMemory, Piece, Wanted};
+use crate::report::{CopyProgress, CopyReport};
+use crate::sender::hash_of_beginning;
+use crate::sparse::hash_zeros;
+use crate::target::{Target, TargetName, file_type};
+
+/// Where a copy goes: a directory, and the name of the source there if that is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    root: PathBuf,
+    name: Option<OsString>,
+}
+
+impl Destination {
+    /// As `cp`, `scp` and `rsync` understand a destination. A directory, or a name that ends with a slash, gets the sources;
+    /// it is made if it is not there. Any other name is that of the only source. With `are_several` sources the destination is a directory.
+    ///
+    /// # Errors
+    /// [`CopyError::Place`] if the directory of the destination is not there.
+    pub fn new(place: &Path, are_several: bool) -> std::result::Result<Self, CopyError> {
+        let is_directory =
+            are_several || place.as_os_str().as_bytes().ends_with(b"/") || place.is_dir();
+        let place = match place.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => place,
+        };
+        let destination = match place.file_name() {
+            Some(name) if !is_directory => Destination {
+                root: match place.parent() {
+                    Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                    _ => PathBuf::from("."),
+                },
+                name: Some(name.to_owned()),
+            },
+            _ => Destination {
+                root: place.to_owned(),
+                name: None,
+            },
+        };
+        let above = match (&destination.name, destination.root.parent()) {
+            (None, Some(above)) if !destination.root.exists() && !above.as_os_str().is_empty() => {
+                above
+            }
+            (None, _) => return Ok(destination),
+            (Some(_), _) => &destination.root,
+        };
+        match above.is_dir() {
+            true => Ok(destination),
+            false => Err(CopyError::Place(format!(
+                "{}: there is no such directory",
+                above.display()
+            ))),
+        }
+    }
+
+    /// Where an entry goes, below the root.
+    fn path_of(&self, entry: &Entry) -> PathBuf {
+        match &self.name {
+            None => entry.path().to_owned(),
+            Some(name) => {
+                let rest: PathBuf = entry.path().components().skip(1).collect();
+                let path = Path::new(name);
+                match rest.as_os_str().is_empty() {
+                    true => path.to_owned(),
+                    false => path.join(rest),
+                }
+            }
+        }
+    }
+}
+
+/// Receives files by a path, on which the other end sends. With `only_look` nothing is written.
+///
+/// # Errors
+/// [`CopyError`] if the copy fails as a whole.
+pub fn receive(
+    path: &MessagePath,
+    destination: &Destination,
+    only_look: bool,
+    progress: &mut dyn CopyProgress,
+) -> std::result::Result<CopyReport, CopyError> {
+    let root = &destination.root;
+    let place = |error: io::Error| CopyError::Place(format!("{}: {error}", root.display()));
+    if !only_look && !root.exists() {
+        fs::create_dir(root).map_err(place)?;
+    }
+    let target = match only_look && !root.exists() {
+        true => None,
+        false => Some(Target::open(root).map_err(place)?),
+    };
+    let mut receiver = Receiver {
+        destination,
+        target,
+        only_look,
+        progress,
+        told: 0,
+        known: (0, 0),
+        wanted: HashMap::new(),
+        open: None,
+        directories: Vec::new(),
+        report: CopyReport::default(),
+    };
+    let mut memory = MessageMemory::new();
+    loop {
+        match memory.receive(path)? {
+            (FromSender::Entries(entries), _) => {
+                let wanted = receiver.take_entries(entries)?;
+                message::send(path, &FromReceiver::Wanted(wanted), &[])?;
+            }
+            (FromSender::Pieces(pieces), payload) => receiver.take_pieces(pieces, payload)?,
+            (FromSender::Over(report), _) => {
+                receiver.finish(report);
+                let report = receiver.report;
+                message::send(path, &FromReceiver::Report(report.clone()), &[])?;
+                return Ok(report);
+            }
+        }
+    }
+}
+
+struct Receiver<'a> {
+    destination: &'a Destination,
+    /// `None` if the directory is not there, and this end only looks.
+    target: Option<Target>,
+    only_look: bool,
+    progress: &'a mut dyn CopyProgress,
+    /// How many entries the sender has told.
+    told: u64,
+    /// The files and bytes among them.
+    known: (u64, u64),
+    /// The files whose bytes have not all come, by their numbers.
+    wanted: HashMap<u64, WantedFile>,
+    /// The file whose bytes are coming.
+    open: Option<OpenFile>,
+    /// The directories, whose permissions and times are set in the end.
+    directories: Vec<(PathBuf, u32, (i64, u32))>,
+    report: CopyReport,
+}
+
+struct WantedFile {
+    path: PathBuf,
+    entry: Entry,
+    /// What an earlier copy has left of the file.
+    left: Option<LeftPart>,
+}
+
+/// What an earlier copy has left of a file.
+struct LeftPart {
+    length: u64,
+    /// The hash of these bytes, to go on with.
+    hasher: Box<blake3::Hasher>,
+}
+
+/// What is to be done with an entry.
+enum EntryAction {
+    /// Nothing more.
+    Nothing,
+    /// Ask for its bytes.
+    Want(Option<LeftPart>),
+}
+
+struct OpenFile {
+    number: u64,
+    wanted: WantedFile,
+    file: File,
+    hasher: blake3::Hasher,
+    /// How many bytes have come, with those before the first piece.
+    length: u64,
+}
+
+impl Receiver<'_> {
+    /// Takes a batch of entries. Makes directories and links, and returns the files that are wanted.
+    fn take_entries(&mut self, entries: Vec<Entry>) -> Result<Vec<Wanted>> {
+        let mut wanted = Vec::new();
+        for entry in entries {
+            entry.check()?;
+            let number = self.told;
+            self.told += 1;
+            self.known.0 += 1;
+            self.known.1 += entry.size();
+            let path = self.destination.path_of(&entry);
+            match self.take_entry(&path, &entry) {
+                Ok(EntryAction::Nothing) => self.progress.moved(entry.size()),
+                Ok(EntryAction::Want(left)) => {
+                    let has = left
+                        .as_ref()
+                        .map(|left| (left.length, *left.hasher.finalize().as_bytes()));
+                    wanted.push(Wanted { file: number, has });
+                    if self.only_look {
+                        self.progress.begun(&path.to_string_lossy(), entry.size());
+                    }
+                    self.wanted.insert(number, WantedFile { path, entry, left });
+                }
+                Err(error) => self.report.note_failed(path.as_os_str().as_bytes(), error),
+            }
+        }
+        self.progress.known(self.known.0, self.known.1);
+        Ok(wanted)
+    }
+
+    /// Makes a directory or a link, and says whether the bytes of a file are wanted.
+    fn take_entry(&mut self, path: &Path, entry: &Entry) -> io::Result<EntryAction> {
+        let of_new = match entry.kind {
+            EntryKind::File { .. } => EntryAction::Want(None),
+            _ => EntryAction::Nothing,
+        };
+        let Some(target) = &mut self.target else {
+            return Ok(of_new);
+        };
+        let name = match target.name(path) {
+            Ok(name) => name,
+            // The directory would have been made.
+            Err(error) if self.only_look && error.kind() == io::ErrorKind::NotFound => {
+                return Ok(of_new);
+            }
+            Err(error) => return Err(error),
+        };
+        match &entry.kind {
+            EntryKind::Directory if self.only_look => Ok(EntryAction::Nothing),
+            EntryKind::Directory => {
+                name.make_directory()?;
+                self.directories
+                    .push((path.to_owned(), entry.mode, entry.modified));
+                Ok(EntryAction::Nothing)
+            }
+            EntryKind::Link(text) => {
+                let text = OsStr::from_bytes(text);
+                if !self.only_look && name.link().ok().as_deref() != Some(text) {
+                    name.make_link(text, entry.modified)?;
+                }
+                Ok(EntryAction::Nothing)
+            }
+            EntryKind::File { size } => match name.stat()? {
+                Some(stat) if file_type(&stat) == FileType::Directory => {
+                    Err(io::ErrorKind::IsADirectory.into())
+                }
+                Some(stat)
+                    if file_type(&stat) == FileType::RegularFile
+                        && stat.st_size as u64 == *size
+                        && (stat.st_mtime, stat.st_mtime_nsec as u32) == entry.modified =>
+                {
+                    if !self.only_look && stat.st_mode & 0o777 != entry.mode {
+                        name.set(entry.mode, entry.modified)?;
+                    }
+                    self.report.unchanged += 1;
+                    Ok(EntryAction::Nothing)
+                }
+                _ if self.only_look => Ok(EntryAction::Want(None)),
+                _ => Ok(EntryAction::Want(left_part(&name, *size)?)),
+            },
+        }
+    }
+
+    /// Takes bytes of files.
+    fn take_pieces(&mut self, pieces: Vec<Piece>, mut payload: &[u8]) -> Result<()> {
+        for piece in pieces {
+            let length = usize::try_from(piece.length).map_err(malformed)?;
+            let bytes;
+            (bytes, payload) = payload
+                .split_at_checked(length)
+                .ok_or_else(|| malformed("pieces without their bytes"))?;
+            let number = piece.file;
+            if let Err(failure) = self.take_piece(&piece, bytes) {
+                let open = self.open.take_if(|open| open.number == number);
+                let wanted = open
+                    .map(|open| open.wanted)
+                    .or_else(|| self.wanted.remove(&number));
+                let Some(wanted) = wanted else {
+                    return Err(malformed("bytes of a file that is not wanted"));
+                };
+                match failure {
+                    PieceFailure::Malformed(why) => return Err(malformed(why)),
+                    PieceFailure::File(why) => {
+                        self.report
+                            .note_failed(wanted.path.as_os_str().as_bytes(), why);
+                        // What still comes of the file is dropped.
+                        self.wanted.insert(
+                            number,
+                            WantedFile {
+                                left: None,
+                                path: PathBuf::new(),
+                                ..wanted
+                            },
+                        );
+                    }
+                }
+            }
+        }
+        match payload.is_empty() {
+            true => Ok(()),
+            false => Err(malformed("bytes without pieces")),
+        }
+    }
+
+    fn take_piece(&mut self, piece: &Piece, bytes: &[u8]) -> std::result::Result<(), PieceFailure> {
+        if self
+            .open
+            .as_ref()
+            .is_none_or(|open| open.number != piece.file)
+        {
+            if self.open.is_some() {
+                return Err(PieceFailure::Malformed(
+                    "bytes of a file before the end of another one",
+                ));
+            }
+            let wanted = self
+                .wanted
+                .remove(&piece.file)
+                .ok_or(PieceFailure::Malformed(
+                    "bytes of a file that is not wanted",
+                ))?;
+            if wanted.path.as_os_str().is_empty() {
+                // The file has failed here.
+                if piece.end.is_none() {
+                    self.wanted.insert(piece.file, wanted);
+                }
+                return Ok(());
+            }
+            if let Some(FileEnd::Broken) = piece.end {
+                return Ok(());
+            }
+            match self.open_file(piece, wanted) {
+                Ok(open) => self.open = Some(open),
+                Err((wanted, error)) => {
+                    self.wanted.insert(piece.file, wanted);
+                    return Err(error.into());
+                }
+            }
+        }
+        let open = self.open.as_mut().expect("just set");
+        let size = open.wanted.entry.size();
+        if let Some(FileEnd::Broken) = piece.end {
+            // What has come is kept for the next copy.
+            self.open = None;
+            return Ok(());
+        }
+        let end = piece
+            .offset
+            .checked_add(piece.length)
+            .filter(|end| *end <= size);
+        let Some(end) = end.filter(|_| piece.offset >= open.length) else {
+            return Err(PieceFailure::Malformed(
+                "bytes beyond the end of a file, or twice",
+            ));
+        };
+        hash_zeros(&mut open.hasher, piece.offset - open.length);
+        open.hasher.update(bytes);
+        open.file.write_all_at(bytes, piece.offset)?;
+        let moved = end - open.length;
+        open.length = end;
+        self.progress.moved(moved);
+        self.report.bytes += piece.length;
+        let Some(FileEnd::Whole(hash)) = &piece.end else {
+            return Ok(());
+        };
+        hash_zeros(&mut open.hasher, size - open.length);
+        open.file.set_len(size)?;
+        let is_same = open.hasher.finalize().as_bytes() == hash;
+        let open = self.open.take().expect("it is open");
+        if !is_same {
+            // The next copy begins anew.
+            let _ = open.file.set_len(0);
+            let why = "its bytes are not those of the source: their hashes differ";
+            self.report
+                .note_failed(open.wanted.path.as_os_str().as_bytes(), why);
+            return Ok(());
+        }
+        let entry = &open.wanted.entry;
+        let finished = self
+            .target_name(&open.wanted.path)
+            .and_then(|name| name.finish(&open.file, entry.mode, entry.modified));
+        match finished {
+            Ok(()) => self.report.files += 1,
+            Err(error) => self
+                .report
+                .note_failed(open.wanted.path.as_os_str().as_bytes(), error),
+        }
+        Ok(())
+    }
+
+    fn open_file(
+        &mut self,
+        piece: &Piece,
+        mut wanted: WantedFile,
+    ) -> std::result::Result<OpenFile, (WantedFile, io::Error)> {
+        let size = wanted.entry.size();
+        self.progress.begun(&wanted.path.to_string_lossy(), size);
+        let left = wanted.left.take();
+        let opened = self.target_name(&wanted.path).and_then(|name| {
+            let file = name.open_part()?;
+            // The sender goes on behind what is left, if that is the beginning of its file.
+            match left {
+                Some(left) if piece.kept == left.length => {
+                    file.set_len(left.length)?;
+                    Ok((file, *left.hasher, left.length))
+                }
+                _ => {
+                    file.set_len(0)?;
+                    Ok((file, blake3::Hasher::new(), 0))
+                }
+            }
+        });
+        match opened {
+            Ok((file, hasher, length)) => {
+                self.progress.moved(length);
+                Ok(OpenFile {
+                    number: piece.file,
+                    wanted,
+                    file,
+                    hasher,
+                    length,
+                })
+            }
+            Err(error) => Err((wanted, error)),
+        }
+    }
+
+    fn target_name<'a>(&'a mut self, path: &'a Path) -> io::Result<TargetName<'a>> {
+        self.target
+            .as_mut()
+            .ok_or(io::ErrorKind::NotFound)?
+            .name(path)
+    }
+
+    /// Sets what is set last, and takes over what the sender reports.
+    fn finish(&mut self, sender: CopyReport) {
+        let directories = std::mem::take(&mut self.directories);
+        for (path, mode, modified) in directories.into_iter().rev() {
+            let set = self
+                .target_name(&path)
+                .and_then(|name| name.set(mode, modified));
+            if let Err(error) = set {
+                self.report.note_failed(path.as_os_str().as_bytes(), error);
+            }
+        }
+        if self.only_look {
+            (self.report.files, self.report.bytes) = (sender.files, sender.bytes);
+        }
+        self.report.failed.extend(sender.failed);
+    }
+}
+
+/// Why a piece was not taken.
+enum PieceFailure {
+    /// The sender must not send it.
+    Malformed(&'static str),
+    /// The file cannot be written.
+    File(io::Error),
+}
+
+impl From<io::Error> for PieceFailure {
+    fn from(error: io::Error) -> Self {
+        PieceFailure::File(error)
+    }
+}
+
+/// What an earlier copy has left of a file, if anything.
+fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
+    let Some(file) = name.open_left_part()? else {
+        return Ok(None);
+    };
+    let length = file.metadata()?.len().min(size);
+    if length == 0 {
+        return Ok(None);
+    }
+    let hasher = Box::new(hash_of_beginning(&file, length)?);
+    Ok(Some(LeftPart { length, hasher }))
+}

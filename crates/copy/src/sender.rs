@@ -1,0 +1,308 @@
+//! The end of a copy that reads files.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+use titin_path::Path;
+
+use crate::error::{Result, malformed};
+use crate::message::{
+    self, FileEnd, FromReceiver, FromSender, MOST_PAYLOAD, MessageMemory, Piece, Wanted,
+};
+use crate::report::{CopyProgress, CopyReport};
+use crate::sparse::{hash_zeros, next_data};
+use crate::walk::{FoundFile, Walk, modified};
+
+/// The most pieces of a message.
+const MOST_PIECES: usize = 4096;
+
+/// The bytes that are read at a time where they are only hashed.
+const AT_ONCE: usize = 1 << 20;
+
+/// Sends the files of the sources by a path, on which the other end receives. With `only_look` no byte of a file is sent.
+///
+/// # Errors
+/// [`CopyError`](crate::CopyError) if the copy fails as a whole.
+pub fn send(
+    path: &Path,
+    sources: &[PathBuf],
+    only_look: bool,
+    progress: &mut dyn CopyProgress,
+) -> Result<CopyReport> {
+    let mut walk = Walk::new(sources)?;
+    let mut sender = Sender {
+        path,
+        progress,
+        memory: MessageMemory::new(),
+        report: CopyReport::default(),
+        pieces: Vec::new(),
+        payload: Vec::with_capacity(MOST_PAYLOAD),
+        known: (0, 0),
+    };
+    let (mut told, mut first) = (VecDeque::new(), 0);
+    loop {
+        // One batch ahead of the one whose bytes are sent.
+        let batch = walk.batch(&mut sender.report);
+        let is_last = batch.is_none();
+        if let Some(batch) = batch {
+            sender.tell(&batch)?;
+            told.push_back(batch);
+        }
+        if told.is_empty() {
+            break;
+        }
+        if told.len() < 2 && !is_last {
+            continue;
+        }
+        let batch: Vec<FoundFile> = told.pop_front().unwrap_or_default();
+        let wanted = sender.wanted(first, &batch)?;
+        sender.serve(first, &batch, &wanted, only_look)?;
+        first += batch.len() as u64;
+    }
+    sender.finish()
+}
+
+struct Sender<'a> {
+    path: &'a Path,
+    progress: &'a mut dyn CopyProgress,
+    memory: MessageMemory,
+    report: CopyReport,
+    /// The message that is being filled.
+    pieces: Vec<Piece>,
+    payload: Vec<u8>,
+    /// The files and bytes of the batches so far.
+    known: (u64, u64),
+}
+
+impl Sender<'_> {
+    /// Tells of a batch.
+    fn tell(&mut self, batch: &[FoundFile]) -> Result<()> {
+        self.flush()?;
+        let entries = batch.iter().map(|found| found.entry.clone()).collect();
+        message::send(self.path, &FromSender::Entries(entries), &[])?;
+        let (files, bytes) = &mut self.known;
+        *files += batch.len() as u64;
+        *bytes += batch.iter().map(|found| found.entry.size()).sum::<u64>();
+        self.progress.known(*files, *bytes);
+        Ok(())
+    }
+
+    /// What the receiver wants of a batch, whose files are numbered from `first` on.
+    fn wanted(&mut self, first: u64, batch: &[FoundFile]) -> Result<Vec<Wanted>> {
+        let (FromReceiver::Wanted(wanted), _) = self.memory.receive(self.path)? else {
+            return Err(malformed("a report before the end"));
+        };
+        let numbers = wanted.iter().map(|wanted| wanted.file);
+        let is_in_order = numbers
+            .clone()
+            .zip(numbers.skip(1))
+            .all(|(one, next)| one < next);
+        let range = first..first + batch.len() as u64;
+        if !is_in_order || wanted.iter().any(|wanted| !range.contains(&wanted.file)) {
+            return Err(malformed("files wanted that were not told"));
+        }
+        Ok(wanted)
+    }
+
+    /// Sends what is wanted of a batch.
+    fn serve(
+        &mut self,
+        first: u64,
+        batch: &[FoundFile],
+        wanted: &[Wanted],
+        only_look: bool,
+    ) -> Result<()> {
+        let mut wanted = wanted.iter().peekable();
+        for (number, found) in (first..).zip(batch) {
+            let size = found.entry.size();
+            let Some(wanted) = wanted.next_if(|wanted| wanted.file == number) else {
+                self.progress.moved(size);
+                continue;
+            };
+            self.progress
+                .begun(&found.entry.path().to_string_lossy(), size);
+            if only_look {
+                self.report.files += 1;
+                self.report.bytes += size;
+                continue;
+            }
+            if let Err(why) = self.send_file(number, found, wanted.has)? {
+                self.report
+                    .note_failed(found.here.as_os_str().as_bytes(), why);
+                self.push(Piece {
+                    file: number,
+                    kept: 0,
+                    offset: 0,
+                    length: 0,
+                    end: Some(FileEnd::Broken),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a file. The inner error is one of the file alone.
+    fn send_file(
+        &mut self,
+        number: u64,
+        found: &FoundFile,
+        has: Option<(u64, [u8; 32])>,
+    ) -> Result<std::result::Result<(), String>> {
+        let size = found.entry.size();
+        // A link that has taken the place of the file is not followed.
+        let is_source = found.entry.path().components().count() == 1;
+        let no_link = if is_source {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
+        };
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(no_link.bits() as i32)
+            .open(&found.here);
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut hasher = blake3::Hasher::new();
+        let mut offset = 0;
+        if let Some((length, hash)) = has.filter(|(length, _)| *length <= size) {
+            match hash_of_beginning(&file, length) {
+                Ok(beginning) if *beginning.finalize().as_bytes() == hash => {
+                    (hasher, offset) = (beginning, length);
+                    self.progress.moved(length);
+                }
+                Ok(_) => {}
+                Err(error) => return Ok(Err(error.to_string())),
+            }
+        }
+        let kept = offset;
+        while offset < size {
+            let data = next_data(&file, offset, size);
+            hash_zeros(&mut hasher, data.start - offset);
+            self.progress.moved(data.start - offset);
+            offset = data.start;
+            while offset < data.end {
+                let room = (MOST_PAYLOAD - self.payload.len()) as u64;
+                let begin = self.payload.len();
+                let wanted = room.min(data.end - offset) as usize;
+                self.payload.resize(begin + wanted, 0);
+                let count = match read_at(&file, &mut self.payload[begin..], offset) {
+                    Ok(count) => count,
+                    Err(error) => {
+                        self.payload.truncate(begin);
+                        return Ok(Err(error.to_string()));
+                    }
+                };
+                self.payload.truncate(begin + count);
+                if count < wanted {
+                    self.payload.truncate(begin);
+                    return Ok(Err("it has become shorter while it was read".to_owned()));
+                }
+                hasher.update(&self.payload[begin..]);
+                self.push(Piece {
+                    file: number,
+                    kept,
+                    offset,
+                    length: count as u64,
+                    end: None,
+                })?;
+                offset += count as u64;
+                self.report.bytes += count as u64;
+                self.progress.moved(count as u64);
+            }
+        }
+        let is_same = file
+            .metadata()
+            .is_ok_and(|now| now.len() == size && modified(&now) == found.entry.modified);
+        if !is_same {
+            return Ok(Err("it has changed while it was read".to_owned()));
+        }
+        self.report.files += 1;
+        let end = FileEnd::Whole(*hasher.finalize().as_bytes());
+        self.push(Piece {
+            file: number,
+            kept,
+            offset: size,
+            length: 0,
+            end: Some(end),
+        })?;
+        Ok(Ok(()))
+    }
+
+    /// Adds a piece to the message, whose bytes are in the payload already.
+    fn push(&mut self, piece: Piece) -> Result<()> {
+        match self.pieces.last_mut() {
+            // The end of a file goes with its last bytes.
+            Some(last)
+                if last.file == piece.file
+                    && last.end.is_none()
+                    && last.offset + last.length == piece.offset
+                    && piece.length == 0 =>
+            {
+                last.end = piece.end;
+            }
+            _ => self.pieces.push(piece),
+        }
+        match self.payload.len() >= MOST_PAYLOAD || self.pieces.len() >= MOST_PIECES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends the message that is being filled.
+    fn flush(&mut self) -> Result<()> {
+        if !self.pieces.is_empty() {
+            let pieces = std::mem::take(&mut self.pieces);
+            message::send(self.path, &FromSender::Pieces(pieces), &self.payload)?;
+            self.payload.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<CopyReport> {
+        self.flush()?;
+        message::send(self.path, &FromSender::Over(self.report), &[])?;
+        match self.memory.receive(self.path)? {
+            (FromReceiver::Report(report), _) => Ok(report),
+            (FromReceiver::Wanted(_), _) => Err(malformed("files wanted after the end")),
+        }
+    }
+}
+
+/// Reads until the memory is full, or the file over.
+fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> std::io::Result<usize> {
+    let wanted = memory.len();
+    while !memory.is_empty() {
+        match file.read_at(memory, offset) {
+            Ok(0) => break,
+            Ok(count) => {
+                memory = &mut memory[count..];
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wanted - memory.len())
+}
+
+/// The hash of the first bytes of a file.
+///
+/// # Errors
+/// Those of reading, and of a file that is shorter.
+pub(crate) fn hash_of_beginning(file: &File, length: u64) -> std::io::Result<blake3::Hasher> {
+    let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
+    let mut memory = vec![0; AT_ONCE];
+    while offset < length {
+        let step = (length - offset).min(AT_ONCE as u64) as usize;
+        file.read_exact_at(&mut memory[..step], offset)?;
+        hasher.update(&memory[..step]);
+        offset += step as u64;
+    }
+    Ok(hasher)
+}

@@ -1,0 +1,35 @@
+//! Files with holes: ranges of zeros that take no room.
+
+use std::fs::File;
+use std::ops::Range;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+/// The zeros that a hash takes at a time.
+const ZEROS: &[u8] = &[0; 64 << 10];
+
+/// The next bytes of a file from `offset` on that are no hole, up to `size`. All of the rest where the file system
+/// does not know holes.
+pub(crate) fn next_data(file: &File, offset: u64, size: u64) -> Range<u64> {
+    let rest = offset.min(size)..size;
+    let begin = match seek(file, SeekFrom::Data(offset)) {
+        Ok(begin) => begin.min(size),
+        // Nothing but a hole follows.
+        Err(Errno::NXIO) => return size..size,
+        Err(_) => return rest,
+    };
+    match seek(file, SeekFrom::Hole(begin)) {
+        Ok(end) => begin..end.min(size),
+        Err(_) => begin..size,
+    }
+}
+
+/// Adds zeros to a hash.
+pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, mut count: u64) {
+    while count > 0 {
+        let step = count.min(ZEROS.len() as u64);
+        hasher.update(&ZEROS[..step as usize]);
+        count -= step;
+    }
+}

@@ -1,0 +1,118 @@
+//! The files of the sources, in batches.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::entry::{Entry, EntryKind};
+use crate::error::{CopyError, Result};
+use crate::report::CopyReport;
+
+/// The most entries of a batch, and the most bytes of their paths.
+const MOST_ENTRIES: usize = 2000;
+const MOST_PATHS: usize = 128 << 10;
+
+/// A file of a source: where it is here, and what the receiver is told.
+pub(crate) struct FoundFile {
+    pub(crate) here: PathBuf,
+    pub(crate) entry: Entry,
+}
+
+/// Goes through the sources.
+pub(crate) struct Walk {
+    /// What is still to be told. A directory comes before what is in it.
+    next: VecDeque<(PathBuf, PathBuf)>,
+}
+
+impl Walk {
+    /// For sources on this host, each of which is told by its own name.
+    ///
+    /// # Errors
+    /// [`CopyError::Place`] for a source that is not there or has no name.
+    pub(crate) fn new(sources: &[PathBuf]) -> Result<Self> {
+        let mut next = VecDeque::new();
+        for source in sources {
+            let place = |why: &dyn std::fmt::Display| {
+                CopyError::Place(format!("{}: {why}", source.display()))
+            };
+            fs::metadata(source).map_err(|error| place(&error))?;
+            let name = match source.file_name() {
+                Some(name) => name.to_owned(),
+                // `.` and `..` are called by the name of the directory.
+                None => fs::canonicalize(source)
+                    .map_err(|error| place(&error))?
+                    .file_name()
+                    .map(OsString::from)
+                    .ok_or_else(|| {
+                        place(&"the whole file system has no name; give its directories")
+                    })?,
+            };
+            next.push_back((source.clone(), PathBuf::from(name)));
+        }
+        Ok(Walk { next })
+    }
+
+    /// The next batch; `None` after the last one. What cannot be read is noted in the report.
+    pub(crate) fn batch(&mut self, report: &mut CopyReport) -> Option<Vec<FoundFile>> {
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        while found.len() < MOST_ENTRIES && bytes < MOST_PATHS {
+            let Some((here, there)) = self.next.pop_front() else {
+                break;
+            };
+            match self.look(&here, &there) {
+                Ok(entry) => {
+                    bytes += there.as_os_str().len() + here.as_os_str().len();
+                    found.push(FoundFile { here, entry });
+                }
+                Err(why) => report.note_failed(here.as_os_str().as_bytes(), why),
+            }
+        }
+        (!found.is_empty()).then_some(found)
+    }
+
+    fn look(&mut self, here: &Path, there: &Path) -> std::result::Result<Entry, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let is_source = there.components().count() == 1;
+        // A source that is a link stands for what is behind it, as with cp and scp.
+        let metadata = match is_source {
+            true => fs::metadata(here),
+            false => fs::symlink_metadata(here),
+        };
+        let metadata = metadata.map_err(text)?;
+        let kind = if metadata.is_dir() {
+            let list = fs::read_dir(here).map_err(text)?;
+            let mut names: Vec<OsString> = list
+                .map(|item| item.map(|item| item.file_name()))
+                .collect::<std::io::Result<_>>()
+                .map_err(text)?;
+            names.sort_unstable();
+            for name in names.into_iter().rev() {
+                self.next.push_front((here.join(&name), there.join(&name)));
+            }
+            EntryKind::Directory
+        } else if metadata.is_symlink() {
+            let target = fs::read_link(here).map_err(text)?;
+            EntryKind::Link(target.into_os_string().as_bytes().to_vec())
+        } else if metadata.is_file() {
+            EntryKind::File {
+                size: metadata.len(),
+            }
+        } else {
+            return Err("it is no file, link or directory".to_owned());
+        };
+        Ok(Entry::new(
+            there,
+            kind,
+            metadata.mode(),
+            modified(&metadata),
+        ))
+    }
+}
+
+/// When a file was changed last.
+pub(crate) fn modified(metadata: &Metadata) -> (i64, u32) {
+    (metadata.mtime(), metadata.mtime_nsec() as u32)
+}

@@ -1,0 +1,544 @@
+//! Both ends of a copy in one process, and ends that follow no rule.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::IoSlice;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use tempfile::{TempDir, tempdir};
+use titin_copy::{CopyError, CopyProgress, CopyReport, Destination, receive, send};
+use titin_path::{Key, Listener, Path as MessagePath, PathSettings};
+use titin_testkit::Watchdog;
+
+/// Counts what a copy tells of its progress.
+#[derive(Default)]
+struct Counted {
+    known: (u64, u64),
+    moved: u64,
+    begun: Vec<String>,
+}
+
+impl CopyProgress for Counted {
+    fn known(&mut self, files: u64, bytes: u64) {
+        self.known = (files, bytes);
+    }
+
+    fn begun(&mut self, path: &str, _: u64) {
+        self.begun.push(path.to_owned());
+    }
+
+    fn moved(&mut self, bytes: u64) {
+        self.moved += bytes;
+    }
+}
+
+fn pair() -> (MessagePath, MessagePath) {
+    let key = Key::random();
+    let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+    let here =
+        MessagePath::open(&[listener.address()], "", &key, &PathSettings::default()).unwrap();
+    (here, listener.accept(None).unwrap())
+}
+
+/// Copies, and returns the report of the receiver, which the sender has too.
+fn copy(sources: &[&Path], destination: &Path, only_look: bool) -> (CopyReport, Counted) {
+    let _watchdog = Watchdog::start();
+    let (here, there) = pair();
+    let sources: Vec<PathBuf> = sources.iter().map(|source| source.to_path_buf()).collect();
+    let destination = Destination::new(destination, sources.len() > 1).unwrap();
+    let (mut sent, mut received) = (Counted::default(), Counted::default());
+    let (told, report) = thread::scope(|scope| {
+        let sender = scope.spawn(|| send(&here, &sources, only_look, &mut sent).unwrap());
+        let report = receive(&there, &destination, only_look, &mut received).unwrap();
+        (sender.join().unwrap(), report)
+    });
+    assert_eq!(told, report);
+    if report.failed.is_empty() {
+        assert_eq!(sent.known, received.known);
+        assert_eq!(sent.begun.len(), received.begun.len());
+        if !only_look {
+            assert_eq!([sent.moved, received.moved], [sent.known.1; 2]);
+        }
+    }
+    (report, sent)
+}
+
+/// All that is below a directory: kind, permissions, time and content of each.
+fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut next = vec![root.to_owned()];
+    while let Some(path) = next.pop() {
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let content = if metadata.is_dir() {
+            next.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|item| item.unwrap().path()),
+            );
+            Vec::new()
+        } else if metadata.is_symlink() {
+            fs::read_link(&path)
+                .unwrap()
+                .into_os_string()
+                .as_bytes()
+                .to_vec()
+        } else {
+            fs::read(&path).unwrap()
+        };
+        let name = path.strip_prefix(root).unwrap().to_owned();
+        found.insert(
+            name,
+            (
+                metadata.mode(),
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                content,
+            ),
+        );
+    }
+    found
+}
+
+/// Bytes without a pattern that a wrong offset would keep.
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let step = |state: &mut u64| {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = (0..length.div_ceil(8))
+        .flat_map(|_| step(&mut state))
+        .collect();
+    bytes.truncate(length);
+    bytes
+}
+
+fn age(path: &Path, seconds: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000 + seconds, 123_456_789);
+    File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// A tree of all kinds.
+fn varied() -> TempDir {
+    let folder = tempdir().unwrap();
+    let root = folder.path().join("case");
+    fs::create_dir_all(root.join("deep/er/and/deeper")).unwrap();
+    fs::create_dir(root.join("empty")).unwrap();
+    let sizes = [
+        0,
+        1,
+        4095,
+        65_536,
+        (4 << 20) - (256 << 10),
+        (4 << 20) + 1,
+        9_000_001,
+    ];
+    for (number, size) in sizes.into_iter().enumerate() {
+        let path = root.join(format!("deep/er/file {number}"));
+        fs::write(&path, noise(size, number as u64)).unwrap();
+        age(&path, number as u64);
+    }
+    fs::write(
+        root.join(OsStr::from_bytes(b"deep/\xff\n name")),
+        "no UTF-8",
+    )
+    .unwrap();
+    fs::write(
+        root.join("deep/".to_owned() + &"n".repeat(255)),
+        "a long name",
+    )
+    .unwrap();
+    fs::write(root.join("program"), "#!/bin/sh").unwrap();
+    fs::set_permissions(root.join("program"), fs::Permissions::from_mode(0o751)).unwrap();
+    fs::set_permissions(root.join("empty"), fs::Permissions::from_mode(0o500)).unwrap();
+    symlink("deep/er/file 1", root.join("link")).unwrap();
+    symlink("/nowhere/at/all", root.join("deep/broken")).unwrap();
+    age(&root.join("deep/er"), 77);
+    age(&root, 99);
+    folder
+}
+
+#[test]
+fn a_tree_of_all_kinds_arrives_and_is_left_alone_the_second_time() {
+    let (source, target) = (varied(), tempdir().unwrap());
+    let case = source.path().join("case");
+    let (report, counted) = copy(&[&case], target.path(), false);
+    assert_eq!(report.failed, []);
+    assert_eq!((report.files, report.unchanged), (10, 0));
+    assert_eq!(report.bytes, counted.known.1);
+    assert!(tree(&case) == tree(&target.path().join("case")));
+
+    fs::set_permissions(case.join("program"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::write(case.join("deep/er/file 1"), "x").unwrap();
+    let (report, _) = copy(&[&case], target.path(), false);
+    assert_eq!((report.files, report.bytes, report.unchanged), (1, 1, 9));
+    assert!(tree(&case) == tree(&target.path().join("case")));
+}
+
+#[test]
+fn names_are_those_of_cp() {
+    let (source, target) = (varied(), tempdir().unwrap());
+    let (case, there) = (source.path().join("case"), target.path());
+    let file = case.join("program");
+    copy(&[&file], &there.join("renamed"), false);
+    copy(&[&file], &there.join("new/"), false);
+    copy(&[&case], &there.join("other"), false);
+    copy(&[&file, &case.join("link")], &there.join("both"), false);
+    assert_eq!(fs::read(there.join("renamed")).unwrap(), b"#!/bin/sh");
+    assert_eq!(fs::read(there.join("new/program")).unwrap(), b"#!/bin/sh");
+    assert!(tree(&case) == tree(&there.join("other")));
+    // A source that is a link stands for the file behind it.
+    assert!(
+        there
+            .join("both/link")
+            .symlink_metadata()
+            .unwrap()
+            .is_file()
+    );
+    let missing = Destination::new(&there.join("no/such/place"), false).unwrap_err();
+    assert!(
+        missing
+            .to_string()
+            .contains("no/such: there is no such directory"),
+        "{missing}"
+    );
+    let here = send(
+        &pair().0,
+        &[there.join("nothing")],
+        false,
+        &mut Counted::default(),
+    )
+    .unwrap_err();
+    assert!(here.to_string().contains("nothing: No such file"), "{here}");
+}
+
+#[test]
+fn thousands_of_files_go_in_batches() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    for number in 0..5000 {
+        let folder = source.path().join(format!("many/{}", number % 7));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join(number.to_string()),
+            noise(number % 300, number as u64),
+        )
+        .unwrap();
+    }
+    let many = source.path().join("many");
+    let (report, _) = copy(&[&many], target.path(), false);
+    assert_eq!((report.files, report.failed.len()), (5000, 0));
+    assert!(tree(&many) == tree(&target.path().join("many")));
+}
+
+#[test]
+fn holes_take_no_room_and_no_time() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    let path = source.path().join("sparse");
+    let file = File::create(&path).unwrap();
+    file.write_all_at(b"in the middle", 200 << 20).unwrap();
+    file.set_len(300 << 20).unwrap();
+    let (report, _) = copy(&[&path], target.path(), false);
+    let copied = target.path().join("sparse");
+    assert_eq!(report.failed, []);
+    assert!(report.bytes < 1 << 20, "{}", report.bytes);
+    assert!(fs::read(&path).unwrap() == fs::read(&copied).unwrap());
+    assert!(copied.metadata().unwrap().blocks() * 512 < 1 << 20);
+}
+
+#[test]
+fn what_an_earlier_copy_has_left_is_kept_if_it_is_the_beginning() {
+    let source = tempdir().unwrap();
+    let path = source.path().join("large");
+    let bytes = noise(20_000_003, 5);
+    fs::write(&path, &bytes).unwrap();
+    let mut other = bytes[..10_000_000].to_vec();
+    other[9_999_999] ^= 1;
+    let longer = [&bytes[..], b"more"].concat();
+    for (left, sent) in [
+        (&bytes[..10_000_000], 10_000_003),
+        (&bytes[..], 0),
+        (&other[..], 20_000_003),
+        (&longer[..], 0),
+        (&[], 20_000_003),
+    ] {
+        let target = tempdir().unwrap();
+        fs::write(target.path().join(".large.titin-part"), left).unwrap();
+        let (report, _) = copy(&[&path], target.path(), false);
+        assert_eq!(
+            (report.bytes, report.failed.len()),
+            (sent, 0),
+            "{} left",
+            left.len()
+        );
+        assert!(fs::read(target.path().join("large")).unwrap() == bytes);
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_copy_that_only_looks_writes_nothing() {
+    let (source, target) = (varied(), tempdir().unwrap());
+    let case = source.path().join("case");
+    for place in [target.path().to_owned(), target.path().join("new/")] {
+        let (report, counted) = copy(&[&case], &place, true);
+        assert_eq!((report.files, counted.begun.len()), (10, 10));
+        assert!(
+            counted.begun.contains(&"case/program".to_owned()),
+            "{:?}",
+            counted.begun
+        );
+    }
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn files_that_cannot_be_copied_are_named_and_the_others_are_copied() {
+    let (source, target) = (varied(), tempdir().unwrap());
+    let case = source.path().join("case");
+    rustix::fs::mkfifoat(rustix::fs::CWD, case.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    // A directory where a file comes, a file where a directory comes, and a file that a directory is above of.
+    fs::create_dir_all(target.path().join("case/program")).unwrap();
+    fs::create_dir_all(target.path().join("case/deep")).unwrap();
+    fs::write(target.path().join("case/deep/er"), "").unwrap();
+    let (report, _) = copy(&[&case], target.path(), false);
+    let failed: BTreeMap<&str, &str> = report
+        .failed
+        .iter()
+        .map(|failed| (&*failed.path, &*failed.why))
+        .collect();
+    assert!(failed["case/program"].contains("directory"), "{failed:?}");
+    assert!(
+        failed["case/deep/er"].contains("ot a directory"),
+        "{failed:?}"
+    );
+    assert!(
+        failed["case/deep/er/file 0"].contains("ot a directory"),
+        "{failed:?}"
+    );
+    assert!(failed.iter().any(|(path, why)| path.ends_with("pipe") && why.contains("no file, link or directory")));
+    assert_eq!(
+        fs::read(target.path().join("case/link"))
+            .unwrap_err()
+            .kind(),
+        std::io::ErrorKind::NotADirectory
+    );
+    assert!(target.path().join("case/empty").is_dir());
+}
+
+#[test]
+fn a_file_that_another_copy_writes_is_left_to_it() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    let path = source.path().join("a");
+    fs::write(&path, noise(9_000_000, 1)).unwrap();
+    let part = File::create(target.path().join(".a.titin-part")).unwrap();
+    part.try_lock().unwrap();
+    let (report, _) = copy(&[&path], target.path(), false);
+    assert_eq!(report.failed[0].why, "another copy is writing it");
+    thread::scope(|scope| {
+        scope.spawn(|| copy(&[&path], target.path(), false));
+        thread::sleep(Duration::from_millis(300));
+        drop(part);
+    });
+    assert!(fs::read(target.path().join("a")).unwrap() == noise(9_000_000, 1));
+}
+
+#[test]
+fn links_in_the_target_lead_nowhere() {
+    let (source, target, outside) = (varied(), tempdir().unwrap(), tempdir().unwrap());
+    let case = source.path().join("case");
+    fs::write(outside.path().join("program"), "untouched").unwrap();
+    fs::create_dir(target.path().join("case")).unwrap();
+    symlink(outside.path(), target.path().join("case/deep")).unwrap();
+    symlink(
+        outside.path().join("program"),
+        target.path().join("case/program"),
+    )
+    .unwrap();
+    symlink(
+        outside.path().join("made"),
+        target.path().join("case/.program.titin-part"),
+    )
+    .unwrap();
+    let before = tree(outside.path());
+    let (report, _) = copy(&[&case], target.path(), false);
+    assert!(tree(outside.path()) == before);
+    assert!(
+        report
+            .failed
+            .iter()
+            .any(|failed| failed.path == "case/deep/er"),
+        "{:?}",
+        report.failed
+    );
+    assert!(
+        report
+            .failed
+            .iter()
+            .any(|failed| failed.path == "case/program"),
+        "{:?}",
+        report.failed
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_the_copy_goes_on() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    fs::write(source.path().join("a"), noise(9_000_000, 1)).unwrap();
+    fs::write(source.path().join("b"), noise(10, 2)).unwrap();
+    // What is to be written is no file, and is not written through.
+    fs::create_dir(target.path().join("full")).unwrap();
+    symlink("/dev/full", target.path().join("full/.a.titin-part")).unwrap();
+    let sources = ["a", "b"].map(|name| source.path().join(name));
+    let (report, _) = copy(
+        &[&sources[0], &sources[1]],
+        &target.path().join("full"),
+        false,
+    );
+    assert_eq!(report.failed.len(), 1, "{:?}", report.failed);
+    assert_eq!((report.files, &*report.failed[0].path), (1, "a"));
+}
+
+/// A message as an end sends it.
+fn message(head: &impl Serialize, payload: &[u8]) -> Vec<u8> {
+    let head = rmp_serde::to_vec(head).unwrap();
+    [&(head.len() as u32).to_le_bytes()[..], &head, payload].concat()
+}
+
+/// Ends that say what no sender says. The messages are those of `message.rs`, in its own form.
+#[test]
+fn a_hostile_sender_gets_nothing_out_of_its_place() {
+    #[derive(Serialize)]
+    enum Kind {
+        File { size: u64 },
+        Link(#[serde(with = "serde_bytes")] Vec<u8>),
+    }
+    #[derive(Serialize)]
+    struct Entry(
+        #[serde(with = "serde_bytes")] Vec<u8>,
+        Kind,
+        u32,
+        (i64, u32),
+    );
+    #[derive(Serialize)]
+    enum From {
+        Entries(Vec<Entry>),
+        Pieces(Vec<(u64, u64, u64, u64, Option<End>)>),
+    }
+    #[derive(Serialize)]
+    enum End {
+        Whole([u8; 32]),
+    }
+    let file =
+        |path: &str, size| Entry(path.as_bytes().to_vec(), Kind::File { size }, 0o644, (0, 0));
+    let told = |path: &str, size| message(&From::Entries(vec![file(path, size)]), b"");
+    let link = message(
+        &From::Entries(vec![Entry(
+            b"out".to_vec(),
+            Kind::Link(b"..".to_vec()),
+            0,
+            (0, 0),
+        )]),
+        b"",
+    );
+    let piece = |file, offset, length, bytes: &[u8]| {
+        message(&From::Pieces(vec![(file, 0, offset, length, None)]), bytes)
+    };
+    let whole = |bytes: &[u8]| {
+        let end = End::Whole(*blake3::hash(bytes).as_bytes());
+        message(
+            &From::Pieces(vec![(0, 0, 0, bytes.len() as u64, Some(end))]),
+            bytes,
+        )
+    };
+    let conversations: Vec<(&str, Vec<Vec<u8>>)> = vec![
+        ("the path \"../evil\"", vec![told("../evil", 4)]),
+        ("the path \"/tmp/evil\"", vec![told("/tmp/evil", 4)]),
+        ("longer than its message", vec![noise(100, 3)]),
+        ("without a head", vec![vec![1, 2]]),
+        ("longer than its message", vec![vec![255, 255, 255, 127, 0]]),
+        ("", vec![message(&7, b"")]),
+        ("not wanted", vec![told("a", 4), piece(7, 0, 4, b"evil")]),
+        (
+            "beyond the end",
+            vec![told("a", 4), piece(0, 1, 4, b"evil")],
+        ),
+        (
+            "beyond the end",
+            vec![told("a", 4), piece(0, u64::MAX, 4, b"evil")],
+        ),
+        (
+            "without their bytes",
+            vec![told("a", 4), piece(0, 0, u64::MAX, b"evil")],
+        ),
+        (
+            "bytes without pieces",
+            vec![told("a", 4), piece(0, 0, 3, b"evil")],
+        ),
+        (
+            "or twice",
+            vec![
+                told("a", 8),
+                piece(0, 0, 4, b"evil"),
+                piece(0, 0, 4, b"evil"),
+            ],
+        ),
+        (
+            "not wanted",
+            vec![told("a", 4), whole(b"good"), whole(b"evil")],
+        ),
+        (
+            "before the end of another",
+            vec![
+                told("a", 8),
+                told("b", 8),
+                piece(0, 0, 4, b"evil"),
+                piece(1, 0, 4, b"evil"),
+            ],
+        ),
+    ];
+    for (what, messages) in conversations {
+        let _watchdog = Watchdog::start();
+        let (folder, (here, there)) = (tempdir().unwrap(), pair());
+        let target = folder.path().join("in/target");
+        fs::create_dir_all(&target).unwrap();
+        let destination = Destination::new(&target, false).unwrap();
+        for bytes in messages {
+            here.send_parts(&[IoSlice::new(&bytes)], None, None)
+                .unwrap();
+        }
+        let refused = receive(&there, &destination, false, &mut Counted::default()).unwrap_err();
+        assert!(
+            matches!(refused, CopyError::Malformed(_)),
+            "{what}: {refused}"
+        );
+        assert!(refused.to_string().contains(what), "{what}: {refused}");
+        let names: Vec<PathBuf> = tree(folder.path()).into_keys().collect();
+        let is_inside = |name: &PathBuf| {
+            ["", "in"].map(Path::new).contains(&name.as_path()) || name.starts_with("in/target")
+        };
+        assert!(names.iter().all(is_inside), "{what}: {names:?}");
+    }
+    // A link out of the target is made, and nothing goes through it.
+    let (folder, (here, there)) = (tempdir().unwrap(), pair());
+    let target = folder.path().join("target");
+    let destination = Destination::new(&target.join(""), false).unwrap();
+    for bytes in [link, told("out/evil", 4)] {
+        here.send_parts(&[IoSlice::new(&bytes)], None, None)
+            .unwrap();
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| receive(&there, &destination, false, &mut Counted::default()).unwrap_err());
+        here.receive(None).unwrap();
+        here.receive(None).unwrap();
+        drop(here);
+    });
+    assert!(!folder.path().join("evil").exists());
+}
