@@ -53,6 +53,14 @@ impl Entry {
         }
     }
 
+    /// The bytes of the text of a link; none of a file or a directory.
+    pub(crate) fn link_length(&self) -> usize {
+        match &self.kind {
+            EntryKind::Link(text) => text.len(),
+            _ => 0,
+        }
+    }
+
     /// Checks an entry that another process tells.
     ///
     /// # Errors

@@ -3,8 +3,10 @@
 //! This end gives the key of the path by the standard input of `ssh`, and the other end answers with its port. If the port
 //! cannot be reached, because of a firewall say, the path goes through a tunnel of `ssh`.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,13 +17,17 @@ use titin_path::{Key, Listener, Path, PathError, PathSettings, parse_addresses};
 
 use crate::error::{CopyError, Result};
 use crate::receiver::{Destination, receive};
-use crate::report::{CopyProgress, CopyReport};
+use crate::report::CopyProgress;
 use crate::sender::send;
+use crate::walk::Walk;
 
 /// The line of the other end begins with this word. What the shell of the other host prints before is left out.
 const ANSWER: &str = "titin-copy";
 
-/// The most bytes that the shell of the other host may print before the answer, and the most bytes of a line.
+/// The most bytes of a request.
+const MOST_REQUEST: u64 = 64 << 20;
+
+/// The most bytes that the shell of the other host may print before the answer, with the answer.
 const MOST_NOISE: u64 = 1 << 20;
 
 /// How long the port of the other host may take to answer, before the tunnel is tried.
@@ -50,9 +56,25 @@ pub struct FarSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FarRole {
     /// It sends these sources.
-    Send(Vec<PathBuf>),
+    Send(Vec<FarName>),
     /// It receives, at this destination, one source or several.
-    Receive(PathBuf, bool),
+    Receive(FarName, bool),
+}
+
+/// The name of a file on the other host, whose bytes need be no UTF-8.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FarName(#[serde(with = "serde_bytes")] Vec<u8>);
+
+impl From<PathBuf> for FarName {
+    fn from(path: PathBuf) -> Self {
+        FarName(path.into_os_string().into_vec())
+    }
+}
+
+impl From<&FarName> for PathBuf {
+    fn from(name: &FarName) -> Self {
+        OsString::from_vec(name.0.clone()).into()
+    }
 }
 
 /// What the other end reads.
@@ -254,8 +276,8 @@ fn host_name(host: &str, settings: &FarSettings) -> String {
     }
 }
 
-/// The other end: reads the request from `input`, answers by `output`, and does its part. Returns why it has failed, if so;
-/// the end that has asked says what came of the copy.
+/// The other end: reads the request from `input`, answers by `output`, and does its part. The end that has asked says what
+/// came of single files.
 ///
 /// # Errors
 /// [`CopyError`] if the copy fails as a whole.
@@ -264,60 +286,66 @@ pub fn serve_far(
     mut output: impl Write,
 ) -> std::result::Result<(), CopyError> {
     let mut line = String::new();
-    BufReader::new(input.take(MOST_NOISE))
+    BufReader::new(input.take(MOST_REQUEST))
         .read_line(&mut line)
         .map_err(|error| CopyError::Far(format!("cannot read what to copy: {error}")))?;
     let request: FarRequest = serde_json::from_str(&line)
         .map_err(|error| CopyError::Far(format!("this is no request of a copy: {error}")))?;
-    let begun = begin(&request);
-    let answer = match &begun {
-        Ok((_, answer, _)) => serde_json::to_string(answer),
-        Err(why) => serde_json::to_string(&FarAnswer::Failed(why.to_string())),
+    let begun = FarTask::new(&request.role).and_then(|task| Ok((task, listen(&request.key)?)));
+    let (answer, begun) = match begun {
+        Ok((task, (listener, answer))) => (answer, Some((task, listener))),
+        Err(why) => (FarAnswer::Failed(why.to_string()), None),
     };
-    let answer = answer.expect("plain data");
+    let answer = serde_json::to_string(&answer).expect("plain data");
     writeln!(output, "{ANSWER}{answer}")
         .and_then(|()| output.flush())
         .map_err(|error| CopyError::Far(format!("cannot answer: {error}")))?;
     // The end that has asked tells the user of what has failed until here.
-    let Ok((listener, _, destination)) = begun else {
+    let Some((task, listener)) = begun else {
         return Ok(());
     };
     let path = listener.accept(Some(OPENING_TIME))?;
     drop(listener);
-    let only_look = request.only_look;
-    let done = match (&request.role, &destination) {
-        (FarRole::Receive(..), Some(destination)) => {
-            receive(&path, destination, only_look, &mut Silent)
+    match task {
+        FarTask::Send(sources) => send(&path, &sources, request.only_look, &mut Silent)?,
+        FarTask::Receive(destination) => {
+            receive(&path, &destination, request.only_look, &mut Silent)?
         }
-        (FarRole::Send(sources), _) => send(&path, sources, only_look, &mut Silent),
-        (FarRole::Receive(..), None) => return Ok(()),
     };
-    let _: CopyReport = done?;
     Ok(path.close(Some(ENDING_TIME))?)
 }
 
-/// Checks what is asked for, and listens.
-fn begin(request: &FarRequest) -> Result<(Listener, FarAnswer, Option<Destination>)> {
-    let destination = match &request.role {
-        FarRole::Send(sources) => {
-            crate::walk::Walk::new(sources)?;
-            None
-        }
-        FarRole::Receive(place, are_several) => Some(Destination::new(place, *are_several)?),
-    };
-    let listener = Listener::start("0.0.0.0:0", &request.key)?;
+/// What the other end is to do, once that has been checked.
+enum FarTask {
+    Send(Vec<PathBuf>),
+    Receive(Destination),
+}
+
+impl FarTask {
+    fn new(role: &FarRole) -> Result<Self> {
+        Ok(match role {
+            FarRole::Send(names) => {
+                let sources: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+                Walk::new(&sources)?;
+                FarTask::Send(sources)
+            }
+            FarRole::Receive(name, are_several) => {
+                FarTask::Receive(Destination::new(&PathBuf::from(name), *are_several)?)
+            }
+        })
+    }
+}
+
+/// Listens at a port that the system chooses.
+fn listen(key: &Key) -> Result<(Listener, FarAnswer)> {
+    let listener = Listener::start("0.0.0.0:0", key)?;
     let place = listener.place();
-    let port = place
-        .rsplit(':')
-        .next()
-        .and_then(|port| port.parse().ok())
-        .unwrap_or_default();
-    let addresses = host::addresses().iter().map(ToString::to_string).collect();
-    Ok((
-        listener,
-        FarAnswer::Listening { port, addresses },
-        destination,
-    ))
+    let port = place.rsplit(':').next().and_then(|port| port.parse().ok());
+    let answer = FarAnswer::Listening {
+        port: port.unwrap_or_default(),
+        addresses: host::addresses().iter().map(ToString::to_string).collect(),
+    };
+    Ok((listener, answer))
 }
 
 /// The other end shows no progress.

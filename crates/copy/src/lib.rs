@@ -27,7 +27,7 @@ mod target;
 mod walk;
 
 pub use error::CopyError;
-pub use far::{Far, FarRole, FarSettings, serve_far};
+pub use far::{Far, FarName, FarRole, FarSettings, serve_far};
 pub use place::Place;
 pub use receiver::{Destination, receive};
 pub use report::{CopyProgress, CopyReport, FailedFile};

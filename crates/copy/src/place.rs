@@ -1,5 +1,7 @@
 //! Sources and destinations as users write them.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// A file or directory on this host or on another one.
@@ -13,16 +15,21 @@ pub struct Place {
 
 impl Place {
     /// Reads `PATH` or `HOST:PATH`. As with `scp`, a colon behind a slash belongs to the name of a file.
-    pub fn parse(text: &str) -> Self {
-        let (host, path) = match text.split_once(':') {
-            Some((host, path)) if !host.is_empty() && !host.contains('/') => {
-                (Some(host.to_owned()), path)
-            }
-            _ => (None, text),
-        };
-        Place {
-            host,
-            path: PathBuf::from(path),
+    pub fn parse(text: &OsStr) -> Self {
+        let bytes = text.as_bytes();
+        let colon = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
+        let host = colon
+            .filter(|place| *place > 0 && bytes[*place] == b':')
+            .and_then(|place| Some((place, str::from_utf8(&bytes[..place]).ok()?)));
+        match host {
+            Some((place, host)) => Place {
+                host: Some(host.to_owned()),
+                path: PathBuf::from(OsStr::from_bytes(&bytes[place + 1..])),
+            },
+            None => Place {
+                host: None,
+                path: PathBuf::from(text),
+            },
         }
     }
 }
@@ -33,8 +40,8 @@ mod tests {
 
     #[test]
     fn a_host_comes_before_the_first_colon() {
-        let place = |text| {
-            let Place { host, path } = Place::parse(text);
+        let place = |text: &str| {
+            let Place { host, path } = Place::parse(OsStr::new(text));
             (
                 host.unwrap_or_default(),
                 path.to_string_lossy().into_owned(),

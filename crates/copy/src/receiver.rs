@@ -14,7 +14,7 @@ use titin_path::Path as MessagePath;
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result, malformed};
 use crate::message::{self, FileEnd, FromReceiver, FromSender, MessageMemory, Piece, Wanted};
-use crate::report::{CopyProgress, CopyReport};
+use crate::report::{CopyProgress, CopyReport, MOST_FAILED};
 use crate::sender::hash_of_beginning;
 use crate::sparse::hash_zeros;
 use crate::target::{Target, TargetName, file_type};
@@ -451,7 +451,9 @@ impl Receiver<'_> {
         if self.only_look {
             (self.report.files, self.report.bytes) = (sender.files, sender.bytes);
         }
-        self.report.failed.extend(sender.failed);
+        let room = MOST_FAILED.saturating_sub(self.report.failed.len());
+        let failed = sender.failed.into_iter().take(room);
+        self.report.failed.extend(failed);
     }
 }
 

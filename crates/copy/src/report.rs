@@ -25,7 +25,7 @@ pub struct FailedFile {
 }
 
 /// The most files of which a report says why they could not be copied.
-const MOST_FAILED: usize = 1000;
+pub(crate) const MOST_FAILED: usize = 1000;
 
 impl CopyReport {
     pub(crate) fn note_failed(&mut self, path: &[u8], why: impl ToString) {

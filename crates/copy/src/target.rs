@@ -187,23 +187,9 @@ impl TargetName<'_> {
     /// Sets permissions and times of a file or directory that is no link.
     pub(crate) fn set(&self, mode: u32, modified: (i64, u32)) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match fs::openat(self.directory, self.name, flags, Mode::empty()) {
-            Ok(file) => {
-                fs::fchmod(&file, Mode::from(mode))?;
-                Ok(fs::futimens(&file, &times(modified))?)
-            }
-            // Its owner may not read it, but may set these.
-            Err(Errno::ACCESS) => {
-                fs::chmodat(
-                    self.directory,
-                    self.name,
-                    Mode::from(mode),
-                    AtFlags::empty(),
-                )?;
-                self.set_times(self.name, modified)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let file = fs::openat(self.directory, self.name, flags, Mode::empty())?;
+        fs::fchmod(&file, Mode::from(mode))?;
+        Ok(fs::futimens(&file, &times(modified))?)
     }
 
     fn set_times(&self, name: &OsStr, modified: (i64, u32)) -> io::Result<()> {

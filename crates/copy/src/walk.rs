@@ -11,7 +11,7 @@ use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result};
 use crate::report::CopyReport;
 
-/// The most entries of a batch, and the most bytes of their paths.
+/// The most entries of a batch, and the most bytes of their paths and links.
 const MOST_ENTRIES: usize = 2000;
 const MOST_PATHS: usize = 128 << 10;
 
@@ -64,7 +64,7 @@ impl Walk {
             };
             match self.look(&here, &there) {
                 Ok(entry) => {
-                    bytes += there.as_os_str().len() + here.as_os_str().len();
+                    bytes += there.as_os_str().len() + entry.link_length();
                     found.push(FoundFile { here, entry });
                 }
                 Err(why) => report.note_failed(here.as_os_str().as_bytes(), why),

@@ -110,6 +110,7 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
         "wire",
         "runtime",
         "components",
+        "copy",
         "manager",
         "draw",
         "cli",

@@ -1,5 +1,6 @@
 //! `titin copy`: files and directories to and from another host.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,8 +10,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, Destination, Far, FarRole, FarSettings, Place, receive,
-    send, serve_far,
+    CopyError, CopyProgress, CopyReport, Destination, Far, FarName, FarRole, FarSettings, Place,
+    receive, send, serve_far,
 };
 use titin_draw::units::{bytes, count};
 use titin_path::PathSettings;
@@ -29,10 +30,10 @@ const MOST_SHOWN: usize = 20;
 pub(crate) struct Copy {
     /// Files and directories, all of one host
     #[arg(value_name = "SOURCE", required = true, num_args = 1..)]
-    sources: Vec<String>,
+    sources: Vec<OsString>,
     /// A directory, or the new name of the only source
     #[arg(value_name = "DESTINATION")]
-    destination: String,
+    destination: OsString,
     /// Only show what would be copied
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -101,13 +102,16 @@ impl Copy {
         let start = |host: &str, role| Far::start(host, role, &settings);
         let (far, report) = match direction {
             Direction::To(host) => {
-                let far = start(&host, FarRole::Receive(destination, are_several))?;
+                let far = start(&host, FarRole::Receive(destination.into(), are_several))?;
                 let report = send(&far.path, &sources, self.dry_run, progress)?;
                 (far, report)
             }
             Direction::From(host) => {
                 let destination = Destination::new(&destination, are_several)?;
-                let far = start(&host, FarRole::Send(sources))?;
+                let far = start(
+                    &host,
+                    FarRole::Send(sources.into_iter().map(FarName::from).collect()),
+                )?;
                 let report = receive(&far.path, &destination, self.dry_run, progress)?;
                 (far, report)
             }
