@@ -73,7 +73,13 @@ impl Entry {
         let is_path =
             !self.path.is_empty() && self.path.len() <= LONGEST_PATH && !self.path.contains(&0);
         let is_plain = self.path() == self.path().components().collect::<std::path::PathBuf>();
-        if is_below && is_path && is_plain && self.modified.1 < 1_000_000_000 {
+        if self.mode > 0o777
+            || self.modified.1 >= 1_000_000_000
+            || i64::try_from(self.size()).is_err()
+        {
+            return Err(malformed("permissions, a time or a size that no file has"));
+        }
+        if is_below && is_path && is_plain {
             return Ok(());
         }
         let path = String::from_utf8_lossy(&self.path);

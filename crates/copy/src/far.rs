@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use titin_os::host;
 use titin_path::{Key, Listener, Path, PathError, PathSettings, parse_addresses};
 
-use crate::error::{CopyError, Result};
+use crate::error::{CopyError, Result, malformed};
 use crate::receiver::{Destination, receive};
 use crate::report::CopyProgress;
 use crate::sender::send;
@@ -57,8 +57,8 @@ pub struct FarSettings {
 pub enum FarRole {
     /// It sends these sources.
     Send(Vec<FarName>),
-    /// It receives, at this destination, one source or several.
-    Receive(FarName, bool),
+    /// It receives, at this destination, sources with these names.
+    Receive(FarName, Vec<FarName>),
 }
 
 /// The name of a file on the other host, whose bytes need be no UTF-8.
@@ -92,6 +92,8 @@ enum FarAnswer {
     Listening {
         port: u16,
         addresses: Vec<String>,
+        /// The names of the sources, at the end that sends.
+        names: Vec<FarName>,
     },
     Failed(String),
 }
@@ -100,14 +102,16 @@ enum FarAnswer {
 pub struct Far {
     /// The path.
     pub path: Path,
-    ssh: Child,
-    tunnel: Option<Tunnel>,
+    /// The names of the sources, if the other end sends.
+    pub names: Vec<OsString>,
+    ssh: KilledAtEnd,
+    tunnel: Option<KilledAtEnd>,
 }
 
 /// A process that is killed when it is dropped.
-struct Tunnel(Child);
+struct KilledAtEnd(Child);
 
-impl Drop for Tunnel {
+impl Drop for KilledAtEnd {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -127,7 +131,7 @@ impl Far {
         let key = Key::random();
         let mut ssh = ssh_command(settings)?;
         // The shell of the other host reads these words.
-        let mut child = ssh
+        let child = ssh
             .args(["--", host, &settings.titin, "copy-end"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -140,23 +144,22 @@ impl Far {
             role,
             only_look: settings.only_look,
         };
-        let answer = ask(&mut child, &request);
-        let opened = answer.and_then(|answer| match answer {
-            FarAnswer::Listening { port, addresses } => {
-                open(host, port, &addresses, &key, settings)
-            }
+        let mut ssh = KilledAtEnd(child);
+        match ask(&mut ssh.0, &request)? {
             FarAnswer::Failed(why) => Err(CopyError::Place(format!("{host}: {why}"))),
-        });
-        match opened {
-            Ok((path, tunnel)) => Ok(Far {
-                path,
-                ssh: child,
-                tunnel,
-            }),
-            Err(why) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(why)
+            FarAnswer::Listening {
+                port,
+                addresses,
+                names,
+            } => {
+                let names = check_names(&request.role, &names)?;
+                let (path, tunnel) = open(host, port, &addresses, &key, settings)?;
+                Ok(Far {
+                    path,
+                    names,
+                    ssh,
+                    tunnel,
+                })
             }
         }
     }
@@ -167,13 +170,31 @@ impl Far {
         drop(self.tunnel);
         let until = Instant::now() + ENDING_TIME;
         while Instant::now() < until {
-            match self.ssh.try_wait() {
+            match self.ssh.0.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),
                 _ => return,
             }
         }
-        let _ = self.ssh.kill();
-        let _ = self.ssh.wait();
+    }
+}
+
+/// Checks the names of the sources that the other end tells: it may send nothing but what it was asked for.
+fn check_names(role: &FarRole, told: &[FarName]) -> Result<Vec<OsString>> {
+    let FarRole::Send(sources) = role else {
+        return Ok(Vec::new());
+    };
+    let told: Vec<PathBuf> = told.iter().map(PathBuf::from).collect();
+    let is_asked_for = |(source, told): (&FarName, &PathBuf)| {
+        let name = told.file_name().filter(|name| *name == told.as_os_str());
+        let source = PathBuf::from(source);
+        // What `.` and `..` are called there, the other end knows.
+        name.is_some_and(|name| source.file_name().is_none_or(|source| source == name))
+    };
+    match told.len() == sources.len() && sources.iter().zip(&told).all(is_asked_for) {
+        true => Ok(told.into_iter().map(PathBuf::into_os_string).collect()),
+        false => Err(malformed(
+            "sources with other names than those that were asked for",
+        )),
     }
 }
 
@@ -221,7 +242,7 @@ fn open(
     addresses: &[String],
     key: &Key,
     settings: &FarSettings,
-) -> Result<(Path, Option<Tunnel>)> {
+) -> Result<(Path, Option<KilledAtEnd>)> {
     let mut places = vec![host_name(host, settings)];
     places.extend(addresses.iter().cloned());
     places.dedup();
@@ -251,7 +272,7 @@ fn open(
         .stdin(Stdio::null())
         .spawn()
         .map_err(|error| CopyError::Far(format!("cannot start a tunnel of ssh: {error}")))?;
-    let tunnel = Tunnel(tunnel);
+    let tunnel = KilledAtEnd(tunnel);
     let addresses = parse_addresses(&format!("session:127.0.0.1:{local}"))?;
     let patient = PathSettings {
         patience: OPENING_TIME,
@@ -291,7 +312,10 @@ pub fn serve_far(
         .map_err(|error| CopyError::Far(format!("cannot read what to copy: {error}")))?;
     let request: FarRequest = serde_json::from_str(&line)
         .map_err(|error| CopyError::Far(format!("this is no request of a copy: {error}")))?;
-    let begun = FarTask::new(&request.role).and_then(|task| Ok((task, listen(&request.key)?)));
+    let begun = FarTask::new(&request.role).and_then(|(task, names)| {
+        let (listener, answer) = listen(&request.key, names)?;
+        Ok((task, (listener, answer)))
+    });
     let (answer, begun) = match begun {
         Ok((task, (listener, answer))) => (answer, Some((task, listener))),
         Err(why) => (FarAnswer::Failed(why.to_string()), None),
@@ -322,28 +346,36 @@ enum FarTask {
 }
 
 impl FarTask {
-    fn new(role: &FarRole) -> Result<Self> {
+    /// The task, and the names of the sources if this end sends.
+    fn new(role: &FarRole) -> Result<(Self, Vec<FarName>)> {
         Ok(match role {
             FarRole::Send(names) => {
                 let sources: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-                Walk::new(&sources)?;
-                FarTask::Send(sources)
+                let walk = Walk::new(&sources)?;
+                let names = walk.names().iter().map(|name| PathBuf::from(name).into());
+                let names = names.collect();
+                (FarTask::Send(sources), names)
             }
-            FarRole::Receive(name, are_several) => {
-                FarTask::Receive(Destination::new(&PathBuf::from(name), *are_several)?)
+            FarRole::Receive(name, sources) => {
+                let sources = sources
+                    .iter()
+                    .map(|name| PathBuf::from(name).into_os_string());
+                let destination = Destination::new(&PathBuf::from(name), sources.collect())?;
+                (FarTask::Receive(destination), Vec::new())
             }
         })
     }
 }
 
 /// Listens at a port that the system chooses.
-fn listen(key: &Key) -> Result<(Listener, FarAnswer)> {
+fn listen(key: &Key, names: Vec<FarName>) -> Result<(Listener, FarAnswer)> {
     let listener = Listener::start("0.0.0.0:0", key)?;
     let place = listener.place();
     let port = place.rsplit(':').next().and_then(|port| port.parse().ok());
     let answer = FarAnswer::Listening {
         port: port.unwrap_or_default(),
         addresses: host::addresses().iter().map(ToString::to_string).collect(),
+        names,
     };
     Ok((listener, answer))
 }

@@ -31,4 +31,4 @@ pub use far::{Far, FarName, FarRole, FarSettings, serve_far};
 pub use place::Place;
 pub use receiver::{Destination, receive};
 pub use report::{CopyProgress, CopyReport, FailedFile};
-pub use sender::send;
+pub use sender::{names_of, send};

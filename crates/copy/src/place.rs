@@ -22,10 +22,18 @@ impl Place {
             .filter(|place| *place > 0 && bytes[*place] == b':')
             .and_then(|place| Some((place, str::from_utf8(&bytes[..place]).ok()?)));
         match host {
-            Some((place, host)) => Place {
-                host: Some(host.to_owned()),
-                path: PathBuf::from(OsStr::from_bytes(&bytes[place + 1..])),
-            },
+            Some((place, host)) => {
+                let path = &bytes[place + 1..];
+                // A relative name begins at the home directory anyway.
+                let path = match path {
+                    b"~" => b"",
+                    _ => path.strip_prefix(b"~/").unwrap_or(path),
+                };
+                Place {
+                    host: Some(host.to_owned()),
+                    path: PathBuf::from(OsStr::from_bytes(path)),
+                }
+            }
             None => Place {
                 host: None,
                 path: PathBuf::from(text),
@@ -51,6 +59,9 @@ mod tests {
         assert_eq!(place("a/b"), is("", "a/b"));
         assert_eq!(place("me@far:a/b:c"), is("me@far", "a/b:c"));
         assert_eq!(place("far:"), is("far", ""));
+        assert_eq!(place("far:~"), is("far", ""));
+        assert_eq!(place("far:~/a"), is("far", "a"));
+        assert_eq!(place("far:~a"), is("far", "~a"));
         assert_eq!(place("./a:b"), is("", "./a:b"));
         assert_eq!(place(":b"), is("", ":b"));
     }

@@ -14,58 +14,72 @@ use titin_path::Path as MessagePath;
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result, malformed};
 use crate::message::{self, FileEnd, FromReceiver, FromSender, MessageMemory, Piece, Wanted};
-use crate::report::{CopyProgress, CopyReport, MOST_FAILED};
+use crate::report::{CopyProgress, CopyReport};
 use crate::sender::hash_of_beginning;
 use crate::sparse::hash_zeros;
 use crate::target::{Target, TargetName, file_type};
+use crate::walk::MOST_ENTRIES;
 
 /// Where a copy goes: a directory, and the name of the source there if that is another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     root: PathBuf,
     name: Option<OsString>,
+    /// The names of the sources. Nothing else is received.
+    sources: Vec<OsString>,
 }
 
 impl Destination {
-    /// As `cp`, `scp` and `rsync` understand a destination. A directory, or a name that ends with a slash, gets the sources;
-    /// it is made if it is not there. Any other name is that of the only source. With `are_several` sources the destination is a directory.
+    /// As `cp`, `scp` and `rsync` understand a destination. A directory, or a name that ends with a slash, gets the sources
+    /// with these names; it is made if it is not there. Any other name is that of the only source.
     ///
     /// # Errors
-    /// [`CopyError::Place`] if the directory of the destination is not there.
-    pub fn new(place: &Path, are_several: bool) -> std::result::Result<Self, CopyError> {
+    /// [`CopyError::Place`] if the directory of the destination is not there, or two sources have one name.
+    pub fn new(place: &Path, sources: Vec<OsString>) -> std::result::Result<Self, CopyError> {
+        for (number, name) in sources.iter().enumerate() {
+            if sources[..number].contains(name) {
+                let name = name.to_string_lossy();
+                return Err(CopyError::Place(format!("two sources are called {name}")));
+            }
+        }
         let is_directory =
-            are_several || place.as_os_str().as_bytes().ends_with(b"/") || place.is_dir();
+            sources.len() > 1 || place.as_os_str().as_bytes().ends_with(b"/") || place.is_dir();
         let place = match place.as_os_str().is_empty() {
             true => Path::new("."),
             false => place,
         };
-        let destination = match place.file_name() {
-            Some(name) if !is_directory => Destination {
-                root: match place.parent() {
-                    Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-                    _ => PathBuf::from("."),
-                },
-                name: Some(name.to_owned()),
-            },
-            _ => Destination {
-                root: place.to_owned(),
-                name: None,
-            },
-        };
-        let above = match (&destination.name, destination.root.parent()) {
-            (None, Some(above)) if !destination.root.exists() && !above.as_os_str().is_empty() => {
-                above
+        let (root, name) = match place.file_name() {
+            Some(name) if !is_directory => {
+                let parent = place
+                    .parent()
+                    .filter(|parent| !parent.as_os_str().is_empty());
+                (parent.unwrap_or(Path::new(".")), Some(name.to_owned()))
             }
-            (None, _) => return Ok(destination),
-            (Some(_), _) => &destination.root,
+            _ => (place, None),
         };
-        match above.is_dir() {
-            true => Ok(destination),
-            false => Err(CopyError::Place(format!(
-                "{}: there is no such directory",
-                above.display()
-            ))),
+        // A directory of the destination that is not there is made, but not those above.
+        let above = match root.parent() {
+            Some(above) if name.is_none() && !root.exists() => above,
+            _ => root,
+        };
+        if !above.as_os_str().is_empty() && !above.is_dir() {
+            let above = above.display();
+            return Err(CopyError::Place(format!(
+                "{above}: there is no such directory"
+            )));
         }
+        let root = root.to_owned();
+        Ok(Destination {
+            root,
+            name,
+            sources,
+        })
+    }
+
+    /// Whether an entry is below one of the sources.
+    fn includes(&self, entry: &Entry) -> bool {
+        let first = entry.path().components().next();
+        first.is_some_and(|first| self.sources.iter().any(|name| first.as_os_str() == name))
     }
 
     /// Where an entry goes, below the root.
@@ -143,8 +157,8 @@ struct Receiver<'a> {
     told: u64,
     /// The files and bytes among them.
     known: (u64, u64),
-    /// The files whose bytes have not all come, by their numbers.
-    wanted: HashMap<u64, WantedFile>,
+    /// The files whose bytes have not all come, by their numbers; `None` for one that has failed here.
+    wanted: HashMap<u64, Option<WantedFile>>,
     /// The file whose bytes are coming.
     open: Option<OpenFile>,
     /// The directories, whose permissions and times are set in the end.
@@ -162,8 +176,24 @@ struct WantedFile {
 /// What an earlier copy has left of a file.
 struct LeftPart {
     length: u64,
-    /// The hash of these bytes, to go on with.
-    hasher: Box<blake3::Hasher>,
+    /// The hash of these bytes.
+    hash: blake3::Hash,
+}
+
+impl LeftPart {
+    /// The hash of the bytes, to go on with.
+    ///
+    /// # Errors
+    /// If the file has changed since, before this copy had it to itself.
+    fn begin(&self, file: &File) -> io::Result<blake3::Hasher> {
+        let hasher = hash_of_beginning(file, self.length)?;
+        match hasher.finalize() == self.hash {
+            true => Ok(hasher),
+            false => Err(io::Error::other(
+                "another copy has written it meanwhile: copy it again",
+            )),
+        }
+    }
 }
 
 /// What is to be done with an entry.
@@ -186,25 +216,35 @@ struct OpenFile {
 impl Receiver<'_> {
     /// Takes a batch of entries. Makes directories and links, and returns the files that are wanted.
     fn take_entries(&mut self, entries: Vec<Entry>) -> Result<Vec<Wanted>> {
+        // A sender is one batch ahead.
+        if entries.len() > MOST_ENTRIES || self.wanted.len() > 2 * MOST_ENTRIES {
+            return Err(malformed("more files than a batch has"));
+        }
         let mut wanted = Vec::new();
         for entry in entries {
             entry.check()?;
+            if !self.destination.includes(&entry) {
+                let path = entry.path().display();
+                return Err(malformed(format!("{path}, which was not asked for")));
+            }
             let number = self.told;
             self.told += 1;
             self.known.0 += 1;
-            self.known.1 += entry.size();
+            self.known.1 = self.known.1.saturating_add(entry.size());
             let path = self.destination.path_of(&entry);
             match self.take_entry(&path, &entry) {
                 Ok(EntryAction::Nothing) => self.progress.moved(entry.size()),
                 Ok(EntryAction::Want(left)) => {
                     let has = left
                         .as_ref()
-                        .map(|left| (left.length, *left.hasher.finalize().as_bytes()));
+                        .map(|left| (left.length, *left.hash.as_bytes()));
                     wanted.push(Wanted { file: number, has });
                     if self.only_look {
                         self.progress.begun(&path.to_string_lossy(), entry.size());
+                        continue;
                     }
-                    self.wanted.insert(number, WantedFile { path, entry, left });
+                    self.wanted
+                        .insert(number, Some(WantedFile { path, entry, left }));
                 }
                 Err(error) => self.report.note_failed(path.as_os_str().as_bytes(), error),
             }
@@ -274,29 +314,15 @@ impl Receiver<'_> {
             (bytes, payload) = payload
                 .split_at_checked(length)
                 .ok_or_else(|| malformed("pieces without their bytes"))?;
-            let number = piece.file;
-            if let Err(failure) = self.take_piece(&piece, bytes) {
-                let open = self.open.take_if(|open| open.number == number);
-                let wanted = open
-                    .map(|open| open.wanted)
-                    .or_else(|| self.wanted.remove(&number));
-                let Some(wanted) = wanted else {
-                    return Err(malformed("bytes of a file that is not wanted"));
-                };
-                match failure {
-                    PieceFailure::Malformed(why) => return Err(malformed(why)),
-                    PieceFailure::File(why) => {
-                        self.report
-                            .note_failed(wanted.path.as_os_str().as_bytes(), why);
-                        // What still comes of the file is dropped.
-                        self.wanted.insert(
-                            number,
-                            WantedFile {
-                                left: None,
-                                path: PathBuf::new(),
-                                ..wanted
-                            },
-                        );
+            match self.take_piece(&piece, bytes) {
+                Ok(()) => {}
+                Err(PieceFailure::Malformed(why)) => return Err(malformed(why)),
+                Err(PieceFailure::File(path, why)) => {
+                    self.open = None;
+                    self.report.note_failed(path.as_os_str().as_bytes(), why);
+                    // What still comes of the file is dropped.
+                    if piece.end.is_none() {
+                        self.wanted.insert(piece.file, None);
                     }
                 }
             }
@@ -318,27 +344,19 @@ impl Receiver<'_> {
                     "bytes of a file before the end of another one",
                 ));
             }
-            let wanted = self
-                .wanted
-                .remove(&piece.file)
-                .ok_or(PieceFailure::Malformed(
-                    "bytes of a file that is not wanted",
-                ))?;
-            if wanted.path.as_os_str().is_empty() {
-                // The file has failed here.
-                if piece.end.is_none() {
-                    self.wanted.insert(piece.file, wanted);
-                }
-                return Ok(());
-            }
-            if let Some(FileEnd::Broken) = piece.end {
-                return Ok(());
-            }
-            match self.open_file(piece, wanted) {
-                Ok(open) => self.open = Some(open),
-                Err((wanted, error)) => {
-                    self.wanted.insert(piece.file, wanted);
-                    return Err(error.into());
+            let wanted = self.wanted.remove(&piece.file);
+            let wanted = wanted.ok_or(PieceFailure::Malformed(
+                "bytes of a file that is not wanted",
+            ))?;
+            match wanted {
+                // The sender has told why.
+                Some(_) if piece.end == Some(FileEnd::Broken) => return Ok(()),
+                Some(wanted) => self.open = Some(self.open_file(piece, wanted)?),
+                None => {
+                    if piece.end.is_none() {
+                        self.wanted.insert(piece.file, None);
+                    }
+                    return Ok(());
                 }
             }
         }
@@ -360,7 +378,10 @@ impl Receiver<'_> {
         };
         hash_zeros(&mut open.hasher, piece.offset - open.length);
         open.hasher.update(bytes);
-        open.file.write_all_at(bytes, piece.offset)?;
+        let failed = |error| PieceFailure::File(open.wanted.path.clone(), error);
+        open.file
+            .write_all_at(bytes, piece.offset)
+            .map_err(failed)?;
         let moved = end - open.length;
         open.length = end;
         self.progress.moved(moved);
@@ -369,7 +390,7 @@ impl Receiver<'_> {
             return Ok(());
         };
         hash_zeros(&mut open.hasher, size - open.length);
-        open.file.set_len(size)?;
+        open.file.set_len(size).map_err(failed)?;
         let is_same = open.hasher.finalize().as_bytes() == hash;
         let open = self.open.take().expect("it is open");
         if !is_same {
@@ -396,38 +417,34 @@ impl Receiver<'_> {
     fn open_file(
         &mut self,
         piece: &Piece,
-        mut wanted: WantedFile,
-    ) -> std::result::Result<OpenFile, (WantedFile, io::Error)> {
+        wanted: WantedFile,
+    ) -> std::result::Result<OpenFile, PieceFailure> {
         let size = wanted.entry.size();
         self.progress.begun(&wanted.path.to_string_lossy(), size);
-        let left = wanted.left.take();
-        let opened = self.target_name(&wanted.path).and_then(|name| {
+        let name = self.target_name(&wanted.path);
+        let opened = name.and_then(|name| {
             let file = name.open_part()?;
             // The sender goes on behind what is left, if that is the beginning of its file.
-            match left {
-                Some(left) if piece.kept == left.length => {
-                    file.set_len(left.length)?;
-                    Ok((file, *left.hasher, left.length))
-                }
-                _ => {
-                    file.set_len(0)?;
-                    Ok((file, blake3::Hasher::new(), 0))
-                }
-            }
+            let hasher = match &wanted.left {
+                Some(left) if piece.kept == left.length => left.begin(&file)?,
+                _ => blake3::Hasher::new(),
+            };
+            file.set_len(hasher.count())?;
+            Ok((file, hasher))
         });
-        match opened {
-            Ok((file, hasher, length)) => {
-                self.progress.moved(length);
-                Ok(OpenFile {
-                    number: piece.file,
-                    wanted,
-                    file,
-                    hasher,
-                    length,
-                })
-            }
-            Err(error) => Err((wanted, error)),
-        }
+        let (file, hasher) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err(PieceFailure::File(wanted.path, error)),
+        };
+        let length = hasher.count();
+        self.progress.moved(length);
+        Ok(OpenFile {
+            number: piece.file,
+            wanted,
+            file,
+            hasher,
+            length,
+        })
     }
 
     fn target_name<'a>(&'a mut self, path: &'a Path) -> io::Result<TargetName<'a>> {
@@ -439,6 +456,18 @@ impl Receiver<'_> {
 
     /// Sets what is set last, and takes over what the sender reports.
     fn finish(&mut self, sender: CopyReport) {
+        let open = self.open.take().map(|open| Some(open.wanted));
+        let missing: Vec<_> = self
+            .wanted
+            .drain()
+            .map(|(_, wanted)| wanted)
+            .chain(open)
+            .collect();
+        for wanted in missing.into_iter().flatten() {
+            let why = "its bytes have not come";
+            self.report
+                .note_failed(wanted.path.as_os_str().as_bytes(), why);
+        }
         let directories = std::mem::take(&mut self.directories);
         for (path, mode, modified) in directories.into_iter().rev() {
             let set = self
@@ -451,9 +480,7 @@ impl Receiver<'_> {
         if self.only_look {
             (self.report.files, self.report.bytes) = (sender.files, sender.bytes);
         }
-        let room = MOST_FAILED.saturating_sub(self.report.failed.len());
-        let failed = sender.failed.into_iter().take(room);
-        self.report.failed.extend(failed);
+        self.report.add_failed(sender);
     }
 }
 
@@ -461,14 +488,8 @@ impl Receiver<'_> {
 enum PieceFailure {
     /// The sender must not send it.
     Malformed(&'static str),
-    /// The file cannot be written.
-    File(io::Error),
-}
-
-impl From<io::Error> for PieceFailure {
-    fn from(error: io::Error) -> Self {
-        PieceFailure::File(error)
-    }
+    /// This file cannot be written.
+    File(PathBuf, io::Error),
 }
 
 /// What an earlier copy has left of a file, if anything.
@@ -480,6 +501,6 @@ fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
     if length == 0 {
         return Ok(None);
     }
-    let hasher = Box::new(hash_of_beginning(&file, length)?);
-    Ok(Some(LeftPart { length, hasher }))
+    let hash = hash_of_beginning(&file, length)?.finalize();
+    Ok(Some(LeftPart { length, hash }))
 }

@@ -11,7 +11,9 @@ pub struct CopyReport {
     pub bytes: u64,
     /// The files that were there already, and of which no byte was sent.
     pub unchanged: u64,
-    /// What could not be copied.
+    /// How much could not be copied.
+    pub not_copied: u64,
+    /// What could not be copied, or the first part of it.
     pub failed: Vec<FailedFile>,
 }
 
@@ -24,17 +26,27 @@ pub struct FailedFile {
     pub why: String,
 }
 
-/// The most files of which a report says why they could not be copied.
-pub(crate) const MOST_FAILED: usize = 1000;
+/// The most files of which a report says why they could not be copied, and the most characters of each text.
+const MOST_FAILED: usize = 1000;
+const LONGEST_TEXT: usize = 500;
 
 impl CopyReport {
     pub(crate) fn note_failed(&mut self, path: &[u8], why: impl ToString) {
+        self.not_copied += 1;
         if self.failed.len() < MOST_FAILED {
+            let short = |text: &str| text.chars().take(LONGEST_TEXT).collect();
             self.failed.push(FailedFile {
-                path: String::from_utf8_lossy(path).into_owned(),
-                why: why.to_string(),
+                path: short(&String::from_utf8_lossy(path)),
+                why: short(&why.to_string()),
             });
         }
+    }
+
+    /// Adds what could not be copied at the other end.
+    pub(crate) fn add_failed(&mut self, other: CopyReport) {
+        self.not_copied = self.not_copied.saturating_add(other.not_copied);
+        let room = MOST_FAILED.saturating_sub(self.failed.len());
+        self.failed.extend(other.failed.into_iter().take(room));
     }
 }
 

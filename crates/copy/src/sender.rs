@@ -1,7 +1,10 @@
 //! The end of a copy that reads files.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
@@ -15,6 +18,7 @@ use crate::message::{
 };
 use crate::report::{CopyProgress, CopyReport};
 use crate::sparse::{hash_zeros, next_data};
+use crate::target::Target;
 use crate::walk::{FoundFile, Walk, modified};
 
 /// The most pieces of a message.
@@ -39,6 +43,8 @@ pub fn send(
         progress,
         memory: MessageMemory::new(),
         report: CopyReport::default(),
+        sources,
+        trees: HashMap::new(),
         pieces: Vec::new(),
         payload: Vec::with_capacity(MOST_PAYLOAD),
         known: (0, 0),
@@ -66,11 +72,22 @@ pub fn send(
     sender.finish()
 }
 
+/// The names by which sources on this host are told.
+///
+/// # Errors
+/// [`CopyError::Place`](crate::CopyError::Place) for a source that is not there or has no name.
+pub fn names_of(sources: &[PathBuf]) -> Result<Vec<OsString>> {
+    Ok(Walk::new(sources)?.names().to_vec())
+}
+
 struct Sender<'a> {
     path: &'a Path,
     progress: &'a mut dyn CopyProgress,
     memory: MessageMemory,
     report: CopyReport,
+    sources: &'a [PathBuf],
+    /// The open directories of sources, by their numbers.
+    trees: HashMap<usize, Target>,
     /// The message that is being filled.
     pieces: Vec<Piece>,
     payload: Vec<u8>,
@@ -153,18 +170,7 @@ impl Sender<'_> {
         has: Option<(u64, [u8; 32])>,
     ) -> Result<std::result::Result<(), String>> {
         let size = found.entry.size();
-        // A link that has taken the place of the file is not followed.
-        let is_source = found.entry.path().components().count() == 1;
-        let no_link = if is_source {
-            OFlags::empty()
-        } else {
-            OFlags::NOFOLLOW
-        };
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(no_link.bits() as i32)
-            .open(&found.here);
-        let file = match opened {
+        let file = match self.open_file(found) {
             Ok(file) => file,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -234,6 +240,30 @@ impl Sender<'_> {
         Ok(Ok(()))
     }
 
+    /// Opens a file below its source. A link, or a directory that has become a link, is not followed; the source itself may
+    /// be one.
+    fn open_file(&mut self, found: &FoundFile) -> io::Result<File> {
+        let below: PathBuf = found.entry.path().components().skip(1).collect();
+        let file = match below.as_os_str().is_empty() {
+            true => OpenOptions::new()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits() as i32)
+                .open(&found.here)?,
+            false => {
+                let source = &self.sources[found.source];
+                let tree = match self.trees.entry(found.source) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(Target::open(source)?),
+                };
+                tree.read(&below)?
+            }
+        };
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::other("it is no file any more")),
+        }
+    }
+
     /// Adds a piece to the message, whose bytes are in the payload already.
     fn push(&mut self, piece: Piece) -> Result<()> {
         match self.pieces.last_mut() {
@@ -275,7 +305,7 @@ impl Sender<'_> {
 }
 
 /// Reads until the memory is full, or the file over.
-fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> std::io::Result<usize> {
+fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> io::Result<usize> {
     let wanted = memory.len();
     while !memory.is_empty() {
         match file.read_at(memory, offset) {
@@ -284,7 +314,7 @@ fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> std::io::Resu
                 memory = &mut memory[count..];
                 offset += count as u64;
             }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
@@ -295,7 +325,7 @@ fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> std::io::Resu
 ///
 /// # Errors
 /// Those of reading, and of a file that is shorter.
-pub(crate) fn hash_of_beginning(file: &File, length: u64) -> std::io::Result<blake3::Hasher> {
+pub(crate) fn hash_of_beginning(file: &File, length: u64) -> io::Result<blake3::Hasher> {
     let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
     let mut memory = vec![0; AT_ONCE];
     while offset < length {

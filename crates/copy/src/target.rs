@@ -18,6 +18,9 @@ use rustix::io::Errno;
 /// The longest name of a file that is being written. The system allows 255 bytes.
 const LONGEST_NAME: usize = 200;
 
+/// The end of the name of a file that is being written.
+const PART_ENDING: &str = ".titin-part";
+
 /// How long a copy waits for another one that writes the same file, and the pause before it looks again.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -47,6 +50,13 @@ impl Target {
             Mode::empty(),
         )?;
         Ok(Target { root, last: None })
+    }
+
+    /// Opens a file below the directory, to read it.
+    pub(crate) fn read(&mut self, path: &Path) -> io::Result<File> {
+        let TargetName { directory, name } = self.name(path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(fs::openat(directory, name, flags, Mode::empty())?.into())
     }
 
     /// A path below the directory. The directories on the way are there.
@@ -129,46 +139,63 @@ impl TargetName<'_> {
         Ok(OsString::from_vec(text.into_bytes()))
     }
 
-    /// Opens the file that is written in place of the one with this name, and makes it if there is none. Waits a while for
-    /// another copy that writes the file, and that has perhaps been ended a moment ago.
+    /// Opens the file that is written in place of the one with this name, and makes it if there is none that serves. Waits a
+    /// while for another copy that writes the file, and that has perhaps been ended a moment ago.
     pub(crate) fn open_part(&self) -> io::Result<File> {
         let until = Instant::now() + LOCK_TIME;
         loop {
-            let file = self.open_any_part()?;
-            match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(file),
-                Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
-                Err(Errno::WOULDBLOCK) => {
+            let file = match self.open_left_part()? {
+                Some(file) => file,
+                None => match self.make_part() {
+                    // Another copy has made it a moment ago.
+                    Err(Errno::EXIST) => continue,
+                    made => made?,
+                },
+            };
+            if !lock(&file)? {
+                if Instant::now() >= until {
                     return Err(io::Error::other("another copy is writing it"));
                 }
-                Err(error) => return Err(error.into()),
+                thread::sleep(LOCK_PAUSE);
+            } else if self.is_part(&file)? {
+                return Ok(file);
             }
+            // The copy that had the lock has finished its file.
         }
     }
 
-    fn open_any_part(&self) -> io::Result<File> {
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        self.open(flags)
-    }
-
-    /// As [`TargetName::open_part`], of an earlier copy; `None` if there is none.
+    /// What an earlier copy has left of the file; `None` if there is nothing that serves: only a file of this user with no
+    /// other name does.
     pub(crate) fn open_left_part(&self) -> io::Result<Option<File>> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match self.open(flags) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Ok(file) = fs::openat(self.directory, self.part(), flags, Mode::empty()) else {
+            return Ok(None);
+        };
+        let stat = fs::fstat(&file)?;
+        let serves = file_type(&stat) == FileType::RegularFile
+            && stat.st_nlink == 1
+            && stat.st_uid == rustix::process::geteuid().as_raw();
+        Ok(serves.then(|| file.into()))
     }
 
-    fn open(&self, flags: OFlags) -> io::Result<File> {
+    /// Makes the file to be written, in place of anything that does not serve.
+    fn make_part(&self) -> Result<File, Errno> {
+        match fs::unlinkat(self.directory, self.part(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = fs::openat(self.directory, self.part(), flags, Mode::from(PRIVATE_FILE))?;
-        match file_type(&fs::fstat(&file)?) {
-            FileType::RegularFile => Ok(file.into()),
-            _ => Err(io::Error::other(
-                "in the place of the file to be written there is something else",
-            )),
+        Ok(file.into())
+    }
+
+    /// Whether the open file still has the name of the file to be written.
+    fn is_part(&self, file: &File) -> io::Result<bool> {
+        let own = fs::fstat(file)?;
+        match fs::statat(self.directory, self.part(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(named) => Ok((own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -176,6 +203,11 @@ impl TargetName<'_> {
     pub(crate) fn finish(&self, file: &File, mode: u32, modified: (i64, u32)) -> io::Result<()> {
         fs::fchmod(file, Mode::from(mode))?;
         fs::futimens(file, &times(modified))?;
+        if !self.is_part(file)? {
+            return Err(io::Error::other(
+                "another process has removed or replaced it while it was written",
+            ));
+        }
         Ok(fs::renameat(
             self.directory,
             self.part(),
@@ -188,7 +220,9 @@ impl TargetName<'_> {
     pub(crate) fn set(&self, mode: u32, modified: (i64, u32)) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = fs::openat(self.directory, self.name, flags, Mode::empty())?;
-        fs::fchmod(&file, Mode::from(mode))?;
+        // That a directory hands its group on stays.
+        let kept = fs::fstat(&file)?.st_mode & 0o7000;
+        fs::fchmod(&file, Mode::from(mode | kept))?;
         Ok(fs::futimens(&file, &times(modified))?)
     }
 
@@ -208,9 +242,24 @@ impl TargetName<'_> {
             true => part.push(self.name),
             false => part.push(&blake3::hash(self.name.as_bytes()).to_hex()[..32]),
         }
-        part.push(".titin-part");
+        part.push(PART_ENDING);
         part
     }
+}
+
+/// Locks a file against other copies. False if another one has it. True on a file system without locks.
+fn lock(file: &File) -> io::Result<bool> {
+    match fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a name is that of a file that a copy writes.
+pub(crate) fn is_part_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".") && name.ends_with(PART_ENDING.as_bytes())
 }
 
 pub(crate) fn file_type(stat: &Stat) -> FileType {

@@ -10,21 +10,33 @@ use std::path::{Path, PathBuf};
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result};
 use crate::report::CopyReport;
+use crate::target::is_part_name;
 
 /// The most entries of a batch, and the most bytes of their paths and links.
-const MOST_ENTRIES: usize = 2000;
+pub(crate) const MOST_ENTRIES: usize = 2000;
 const MOST_PATHS: usize = 128 << 10;
 
 /// A file of a source: where it is here, and what the receiver is told.
 pub(crate) struct FoundFile {
     pub(crate) here: PathBuf,
     pub(crate) entry: Entry,
+    /// The number of the source.
+    pub(crate) source: usize,
+}
+
+/// What is to be told: where it is here, its path for the receiver, and the number of its source.
+struct NextFile {
+    here: PathBuf,
+    there: PathBuf,
+    source: usize,
 }
 
 /// Goes through the sources.
 pub(crate) struct Walk {
     /// What is still to be told. A directory comes before what is in it.
-    next: VecDeque<(PathBuf, PathBuf)>,
+    next: VecDeque<NextFile>,
+    /// The names of the sources.
+    names: Vec<OsString>,
 }
 
 impl Walk {
@@ -33,8 +45,8 @@ impl Walk {
     /// # Errors
     /// [`CopyError::Place`] for a source that is not there or has no name.
     pub(crate) fn new(sources: &[PathBuf]) -> Result<Self> {
-        let mut next = VecDeque::new();
-        for source in sources {
+        let (mut next, mut names) = (VecDeque::new(), Vec::new());
+        for (number, source) in sources.iter().enumerate() {
             let place = |why: &dyn std::fmt::Display| {
                 CopyError::Place(format!("{}: {why}", source.display()))
             };
@@ -50,22 +62,46 @@ impl Walk {
                         place(&"the whole file system has no name; give its directories")
                     })?,
             };
-            next.push_back((source.clone(), PathBuf::from(name)));
+            names.push(name.clone());
+            next.push_back(NextFile {
+                here: source.clone(),
+                there: PathBuf::from(name),
+                source: number,
+            });
         }
-        Ok(Walk { next })
+        Ok(Walk { next, names })
+    }
+
+    /// The names by which the sources are told.
+    pub(crate) fn names(&self) -> &[OsString] {
+        &self.names
     }
 
     /// The next batch; `None` after the last one. What cannot be read is noted in the report.
     pub(crate) fn batch(&mut self, report: &mut CopyReport) -> Option<Vec<FoundFile>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while found.len() < MOST_ENTRIES && bytes < MOST_PATHS {
-            let Some((here, there)) = self.next.pop_front() else {
+            let Some(file) = self.next.pop_front() else {
                 break;
             };
-            match self.look(&here, &there) {
+            let look = self.look(&file);
+            let NextFile {
+                here,
+                there,
+                source,
+            } = file;
+            let checked = look.and_then(|entry| match entry.check() {
+                Ok(()) => Ok(entry),
+                Err(_) => Err("its name is too long".to_owned()),
+            });
+            match checked {
                 Ok(entry) => {
                     bytes += there.as_os_str().len() + entry.link_length();
-                    found.push(FoundFile { here, entry });
+                    found.push(FoundFile {
+                        here,
+                        entry,
+                        source,
+                    });
                 }
                 Err(why) => report.note_failed(here.as_os_str().as_bytes(), why),
             }
@@ -73,7 +109,8 @@ impl Walk {
         (!found.is_empty()).then_some(found)
     }
 
-    fn look(&mut self, here: &Path, there: &Path) -> std::result::Result<Entry, String> {
+    fn look(&mut self, file: &NextFile) -> std::result::Result<Entry, String> {
+        let (here, there): (&Path, &Path) = (&file.here, &file.there);
         let text = |error: std::io::Error| error.to_string();
         let is_source = there.components().count() == 1;
         // A source that is a link stands for what is behind it, as with cp and scp.
@@ -89,8 +126,12 @@ impl Walk {
                 .collect::<std::io::Result<_>>()
                 .map_err(text)?;
             names.sort_unstable();
-            for name in names.into_iter().rev() {
-                self.next.push_front((here.join(&name), there.join(&name)));
+            for name in names.into_iter().rev().filter(|name| !is_part_name(name)) {
+                self.next.push_front(NextFile {
+                    here: here.join(&name),
+                    there: there.join(&name),
+                    source: file.source,
+                });
             }
             EntryKind::Directory
         } else if metadata.is_symlink() {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tempfile::{TempDir, tempdir};
-use titin_copy::{CopyError, CopyProgress, CopyReport, Destination, receive, send};
+use titin_copy::{CopyError, CopyProgress, CopyReport, Destination, names_of, receive, send};
 use titin_path::{Key, Listener, Path as MessagePath, PathSettings};
 use titin_testkit::Watchdog;
 
@@ -51,7 +51,7 @@ fn copy(sources: &[&Path], destination: &Path, only_look: bool) -> (CopyReport, 
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources: Vec<PathBuf> = sources.iter().map(|source| source.to_path_buf()).collect();
-    let destination = Destination::new(destination, sources.len() > 1).unwrap();
+    let destination = Destination::new(destination, names_of(&sources).unwrap()).unwrap();
     let (mut sent, mut received) = (Counted::default(), Counted::default());
     let (told, report) = thread::scope(|scope| {
         let sender = scope.spawn(|| send(&here, &sources, only_look, &mut sent).unwrap());
@@ -203,7 +203,8 @@ fn names_are_those_of_cp() {
             .unwrap()
             .is_file()
     );
-    let missing = Destination::new(&there.join("no/such/place"), false).unwrap_err();
+    let names = vec!["a".into()];
+    let missing = Destination::new(&there.join("no/such/place"), names).unwrap_err();
     assert!(
         missing
             .to_string()
@@ -378,14 +379,9 @@ fn links_in_the_target_lead_nowhere() {
         "{:?}",
         report.failed
     );
-    assert!(
-        report
-            .failed
-            .iter()
-            .any(|failed| failed.path == "case/program"),
-        "{:?}",
-        report.failed
-    );
+    let program = target.path().join("case/program");
+    assert!(program.symlink_metadata().unwrap().is_file());
+    assert_eq!(fs::read(program).unwrap(), b"#!/bin/sh");
 }
 
 #[test]
@@ -395,7 +391,7 @@ fn a_file_that_cannot_be_written_is_named_and_the_copy_goes_on() {
     fs::write(source.path().join("b"), noise(10, 2)).unwrap();
     // What is to be written is no file, and is not written through.
     fs::create_dir(target.path().join("full")).unwrap();
-    symlink("/dev/full", target.path().join("full/.a.titin-part")).unwrap();
+    fs::create_dir(target.path().join("full/.a.titin-part")).unwrap();
     let sources = ["a", "b"].map(|name| source.path().join(name));
     let (report, _) = copy(
         &[&sources[0], &sources[1]],
@@ -404,6 +400,156 @@ fn a_file_that_cannot_be_written_is_named_and_the_copy_goes_on() {
     );
     assert_eq!(report.failed.len(), 1, "{:?}", report.failed);
     assert_eq!((report.files, &*report.failed[0].path), (1, "a"));
+}
+
+/// Calls a function as each file begins.
+struct Meddling<F: FnMut(&str)>(F);
+
+impl<F: FnMut(&str)> CopyProgress for Meddling<F> {
+    fn known(&mut self, _: u64, _: u64) {}
+
+    fn begun(&mut self, path: &str, _: u64) {
+        self.0(path);
+    }
+
+    fn moved(&mut self, _: u64) {}
+}
+
+/// As [`copy`], with functions that are called at the two ends before a file is opened.
+fn copy_meddled(
+    source: &Path,
+    destination: &Path,
+    at_sender: impl FnMut(&str) + Send,
+    at_receiver: impl FnMut(&str),
+) -> CopyReport {
+    let _watchdog = Watchdog::start();
+    let (here, there) = pair();
+    let sources = vec![source.to_path_buf()];
+    let destination = Destination::new(destination, names_of(&sources).unwrap()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| send(&here, &sources, false, &mut Meddling(at_sender)).unwrap());
+        receive(&there, &destination, false, &mut Meddling(at_receiver)).unwrap()
+    })
+}
+
+#[test]
+fn what_is_left_and_changes_meanwhile_is_not_taken_for_the_beginning() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    let path = source.path().join("b");
+    let bytes = noise(8_000_000, 3);
+    fs::write(&path, &bytes).unwrap();
+    let part = target.path().join(".b.titin-part");
+    for meddle in [
+        &(|| fs::write(&part, noise(3_000_000, 4)).unwrap()) as &dyn Fn(),
+        &|| fs::write(&part, b"").unwrap(),
+        &|| fs::remove_file(&part).unwrap(),
+    ] {
+        fs::write(&part, &bytes[..3_000_000]).unwrap();
+        let report = copy_meddled(&path, target.path(), |_| (), |_| meddle());
+        assert_eq!(report.not_copied, 1);
+        assert!(!target.path().join("b").exists());
+    }
+    // A part at the source is not one at the target.
+    fs::write(source.path().join(".b.titin-part"), noise(2_000_000, 5)).unwrap();
+    let there = target.path().join("new");
+    fs::create_dir_all(there.join("s")).unwrap();
+    fs::write(there.join("s/.b.titin-part"), &bytes[..3_000_000]).unwrap();
+    let renamed = target.path().join("s");
+    fs::rename(source.path(), &renamed).unwrap();
+    let (report, _) = copy(&[&renamed], &there, false);
+    assert_eq!((report.files, report.bytes), (1, 5_000_000));
+    assert!(fs::read(there.join("s/b")).unwrap() == bytes);
+}
+
+/// Replaces the part of a file once bytes of it have come.
+struct Replacing<'a>(&'a Path);
+
+impl CopyProgress for Replacing<'_> {
+    fn known(&mut self, _: u64, _: u64) {}
+
+    fn begun(&mut self, _: &str, _: u64) {}
+
+    fn moved(&mut self, bytes: u64) {
+        if bytes > 0 {
+            fs::remove_file(self.0).unwrap();
+            fs::write(self.0, "not the file").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_part_that_another_process_has_replaced_does_not_take_the_place_of_the_file() {
+    let _watchdog = Watchdog::start();
+    let (source, target, (here, there)) = (tempdir().unwrap(), tempdir().unwrap(), pair());
+    let sources = vec![source.path().join("b")];
+    fs::write(&sources[0], noise(6_000_000, 1)).unwrap();
+    fs::write(target.path().join("b"), "old").unwrap();
+    let destination = Destination::new(target.path(), vec!["b".into()]).unwrap();
+    let part = target.path().join(".b.titin-part");
+    let report = thread::scope(|scope| {
+        scope.spawn(|| send(&here, &sources, false, &mut Counted::default()).unwrap());
+        receive(&there, &destination, false, &mut Replacing(&part)).unwrap()
+    });
+    assert!(
+        report.failed[0].why.contains("removed or replaced"),
+        "{report:?}"
+    );
+    assert_eq!(fs::read(target.path().join("b")).unwrap(), b"old");
+}
+
+#[test]
+fn another_name_of_a_file_is_not_written_through() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    let path = source.path().join("b");
+    fs::write(&path, noise(6_000_000, 1)).unwrap();
+    let precious = target.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    let root = target.path().join("copied");
+    fs::create_dir(&root).unwrap();
+    fs::hard_link(&precious, root.join(".b.titin-part")).unwrap();
+    let (report, _) = copy(&[&path], &root, false);
+    assert_eq!(report.not_copied, 0, "{report:?}");
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    assert!(fs::read(root.join("b")).unwrap() == noise(6_000_000, 1));
+}
+
+#[test]
+fn a_file_that_is_replaced_before_it_is_read_is_named() {
+    let (folder, target, secret) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let source = folder.path().join("s");
+    fs::create_dir_all(source.join("d")).unwrap();
+    for name in ["d/x", "e", "f"] {
+        fs::write(source.join(name), "mine").unwrap();
+    }
+    fs::write(secret.path().join("x"), "secret").unwrap();
+    let mut is_first = true;
+    let meddle = |_: &str| {
+        if std::mem::take(&mut is_first) {
+            fs::rename(source.join("d"), folder.path().join("old")).unwrap();
+            symlink(secret.path(), source.join("d")).unwrap();
+            fs::remove_file(source.join("e")).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, source.join("e"), rustix::fs::Mode::RUSR)
+                .unwrap();
+            fs::remove_file(source.join("f")).unwrap();
+            symlink(secret.path().join("x"), source.join("f")).unwrap();
+        }
+    };
+    let report = copy_meddled(&source, target.path(), meddle, |_| ());
+    assert_eq!((report.files, report.not_copied), (0, 3), "{report:?}");
+    for name in ["d/x", "e", "f"] {
+        assert!(!target.path().join("s").join(name).exists());
+    }
+}
+
+#[test]
+fn two_sources_of_one_name_are_refused() {
+    let twice = Destination::new(Path::new("."), vec!["a".into(), "a".into()]);
+    assert!(
+        twice
+            .unwrap_err()
+            .to_string()
+            .contains("two sources are called a")
+    );
 }
 
 /// A message as an end sends it.
@@ -438,6 +584,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
     }
     let file =
         |path: &str, size| Entry(path.as_bytes().to_vec(), Kind::File { size }, 0o644, (0, 0));
+    let of_mode = |mode| Entry(b"a".to_vec(), Kind::File { size: 4 }, mode, (0, 0));
     let told = |path: &str, size| message(&From::Entries(vec![file(path, size)]), b"");
     let link = message(
         &From::Entries(vec![Entry(
@@ -465,6 +612,19 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
         ("without a head", vec![vec![1, 2]]),
         ("longer than its message", vec![vec![255, 255, 255, 127, 0]]),
         ("", vec![message(&7, b"")]),
+        ("not asked for", vec![told(".bashrc", 4)]),
+        (
+            "permissions",
+            vec![message(&From::Entries(vec![of_mode(0o4755)]), b"")],
+        ),
+        ("or a size", vec![told("a", u64::MAX)]),
+        (
+            "more files than",
+            vec![message(
+                &From::Entries((0..2001).map(|_| file("a", 1)).collect()),
+                b"",
+            )],
+        ),
         ("not wanted", vec![told("a", 4), piece(7, 0, 4, b"evil")]),
         (
             "beyond the end",
@@ -509,7 +669,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
         let (folder, (here, there)) = (tempdir().unwrap(), pair());
         let target = folder.path().join("in/target");
         fs::create_dir_all(&target).unwrap();
-        let destination = Destination::new(&target, false).unwrap();
+        let destination = Destination::new(&target, vec!["a".into(), "b".into()]).unwrap();
         for bytes in messages {
             here.send_parts(&[IoSlice::new(&bytes)], None, None)
                 .unwrap();
@@ -529,7 +689,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
     // A link out of the target is made, and nothing goes through it.
     let (folder, (here, there)) = (tempdir().unwrap(), pair());
     let target = folder.path().join("target");
-    let destination = Destination::new(&target.join(""), false).unwrap();
+    let destination = Destination::new(&target.join(""), vec!["out".into()]).unwrap();
     for bytes in [link, told("out/evil", 4)] {
         here.send_parts(&[IoSlice::new(&bytes)], None, None)
             .unwrap();

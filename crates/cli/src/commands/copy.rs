@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use titin_copy::{
     CopyError, CopyProgress, CopyReport, Destination, Far, FarName, FarRole, FarSettings, Place,
-    receive, send, serve_far,
+    names_of, receive, send, serve_far,
 };
 use titin_draw::units::{bytes, count};
 use titin_path::PathSettings;
@@ -44,7 +44,7 @@ pub(crate) struct Copy {
     #[arg(long, value_name = "RATE", value_parser = clap::value_parser!(u64).range(1..))]
     pacing: Option<u64>,
     /// For how many seconds the line may be away
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
     outage: f64,
     /// The command to reach the other host, and its arguments
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
@@ -72,7 +72,7 @@ impl Copy {
         let printed = match copied {
             Ok(report) => self
                 .show(&report, begun.elapsed(), &progress.would)
-                .map(|()| report.failed.is_empty()),
+                .map(|()| report.not_copied == 0),
             Err(why) => return complain(why),
         };
         match printed {
@@ -98,20 +98,22 @@ impl Copy {
             },
             only_look: self.dry_run,
         };
-        let are_several = sources.len() > 1;
         let start = |host: &str, role| Far::start(host, role, &settings);
         let (far, report) = match direction {
             Direction::To(host) => {
-                let far = start(&host, FarRole::Receive(destination.into(), are_several))?;
+                let names = names_of(&sources)?;
+                let names = names.into_iter().map(|name| PathBuf::from(name).into());
+                let role = FarRole::Receive(destination.into(), names.collect());
+                let far = start(&host, role)?;
                 let report = send(&far.path, &sources, self.dry_run, progress)?;
                 (far, report)
             }
             Direction::From(host) => {
-                let destination = Destination::new(&destination, are_several)?;
                 let far = start(
                     &host,
                     FarRole::Send(sources.into_iter().map(FarName::from).collect()),
                 )?;
+                let destination = Destination::new(&destination, far.names.clone())?;
                 let report = receive(&far.path, &destination, self.dry_run, progress)?;
                 (far, report)
             }
@@ -178,19 +180,20 @@ impl Copy {
         for (path, size) in would {
             print(&format!(
                 "{} {FAINT}{}{FAINT:#}\n",
-                harmless(path),
+                one_line(path),
                 bytes(*size)
             ))?;
         }
         for failed in report.failed.iter().take(MOST_SHOWN) {
             warn(&format!(
                 "{ERROR}not copied:{ERROR:#} {}: {}\n",
-                harmless(&failed.path),
-                harmless(&failed.why)
+                one_line(&failed.path),
+                one_line(&failed.why)
             ));
         }
-        if report.failed.len() > MOST_SHOWN {
-            warn(&format!("and {} more\n", report.failed.len() - MOST_SHOWN));
+        let shown = report.failed.len().min(MOST_SHOWN) as u64;
+        if report.not_copied > shown {
+            warn(&format!("and {} more\n", report.not_copied - shown));
         }
         let did = if self.dry_run { "would copy " } else { "" };
         let rate = match self.dry_run {
@@ -209,6 +212,11 @@ impl Copy {
             "{did}{GOOD}{files}{GOOD:#}, {BOLD}{size}{BOLD:#}{rate}{unchanged}\n"
         ))
     }
+}
+
+/// A text of another host, for a line of its own.
+fn one_line(text: &str) -> String {
+    harmless(text).replace('\n', "\u{fffd}")
 }
 
 /// Shows how far a copy is, on a terminal.
@@ -242,7 +250,7 @@ impl CopyProgress for Progress {
     fn begun(&mut self, path: &str, size: u64) {
         match self.dry_run {
             true => self.would.push((path.to_owned(), size)),
-            false => self.bar.set_message(harmless(path).to_string()),
+            false => self.bar.set_message(one_line(path)),
         }
     }
 
