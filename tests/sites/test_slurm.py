@@ -168,15 +168,28 @@ def test_srun_as_an_executable_reaches_another_part(cluster: Cluster, tmp_path: 
     assert printed(tmp_path, "a", "b") == ["n1 0", "n2 1"]
 
 
-def test_the_ranks_of_a_program_are_in_several_parts(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_ranks_of_a_program_are_in_several_parts(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needs("mpirun.openmpi")
+    monkeypatch.setenv("CLUSTER_SECONDS", "60")
     chain(tmp_path, ["a", "b", "c"], "")
     (tmp_path / "ranks.py").write_text(RANKS)
     model = tmp_path / "model.ymmsl"
     ranks = "ranks.py, well], execution_model: srunmpi, env: {SLURM_MPI_TYPE: pmix}"
     text = model.read_text().replace("stage.py, middle]", ranks)
     model.write_text(text + "resources: {chain.b: {nodes: 3, mpi_processes_per_node: 1}}\n")
-    cluster("salloc", "--quiet", "-wn1", ":", "-wn2,n3", *RUN)
+    for is_last in [False, False, True]:
+        try:
+            cluster("salloc", "--quiet", "-wn1", ":", "-wn2,n3", *RUN)
+            break
+        except AssertionError:
+            # Of some twenty such steps one srun of Slurm 22.05 never ends, although all ranks have: its threads for the
+            # two parts of the job wait for one and the same thread (pmixp_abort_agent_stop).
+            log = (tmp_path / "run/titin_manager.log").read_text()
+            if is_last or not re.search(r" b +done$", log, re.MULTILINE):
+                raise
+            shutil.rmtree(tmp_path / "run")
     (places,) = printed(tmp_path, "b")
     assert sorted(places.splitlines()) == ["n1 3", "n2 3", "n3 3"]
 

@@ -185,7 +185,7 @@ int titin_path_flush(titin_path *path, double timeout);
 /* ---- From one path to another ---------------------------------------------------------------------------------- */
 
 /* Receives the next message of `from` and passes it on to `to`, piece by piece as the pieces come in, with its type and shape.
- * The bytes also go to `memory`, which has this room; for NULL the message only passes. `length` may be NULL. Programs Programs in a
+ * The bytes also go to `memory`, which has this room; for NULL the message only passes. `length` may be NULL. Programs in a
  * ring pass messages around so, with memory: a message that only passes waits until earlier sends on `to` are done. A cycle that ends in the middle of the message, by its timeout say, drops the message: both
  * other programs get TITIN_ERROR_MESSAGE_LOST. */
 int titin_path_cycle(titin_path *from, titin_path *to, void *memory, int64_t room, double timeout, int64_t *length);

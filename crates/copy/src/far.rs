@@ -7,19 +7,19 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use titin_os::host;
-use titin_path::{Key, Listener, Path, PathError, PathSettings, parse_addresses};
+use titin_path::{Key, Listener, Path as MessagePath, PathError, PathSettings, parse_addresses};
 
 use crate::error::{CopyError, Result, malformed};
 use crate::receiver::{Destination, receive};
 use crate::report::CopyProgress;
-use crate::sender::send;
-use crate::walk::Walk;
+use crate::sender::{send, sources_of};
+use crate::walk::{Source, SourceKind};
 
 /// The line of the other end begins with this word. What the shell of the other host prints before is left out.
 const ANSWER: &str = "titin-copy";
@@ -57,8 +57,33 @@ pub struct FarSettings {
 pub enum FarRole {
     /// It sends these sources.
     Send(Vec<FarName>),
-    /// It receives, at this destination, sources with these names.
-    Receive(FarName, Vec<FarName>),
+    /// It receives these sources, at this destination.
+    Receive(FarName, Vec<FarSource>),
+}
+
+/// A source, as the receiving end knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FarSource {
+    name: FarName,
+    kind: SourceKind,
+}
+
+impl From<Source> for FarSource {
+    fn from(Source { name, kind }: Source) -> Self {
+        FarSource {
+            name: PathBuf::from(name).into(),
+            kind,
+        }
+    }
+}
+
+impl From<&FarSource> for Source {
+    fn from(FarSource { name, kind }: &FarSource) -> Self {
+        Source {
+            name: PathBuf::from(name).into_os_string(),
+            kind: *kind,
+        }
+    }
 }
 
 /// The name of a file on the other host, whose bytes need be no UTF-8.
@@ -92,8 +117,8 @@ enum FarAnswer {
     Listening {
         port: u16,
         addresses: Vec<String>,
-        /// The names of the sources, at the end that sends.
-        names: Vec<FarName>,
+        /// The sources, at the end that sends.
+        sources: Vec<FarSource>,
     },
     Failed(String),
 }
@@ -101,9 +126,9 @@ enum FarAnswer {
 /// The other end, and the path to it.
 pub struct Far {
     /// The path.
-    pub path: Path,
-    /// The names of the sources, if the other end sends.
-    pub names: Vec<OsString>,
+    pub path: MessagePath,
+    /// The sources, if the other end sends.
+    pub sources: Vec<Source>,
     ssh: KilledAtEnd,
     tunnel: Option<KilledAtEnd>,
 }
@@ -150,13 +175,13 @@ impl Far {
             FarAnswer::Listening {
                 port,
                 addresses,
-                names,
+                sources,
             } => {
-                let names = check_names(&request.role, &names)?;
+                let sources = check_sources(&request.role, &sources)?;
                 let (path, tunnel) = open(host, port, &addresses, &key, settings)?;
                 Ok(Far {
                     path,
-                    names,
+                    sources,
                     ssh,
                     tunnel,
                 })
@@ -178,23 +203,26 @@ impl Far {
     }
 }
 
-/// Checks the names of the sources that the other end tells: it may send nothing but what it was asked for.
-fn check_names(role: &FarRole, told: &[FarName]) -> Result<Vec<OsString>> {
-    let FarRole::Send(sources) = role else {
+/// Checks the sources that the other end tells: it may send nothing but what it was asked for.
+fn check_sources(role: &FarRole, told: &[FarSource]) -> Result<Vec<Source>> {
+    let FarRole::Send(asked) = role else {
         return Ok(Vec::new());
     };
-    let told: Vec<PathBuf> = told.iter().map(PathBuf::from).collect();
-    let is_asked_for = |(source, told): (&FarName, &PathBuf)| {
-        let name = told.file_name().filter(|name| *name == told.as_os_str());
-        let source = PathBuf::from(source);
-        // What `.` and `..` are called there, the other end knows.
-        name.is_some_and(|name| source.file_name().is_none_or(|source| source == name))
+    let told: Vec<Source> = told.iter().map(Source::from).collect();
+    let is_asked_for = |(asked, told): (&FarName, &Source)| {
+        let name = Path::new(&told.name).file_name();
+        let name = name.filter(|name| *name == told.name);
+        let asked = PathBuf::from(asked);
+        // What `.` and `..` are called there, the other end knows. Their contents alone are copied.
+        match (asked.file_name(), name) {
+            (Some(asked), Some(name)) => asked == name,
+            (None, Some(_)) => told.kind == SourceKind::Contents,
+            (_, None) => false,
+        }
     };
-    match told.len() == sources.len() && sources.iter().zip(&told).all(is_asked_for) {
-        true => Ok(told.into_iter().map(PathBuf::into_os_string).collect()),
-        false => Err(malformed(
-            "sources with other names than those that were asked for",
-        )),
+    match told.len() == asked.len() && asked.iter().zip(&told).all(is_asked_for) {
+        true => Ok(told),
+        false => Err(malformed("sources other than those that were asked for")),
     }
 }
 
@@ -222,9 +250,7 @@ fn ask(child: &mut Child, request: &FarRequest) -> Result<FarAnswer> {
         line.clear();
         let count = lines.read_until(b'\n', &mut line).unwrap_or_default();
         if count == 0 {
-            let why = "the other host has started no titin: see what it says above; is the command `titin` found there \
-                       by `ssh HOST titin --version`? If not, give its name with --titin";
-            return Err(CopyError::Far(why.to_owned()));
+            return Err(CopyError::Far(unanswered(child)));
         }
         let text = String::from_utf8_lossy(&line);
         if let Some(answer) = text.trim().strip_prefix(ANSWER) {
@@ -235,6 +261,18 @@ fn ask(child: &mut Child, request: &FarRequest) -> Result<FarAnswer> {
     }
 }
 
+/// Why `ssh` has brought no answer. What it has said itself is above.
+fn unanswered(child: &mut Child) -> String {
+    const SSH_FAILED: i32 = 255;
+    let code = child.wait().ok().and_then(|status| status.code());
+    match code {
+        Some(SSH_FAILED) => "ssh does not reach the other host: see what it says above".to_owned(),
+        _ => "the other host has started no titin: see what it says above. If `ssh HOST titin --version` does not find \
+              the command there, give its name with --titin"
+            .to_owned(),
+    }
+}
+
 /// Opens the path: straight to the other host, or through a tunnel of `ssh`.
 fn open(
     host: &str,
@@ -242,7 +280,7 @@ fn open(
     addresses: &[String],
     key: &Key,
     settings: &FarSettings,
-) -> Result<(Path, Option<KilledAtEnd>)> {
+) -> Result<(MessagePath, Option<KilledAtEnd>)> {
     let mut places = vec![host_name(host, settings)];
     places.extend(addresses.iter().cloned());
     places.dedup();
@@ -255,7 +293,7 @@ fn open(
         ..settings.path.clone()
     };
     let opened = parse_addresses(&places.join(","))
-        .and_then(|addresses| Path::open(&addresses, ANSWER, key, &straight));
+        .and_then(|addresses| MessagePath::open(&addresses, ANSWER, key, &straight));
     match opened {
         Ok(path) => return Ok((path, None)),
         Err(why @ (PathError::OtherKey | PathError::Interrupted(_))) => return Err(why.into()),
@@ -278,7 +316,10 @@ fn open(
         patience: OPENING_TIME,
         ..settings.path.clone()
     };
-    Ok((Path::open(&addresses, ANSWER, key, &patient)?, Some(tunnel)))
+    Ok((
+        MessagePath::open(&addresses, ANSWER, key, &patient)?,
+        Some(tunnel),
+    ))
 }
 
 /// The name or address by which `ssh` reaches a host.
@@ -312,8 +353,8 @@ pub fn serve_far(
         .map_err(|error| CopyError::Far(format!("cannot read what to copy: {error}")))?;
     let request: FarRequest = serde_json::from_str(&line)
         .map_err(|error| CopyError::Far(format!("this is no request of a copy: {error}")))?;
-    let begun = FarTask::new(&request.role).and_then(|(task, names)| {
-        let (listener, answer) = listen(&request.key, names)?;
+    let begun = FarTask::new(&request.role).and_then(|(task, sources)| {
+        let (listener, answer) = listen(&request.key, sources)?;
         Ok((task, (listener, answer)))
     });
     let (answer, begun) = match begun {
@@ -346,21 +387,18 @@ enum FarTask {
 }
 
 impl FarTask {
-    /// The task, and the names of the sources if this end sends.
-    fn new(role: &FarRole) -> Result<(Self, Vec<FarName>)> {
+    /// The task, and the sources if this end sends.
+    fn new(role: &FarRole) -> Result<(Self, Vec<FarSource>)> {
         Ok(match role {
             FarRole::Send(names) => {
-                let sources: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-                let walk = Walk::new(&sources)?;
-                let names = walk.names().iter().map(|name| PathBuf::from(name).into());
-                let names = names.collect();
-                (FarTask::Send(sources), names)
+                let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+                let sources = sources_of(&paths)?.into_iter().map(FarSource::from);
+                let sources = sources.collect();
+                (FarTask::Send(paths), sources)
             }
             FarRole::Receive(name, sources) => {
-                let sources = sources
-                    .iter()
-                    .map(|name| PathBuf::from(name).into_os_string());
-                let destination = Destination::new(&PathBuf::from(name), sources.collect())?;
+                let sources = sources.iter().map(Source::from).collect();
+                let destination = Destination::new(&PathBuf::from(name), sources)?;
                 (FarTask::Receive(destination), Vec::new())
             }
         })
@@ -368,14 +406,14 @@ impl FarTask {
 }
 
 /// Listens at a port that the system chooses.
-fn listen(key: &Key, names: Vec<FarName>) -> Result<(Listener, FarAnswer)> {
+fn listen(key: &Key, sources: Vec<FarSource>) -> Result<(Listener, FarAnswer)> {
     let listener = Listener::start("0.0.0.0:0", key)?;
     let place = listener.place();
     let port = place.rsplit(':').next().and_then(|port| port.parse().ok());
     let answer = FarAnswer::Listening {
         port: port.unwrap_or_default(),
         addresses: host::addresses().iter().map(ToString::to_string).collect(),
-        names,
+        sources,
     };
     Ok((listener, answer))
 }

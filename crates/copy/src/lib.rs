@@ -27,8 +27,9 @@ mod target;
 mod walk;
 
 pub use error::CopyError;
-pub use far::{Far, FarName, FarRole, FarSettings, serve_far};
+pub use far::{Far, FarName, FarRole, FarSettings, FarSource, serve_far};
 pub use place::Place;
 pub use receiver::{Destination, receive};
 pub use report::{CopyProgress, CopyReport, FailedFile};
-pub use sender::{names_of, send};
+pub use sender::{send, sources_of};
+pub use walk::{Source, SourceKind};

@@ -18,48 +18,72 @@ use crate::report::{CopyProgress, CopyReport};
 use crate::sender::hash_of_beginning;
 use crate::sparse::hash_zeros;
 use crate::target::{Target, TargetName, file_type};
-use crate::walk::MOST_ENTRIES;
+use crate::walk::{MOST_ENTRIES, Source, SourceKind};
 
-/// Where a copy goes: a directory, and the name of the source there if that is another one.
+/// Where a copy goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     root: PathBuf,
-    name: Option<OsString>,
+    mapping: PathMapping,
     /// The names of the sources. Nothing else is received.
     sources: Vec<OsString>,
 }
 
+/// What becomes of the name of a source at the destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PathMapping {
+    /// The source is in the root, by its own name.
+    Kept,
+    /// The only source, a file, has this name there.
+    Renamed(OsString),
+    /// What is in the only source is in the root.
+    Contents,
+}
+
 impl Destination {
-    /// As `cp`, `scp` and `rsync` understand a destination. A directory, or a name that ends with a slash, gets the sources
-    /// with these names; it is made if it is not there. Any other name is that of the only source.
+    /// As `rsync` understands a destination, so that the same copy, made again, goes to the same place. It is a directory,
+    /// which is made if it is not there, and gets the sources; of a source with a slash at its end it gets the contents. Only
+    /// for a single file it may be the new name of the file: if it is no directory, and has no slash at its end.
     ///
     /// # Errors
-    /// [`CopyError::Place`] if the directory of the destination is not there, or two sources have one name.
-    pub fn new(place: &Path, sources: Vec<OsString>) -> std::result::Result<Self, CopyError> {
-        for (number, name) in sources.iter().enumerate() {
-            if sources[..number].contains(name) {
+    /// [`CopyError::Place`] if the directory above is not there, two sources have one name, or there are more sources than one
+    /// with a slash.
+    pub fn new(place: &Path, sources: Vec<Source>) -> std::result::Result<Self, CopyError> {
+        let names: Vec<OsString> = sources.iter().map(|source| source.name.clone()).collect();
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].contains(name) {
                 let name = name.to_string_lossy();
                 return Err(CopyError::Place(format!("two sources are called {name}")));
             }
         }
-        let is_directory =
-            sources.len() > 1 || place.as_os_str().as_bytes().ends_with(b"/") || place.is_dir();
         let place = match place.as_os_str().is_empty() {
             true => Path::new("."),
             false => place,
         };
-        let (root, name) = match place.file_name() {
-            Some(name) if !is_directory => {
-                let parent = place
-                    .parent()
-                    .filter(|parent| !parent.as_os_str().is_empty());
-                (parent.unwrap_or(Path::new(".")), Some(name.to_owned()))
+        let is_directory = place.is_dir() || place.as_os_str().as_bytes().ends_with(b"/");
+        let kinds: Vec<SourceKind> = sources.iter().map(|source| source.kind).collect();
+        let mapping = match (&kinds[..], place.file_name()) {
+            ([SourceKind::Contents], _) => PathMapping::Contents,
+            ([SourceKind::File], Some(name)) if !is_directory => {
+                PathMapping::Renamed(name.to_owned())
             }
-            _ => (place, None),
+            (kinds, _) if kinds.contains(&SourceKind::Contents) => {
+                let why = "of several sources each goes to the destination as a whole: leave the slash at the end out";
+                return Err(CopyError::Place(why.to_owned()));
+            }
+            _ => PathMapping::Kept,
+        };
+        let root = match mapping {
+            PathMapping::Renamed(_) => place.parent().unwrap_or(Path::new("")),
+            _ => place,
+        };
+        let root = match root.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => root,
         };
         // A directory of the destination that is not there is made, but not those above.
         let above = match root.parent() {
-            Some(above) if name.is_none() && !root.exists() => above,
+            Some(above) if !root.exists() && !matches!(mapping, PathMapping::Renamed(_)) => above,
             _ => root,
         };
         if !above.as_os_str().is_empty() && !above.is_dir() {
@@ -68,11 +92,10 @@ impl Destination {
                 "{above}: there is no such directory"
             )));
         }
-        let root = root.to_owned();
         Ok(Destination {
-            root,
-            name,
-            sources,
+            root: root.to_owned(),
+            mapping,
+            sources: names,
         })
     }
 
@@ -82,18 +105,16 @@ impl Destination {
         first.is_some_and(|first| self.sources.iter().any(|name| first.as_os_str() == name))
     }
 
-    /// Where an entry goes, below the root.
+    /// Where an entry goes, below the root; empty for the root itself.
     fn path_of(&self, entry: &Entry) -> PathBuf {
-        match &self.name {
-            None => entry.path().to_owned(),
-            Some(name) => {
-                let rest: PathBuf = entry.path().components().skip(1).collect();
-                let path = Path::new(name);
-                match rest.as_os_str().is_empty() {
-                    true => path.to_owned(),
-                    false => path.join(rest),
-                }
-            }
+        let rest = entry.path().components().skip(1);
+        match &self.mapping {
+            PathMapping::Kept => entry.path().to_owned(),
+            PathMapping::Renamed(name) => [name.as_os_str()]
+                .into_iter()
+                .chain(rest.map(|part| part.as_os_str()))
+                .collect(),
+            PathMapping::Contents => rest.collect(),
         }
     }
 }
@@ -262,6 +283,10 @@ impl Receiver<'_> {
         let Some(target) = &mut self.target else {
             return Ok(of_new);
         };
+        // The directory that is there gets the contents, and is left as it is.
+        if path.as_os_str().is_empty() {
+            return Ok(EntryAction::Nothing);
+        }
         let name = match target.name(path) {
             Ok(name) => name,
             // The directory would have been made.

@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,7 +18,7 @@ use crate::message::{
 use crate::report::{CopyProgress, CopyReport};
 use crate::sparse::{hash_zeros, next_data};
 use crate::target::Target;
-use crate::walk::{FoundFile, Walk, modified};
+use crate::walk::{FoundFile, Source, Walk, modified};
 
 /// The most pieces of a message.
 const MOST_PIECES: usize = 4096;
@@ -72,12 +71,12 @@ pub fn send(
     sender.finish()
 }
 
-/// The names by which sources on this host are told.
+/// Sources on this host, as the receiver knows them.
 ///
 /// # Errors
 /// [`CopyError::Place`](crate::CopyError::Place) for a source that is not there or has no name.
-pub fn names_of(sources: &[PathBuf]) -> Result<Vec<OsString>> {
-    Ok(Walk::new(sources)?.names().to_vec())
+pub fn sources_of(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    Ok(Walk::new(paths)?.sources().to_vec())
 }
 
 struct Sender<'a> {

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result};
 use crate::report::CopyReport;
@@ -24,6 +26,26 @@ pub(crate) struct FoundFile {
     pub(crate) source: usize,
 }
 
+/// A source, as the receiver knows it before the copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name, with which the paths of its files begin.
+    pub name: OsString,
+    /// What it is.
+    pub kind: SourceKind,
+}
+
+/// What a source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// A file.
+    File,
+    /// A directory, which is copied as a whole.
+    Directory,
+    /// A directory whose contents are copied: one that is given with a slash at its end, as `.` or as `..`.
+    Contents,
+}
+
 /// What is to be told: where it is here, its path for the receiver, and the number of its source.
 struct NextFile {
     here: PathBuf,
@@ -35,8 +57,8 @@ struct NextFile {
 pub(crate) struct Walk {
     /// What is still to be told. A directory comes before what is in it.
     next: VecDeque<NextFile>,
-    /// The names of the sources.
-    names: Vec<OsString>,
+    /// The sources, as the receiver knows them.
+    sources: Vec<Source>,
 }
 
 impl Walk {
@@ -45,12 +67,12 @@ impl Walk {
     /// # Errors
     /// [`CopyError::Place`] for a source that is not there or has no name.
     pub(crate) fn new(sources: &[PathBuf]) -> Result<Self> {
-        let (mut next, mut names) = (VecDeque::new(), Vec::new());
+        let (mut next, mut told) = (VecDeque::new(), Vec::new());
         for (number, source) in sources.iter().enumerate() {
             let place = |why: &dyn std::fmt::Display| {
                 CopyError::Place(format!("{}: {why}", source.display()))
             };
-            fs::metadata(source).map_err(|error| place(&error))?;
+            let metadata = fs::metadata(source).map_err(|error| place(&error))?;
             let name = match source.file_name() {
                 Some(name) => name.to_owned(),
                 // `.` and `..` are called by the name of the directory.
@@ -62,19 +84,25 @@ impl Walk {
                         place(&"the whole file system has no name; give its directories")
                     })?,
             };
-            names.push(name.clone());
+            let kind = match (metadata.is_dir(), has_slash(source)) {
+                (true, true) => SourceKind::Contents,
+                (true, false) => SourceKind::Directory,
+                (false, _) => SourceKind::File,
+            };
             next.push_back(NextFile {
                 here: source.clone(),
-                there: PathBuf::from(name),
+                there: PathBuf::from(&name),
                 source: number,
             });
+            told.push(Source { name, kind });
         }
-        Ok(Walk { next, names })
+        let sources = told;
+        Ok(Walk { next, sources })
     }
 
-    /// The names by which the sources are told.
-    pub(crate) fn names(&self) -> &[OsString] {
-        &self.names
+    /// The sources, as the receiver knows them.
+    pub(crate) fn sources(&self) -> &[Source] {
+        &self.sources
     }
 
     /// The next batch; `None` after the last one. What cannot be read is noted in the report.
@@ -151,6 +179,15 @@ impl Walk {
             modified(&metadata),
         ))
     }
+}
+
+/// Whether the contents of a directory are meant, and not the directory.
+fn has_slash(source: &Path) -> bool {
+    let bytes = source.as_os_str().as_bytes();
+    matches!(bytes, b"." | b"..")
+        || [&b"/"[..], b"/.", b"/.."]
+            .iter()
+            .any(|end| bytes.ends_with(end))
 }
 
 /// When a file was changed last.

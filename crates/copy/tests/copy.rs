@@ -12,7 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tempfile::{TempDir, tempdir};
-use titin_copy::{CopyError, CopyProgress, CopyReport, Destination, names_of, receive, send};
+use titin_copy::{
+    CopyError, CopyProgress, CopyReport, Destination, Source, SourceKind, receive, send, sources_of,
+};
 use titin_path::{Key, Listener, Path as MessagePath, PathSettings};
 use titin_testkit::Watchdog;
 
@@ -38,6 +40,14 @@ impl CopyProgress for Counted {
     }
 }
 
+fn of_files(names: &[&str]) -> Vec<Source> {
+    let source = |name: &&str| Source {
+        name: (*name).into(),
+        kind: SourceKind::File,
+    };
+    names.iter().map(source).collect()
+}
+
 fn pair() -> (MessagePath, MessagePath) {
     let key = Key::random();
     let listener = Listener::start("127.0.0.1:0", &key).unwrap();
@@ -51,7 +61,7 @@ fn copy(sources: &[&Path], destination: &Path, only_look: bool) -> (CopyReport, 
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources: Vec<PathBuf> = sources.iter().map(|source| source.to_path_buf()).collect();
-    let destination = Destination::new(destination, names_of(&sources).unwrap()).unwrap();
+    let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
     let (mut sent, mut received) = (Counted::default(), Counted::default());
     let (told, report) = thread::scope(|scope| {
         let sender = scope.spawn(|| send(&here, &sources, only_look, &mut sent).unwrap());
@@ -184,17 +194,33 @@ fn a_tree_of_all_kinds_arrives_and_is_left_alone_the_second_time() {
 }
 
 #[test]
-fn names_are_those_of_cp() {
+fn names_are_those_of_rsync() {
     let (source, target) = (varied(), tempdir().unwrap());
     let (case, there) = (source.path().join("case"), target.path());
     let file = case.join("program");
     copy(&[&file], &there.join("renamed"), false);
     copy(&[&file], &there.join("new/"), false);
-    copy(&[&case], &there.join("other"), false);
+    for _ in 0..2 {
+        // The same copy, made again, goes to the same place.
+        copy(&[&case], &there.join("other"), false);
+        copy(&[&case.join("")], &there.join("contents"), false);
+        copy(&[&case.join(".")], &there.join("dot/"), false);
+    }
     copy(&[&file, &case.join("link")], &there.join("both"), false);
     assert_eq!(fs::read(there.join("renamed")).unwrap(), b"#!/bin/sh");
     assert_eq!(fs::read(there.join("new/program")).unwrap(), b"#!/bin/sh");
-    assert!(tree(&case) == tree(&there.join("other")));
+    assert!(tree(&case) == tree(&there.join("other/case")));
+    for contents in ["contents", "dot"] {
+        let mut found = tree(&there.join(contents));
+        let mut wanted = tree(&case);
+        // The directory that gets the contents is left as it is.
+        found.remove(Path::new(""));
+        wanted.remove(Path::new(""));
+        assert!(found == wanted, "{contents}");
+    }
+    let several = [case.join(""), file.clone()];
+    let refused = Destination::new(there, sources_of(&several).unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("leave the slash"), "{refused}");
     // A source that is a link stands for the file behind it.
     assert!(
         there
@@ -203,8 +229,7 @@ fn names_are_those_of_cp() {
             .unwrap()
             .is_file()
     );
-    let names = vec!["a".into()];
-    let missing = Destination::new(&there.join("no/such/place"), names).unwrap_err();
+    let missing = Destination::new(&there.join("no/such/place"), of_files(&["a"])).unwrap_err();
     assert!(
         missing
             .to_string()
@@ -425,7 +450,7 @@ fn copy_meddled(
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources = vec![source.to_path_buf()];
-    let destination = Destination::new(destination, names_of(&sources).unwrap()).unwrap();
+    let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| send(&here, &sources, false, &mut Meddling(at_sender)).unwrap());
         receive(&there, &destination, false, &mut Meddling(at_receiver)).unwrap()
@@ -484,7 +509,7 @@ fn a_part_that_another_process_has_replaced_does_not_take_the_place_of_the_file(
     let sources = vec![source.path().join("b")];
     fs::write(&sources[0], noise(6_000_000, 1)).unwrap();
     fs::write(target.path().join("b"), "old").unwrap();
-    let destination = Destination::new(target.path(), vec!["b".into()]).unwrap();
+    let destination = Destination::new(target.path(), of_files(&["b"])).unwrap();
     let part = target.path().join(".b.titin-part");
     let report = thread::scope(|scope| {
         scope.spawn(|| send(&here, &sources, false, &mut Counted::default()).unwrap());
@@ -543,7 +568,7 @@ fn a_file_that_is_replaced_before_it_is_read_is_named() {
 
 #[test]
 fn two_sources_of_one_name_are_refused() {
-    let twice = Destination::new(Path::new("."), vec!["a".into(), "a".into()]);
+    let twice = Destination::new(Path::new("."), of_files(&["a", "a"]));
     assert!(
         twice
             .unwrap_err()
@@ -669,7 +694,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
         let (folder, (here, there)) = (tempdir().unwrap(), pair());
         let target = folder.path().join("in/target");
         fs::create_dir_all(&target).unwrap();
-        let destination = Destination::new(&target, vec!["a".into(), "b".into()]).unwrap();
+        let destination = Destination::new(&target, of_files(&["a", "b"])).unwrap();
         for bytes in messages {
             here.send_parts(&[IoSlice::new(&bytes)], None, None)
                 .unwrap();
@@ -689,7 +714,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
     // A link out of the target is made, and nothing goes through it.
     let (folder, (here, there)) = (tempdir().unwrap(), pair());
     let target = folder.path().join("target");
-    let destination = Destination::new(&target.join(""), vec!["out".into()]).unwrap();
+    let destination = Destination::new(&target.join(""), of_files(&["out"])).unwrap();
     for bytes in [link, told("out/evil", 4)] {
         here.send_parts(&[IoSlice::new(&bytes)], None, None)
             .unwrap();

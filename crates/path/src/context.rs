@@ -202,7 +202,12 @@ impl Context {
         );
         let opened = match dialled {
             Ok(()) => requests.await_open(tag, patience, &settings.interrupt),
-            Err(why) => Opening::Done(Err(PathError::NotOpened(why.to_string()))),
+            // No name of a host is known.
+            Err(_) => {
+                let places: Vec<String> = addresses.iter().map(place_of).collect();
+                let why = format!("{}: no such host is known here", places.join(", "));
+                Opening::Done(Err(PathError::NotOpened(why)))
+            }
         };
         // The answer may have come as the wait ended for another reason.
         match requests.state().opening.remove(&tag) {

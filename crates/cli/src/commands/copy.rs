@@ -10,8 +10,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, Destination, Far, FarName, FarRole, FarSettings, Place,
-    names_of, receive, send, serve_far,
+    CopyError, CopyProgress, CopyReport, Destination, Far, FarName, FarRole, FarSettings,
+    FarSource, Place, receive, send, serve_far, sources_of,
 };
 use titin_draw::units::{bytes, count};
 use titin_path::PathSettings;
@@ -28,10 +28,10 @@ const MOST_SHOWN: usize = 20;
 /// that are there already, with the same size and time, are left alone.
 #[derive(Args)]
 pub(crate) struct Copy {
-    /// Files and directories, all of one host
+    /// Files and directories, all of one host; of a directory with a slash at its end the contents are copied
     #[arg(value_name = "SOURCE", required = true, num_args = 1..)]
     sources: Vec<OsString>,
-    /// A directory, or the new name of the only source
+    /// A directory, which is made if it is not there; or the new name of the only source, a file
     #[arg(value_name = "DESTINATION")]
     destination: OsString,
     /// Only show what would be copied
@@ -73,6 +73,11 @@ impl Copy {
             Ok(report) => self
                 .show(&report, begun.elapsed(), &progress.would)
                 .map(|()| report.not_copied == 0),
+            Err(why @ CopyError::Path(_)) => {
+                return complain(format!(
+                    "{why}. The same command, started again, goes on where it was"
+                ));
+            }
             Err(why) => return complain(why),
         };
         match printed {
@@ -101,9 +106,8 @@ impl Copy {
         let start = |host: &str, role| Far::start(host, role, &settings);
         let (far, report) = match direction {
             Direction::To(host) => {
-                let names = names_of(&sources)?;
-                let names = names.into_iter().map(|name| PathBuf::from(name).into());
-                let role = FarRole::Receive(destination.into(), names.collect());
+                let told = sources_of(&sources)?.into_iter().map(FarSource::from);
+                let role = FarRole::Receive(destination.into(), told.collect());
                 let far = start(&host, role)?;
                 let report = send(&far.path, &sources, self.dry_run, progress)?;
                 (far, report)
@@ -113,7 +117,7 @@ impl Copy {
                     &host,
                     FarRole::Send(sources.into_iter().map(FarName::from).collect()),
                 )?;
-                let destination = Destination::new(&destination, far.names.clone())?;
+                let destination = Destination::new(&destination, far.sources.clone())?;
                 let report = receive(&far.path, &destination, self.dry_run, progress)?;
                 (far, report)
             }
@@ -267,7 +271,9 @@ impl CopyEnd {
     pub(crate) fn run(&self) -> ExitCode {
         match serve_far(io::stdin(), io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(why) => complain(format!("on this host, at the far end of a copy: {why}")),
+            // The near end tells of the path.
+            Err(CopyError::Path(_)) => ExitCode::FAILURE,
+            Err(why) => complain(format!("at the other host: {why}")),
         }
     }
 }

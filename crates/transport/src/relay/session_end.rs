@@ -454,11 +454,11 @@ impl SessionEnd {
             "" => String::new(),
             why => format!(": {why}"),
         };
-        let setting = match self.terms.is_direct {
-            true => "outage",
-            false => "patience",
+        let (what, setting) = match self.terms.is_direct {
+            true => ("connection", "outage"),
+            false => ("circuit", "patience"),
         };
-        format!("no circuit{to} has come{from} for {time} s (`{setting}`){why}")
+        format!("no {what}{to} has come{from} for {time} s (`{setting}`){why}")
     }
 
     /// Whether the circuit has been half-closed for long, and the relay of this site lives: its host
