@@ -19,7 +19,7 @@ use crate::error::{CopyError, Result, malformed};
 use crate::receiver::{Destination, receive};
 use crate::report::CopyProgress;
 use crate::sender::{send, sources_of};
-use crate::walk::{Source, SourceKind};
+use crate::walk::{Source, SourceKind, has_slash};
 
 /// The line of the other end begins with this word. What the shell of the other host prints before is left out.
 const ANSWER: &str = "titin-copy";
@@ -213,9 +213,10 @@ fn check_sources(role: &FarRole, told: &[FarSource]) -> Result<Vec<Source>> {
         let name = Path::new(&told.name).file_name();
         let name = name.filter(|name| *name == told.name);
         let asked = PathBuf::from(asked);
+        let may_be_contents = has_slash(&asked) || told.kind != SourceKind::Contents;
         // What `.` and `..` are called there, the other end knows. Their contents alone are copied.
         match (asked.file_name(), name) {
-            (Some(asked), Some(name)) => asked == name,
+            (Some(asked), Some(name)) => asked == name && may_be_contents,
             (None, Some(_)) => told.kind == SourceKind::Contents,
             (_, None) => false,
         }
@@ -425,4 +426,47 @@ impl CopyProgress for Silent {
     fn known(&mut self, _: u64, _: u64) {}
     fn begun(&mut self, _: &str, _: u64) {}
     fn moved(&mut self, _: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_may_send_what_it_was_asked_for_and_nothing_else() {
+        let is_taken = |asked: &str, told: &str, kind| {
+            let role = FarRole::Send(vec![PathBuf::from(asked).into()]);
+            let told = FarSource {
+                name: PathBuf::from(told).into(),
+                kind,
+            };
+            check_sources(&role, &[told]).is_ok()
+        };
+        let kinds = [
+            SourceKind::File,
+            SourceKind::Directory,
+            SourceKind::Contents,
+        ];
+        for (asked, told, taken) in [
+            ("a/case", "case", [true, true, false]),
+            ("a/case/", "case", [true, true, true]),
+            ("a/case/.", "case", [true, true, true]),
+            (".", "home", [false, false, true]),
+            ("..", ".ssh", [false, false, true]),
+            ("case", ".bashrc", [false; 3]),
+            ("case/", ".ssh", [false; 3]),
+            ("case", "case/..", [false; 3]),
+            (".", "..", [false; 3]),
+            (".", "a/b", [false; 3]),
+            (".", "", [false; 3]),
+        ] {
+            assert_eq!(
+                kinds.map(|kind| is_taken(asked, told, kind)),
+                taken,
+                "{asked} {told}"
+            );
+        }
+        let none = FarRole::Send(vec![PathBuf::from("a").into()]);
+        assert!(check_sources(&none, &[]).is_err());
+    }
 }

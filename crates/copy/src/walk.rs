@@ -182,7 +182,7 @@ impl Walk {
 }
 
 /// Whether the contents of a directory are meant, and not the directory.
-fn has_slash(source: &Path) -> bool {
+pub(crate) fn has_slash(source: &Path) -> bool {
     let bytes = source.as_os_str().as_bytes();
     matches!(bytes, b"." | b"..")
         || [&b"/"[..], b"/.", b"/.."]
