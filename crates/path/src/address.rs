@@ -43,11 +43,7 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
         ));
     }
     let is_plain = |word: &&str| word.starts_with(TCP);
-    if addresses
-        .iter()
-        .any(|address| matches!(address, Address::Other(_)))
-        && words.iter().any(is_plain)
-    {
+    if addresses.iter().any(is_of_session) && words.iter().any(is_plain) {
         return Err(PathError::NoAddress(format!(
             "'{text}' is for a plain connection and for a session: write tcp: before all addresses, or before none"
         )));
@@ -71,13 +67,15 @@ fn parse_address(word: &str) -> Option<Address> {
     })
 }
 
+/// Whether an address is for sessions.
+fn is_of_session(address: &Address) -> bool {
+    matches!(address, Address::Other(_))
+}
+
 /// The addresses to dial, one after the other. If one of them is for sessions, all are one address for sessions: a session
 /// tries its places in turn, again and again.
 pub(crate) fn to_dial(addresses: &[Address]) -> Vec<Address> {
-    if !addresses
-        .iter()
-        .any(|address| matches!(address, Address::Other(_)))
-    {
+    if !addresses.iter().any(is_of_session) {
         return addresses.to_vec();
     }
     let places: Vec<String> = addresses.iter().map(place_of).collect();

@@ -15,9 +15,11 @@ pub struct PathSettings {
     pub streams: Option<u32>,
     /// The most bytes per second that each end sends.
     pub pacing: Option<u64>,
-    /// The size of the send buffer of each socket, in bytes. For a path to another host: how much each stream keeps for the other end.
+    /// The size of the send buffer of each socket, in bytes. For a path to another host: how much each
+    /// stream keeps for the other end.
     pub send_buffer: Option<u64>,
-    /// The size of the receive buffer of each socket, in bytes. For a path to another host: how much waits for this end.
+    /// The size of the receive buffer of each socket, in bytes. For a path to another host: how much
+    /// waits for this end.
     pub receive_buffer: Option<u64>,
     /// How long the other end may take to be there and to answer, when the path is opened.
     pub patience: Duration,

@@ -1,9 +1,13 @@
 //! What each service of this program begins with: threads, the log, and room for descriptors.
 
 use std::io;
+use std::time::Duration;
 
 use titin_os::descriptors;
 use tokio::runtime::{Builder, Runtime};
+
+/// How long no connections are accepted when the system has no descriptors for them.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The threads of a service. Starts the log, and lets the process have many connections.
 ///

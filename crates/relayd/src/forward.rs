@@ -1,7 +1,7 @@
 //! `titin forward`: a host in the middle of a line that passes the connections of paths on to another host.
 //!
-//! The host has no key, and looks at no byte; those of sessions it could not read. Each half of the line has connections of its own, so each
-//! recovers from its own losses, in its own round trip.
+//! The host has no key, and looks at no byte; those of sessions it could not read. Each half of the line has
+//! connections of its own, so each recovers from its own losses, in its own round trip.
 //!
 //! What happens to one half is told to the other one as it happened: an end by an end, and a loss by a reset. So the
 //! sessions at the two ends of the line know whether to connect again.
@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustix::net::sockopt;
@@ -25,7 +25,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::daemon;
+use crate::daemon::{self, ACCEPT_PAUSE};
 
 /// The most connections at a time, each of two sockets.
 const MOST_CONNECTIONS: usize = 1024;
@@ -44,9 +44,6 @@ const BACKLOG: u32 = 4096;
 
 /// After this time without a sign of a host its idle connections are lost.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// How long no connections are accepted when the system has no descriptors for them.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the log has the figures, while there is something to tell.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
@@ -163,8 +160,6 @@ impl Signals {
 struct Forward {
     to: String,
     connections: Arc<Semaphore>,
-    /// The connections that have sent nothing yet, the oldest first.
-    silent: Mutex<VecDeque<SilentConnection>>,
     total: AtomicU64,
     /// Bytes to the place `to`, and back.
     there: AtomicU64,
@@ -178,7 +173,6 @@ impl Forward {
         Forward {
             to: to.to_owned(),
             connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
-            silent: Mutex::default(),
             total: AtomicU64::new(0),
             there: AtomicU64::new(0),
             back: AtomicU64::new(0),
@@ -189,6 +183,8 @@ impl Forward {
     /// Takes connections until this process is told to end, which ends them.
     async fn accept(self: Arc<Self>, listener: TcpListener, mut told: Signals) {
         let mut tasks = JoinSet::new();
+        // The oldest first.
+        let mut silent: VecDeque<SilentConnection> = VecDeque::new();
         let mut was_full = false;
         let mut reports = interval(REPORT_INTERVAL);
         let mut reported = 0;
@@ -201,8 +197,10 @@ impl Forward {
                 );
             }
             was_full = is_full;
-            if is_full {
-                self.close_silent();
+            silent.retain(SilentConnection::is_silent);
+            // A path that is opened says something at once.
+            if is_full && let Some(oldest) = silent.pop_front() {
+                oldest.task.abort();
             }
             let place = self.connections.clone().acquire_owned();
             let accepted = async { (place.await, listener.accept().await) };
@@ -215,7 +213,7 @@ impl Forward {
                             forward.pass_on(near, &passed).await;
                             drop(place);
                         });
-                        self.silent().push_back(SilentConnection { sent, task });
+                        silent.push_back(SilentConnection { sent, task });
                     }
                     _ => sleep(ACCEPT_PAUSE).await,
                 },
@@ -229,23 +227,6 @@ impl Forward {
                 }
             }
         }
-    }
-
-    /// Closes the oldest connection that has sent nothing. A path that is opened says something at once.
-    fn close_silent(&self) {
-        let mut silent = self.silent();
-        if let Some(oldest) = silent.pop_front() {
-            oldest.task.abort();
-        }
-    }
-
-    /// The connections that have sent nothing.
-    fn silent(&self) -> MutexGuard<'_, VecDeque<SilentConnection>> {
-        let mut silent = self.silent.lock().expect("never poisoned");
-        silent.retain(|connection| {
-            connection.sent.load(Ordering::Relaxed) == 0 && !connection.task.is_finished()
-        });
-        silent
     }
 
     fn report(&self, what: &str) {
@@ -300,6 +281,13 @@ struct SilentConnection {
     /// The bytes that it has sent.
     sent: Arc<AtomicU64>,
     task: AbortHandle,
+}
+
+impl SilentConnection {
+    /// Whether it is open and has still sent nothing.
+    fn is_silent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed) == 0 && !self.task.is_finished()
+    }
 }
 
 /// A connection of two halves. If it is dropped before it is over, both hosts hear of a loss.

@@ -23,15 +23,12 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::admission::AdmittedRuns;
-use crate::daemon;
+use crate::daemon::{self, ACCEPT_PAUSE};
 use crate::log_limit::{LogLimit, bounded};
 use crate::peers::{self, Peer};
 use crate::refused_runs::RefusedRuns;
 use crate::strangers::{StrangerPlace, Strangers};
 use crate::tls::Tls;
-
-/// How long no connections are accepted when the system has no descriptors for them.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most reasons that are kept so that the log does not repeat them.
 const MOST_REFUSALS: usize = 1024;
