@@ -38,6 +38,8 @@ with path:
         digest.update(array.tobytes())
         open("round-" + os.uname().nodename, "w").write(str(number))
         time.sleep(0.03)
+        while number == 2 and os.path.exists("stay"):
+            time.sleep(0.01)
 print(os.uname().nodename, digest.hexdigest(), flush=True)
 """
 
@@ -92,7 +94,9 @@ KILLED = """\
 export TITIN_PATH_KEY=$PWD/key
 PYTHON program.py 2 >listener 2>&1 & listener=$!
 ssh n2 "cd $PWD && TITIN_PATH_KEY=$PWD/key exec PYTHON program.py 2 n1:4711 mesh" >opener 2>&1 & opener=$!
-until grep -qs '[1-9]' round-n1; do sleep 0.01; done
+until grep -qs 2 round-n1 && grep -qs 2 round-n2; do sleep 0.01; done
+# A program that has nothing unread ends by an end, and not by a reset, after which it may come back.
+sleep 1
 $2
 wait $listener; wait $opener
 tail -n 1 listener; tail -n 1 opener
@@ -106,6 +110,7 @@ tail -n 1 listener; tail -n 1 opener
 )
 def test_a_killed_program_is_told_at_the_other_end(hosts: Hosts, tmp_path: Path, kill: str, survivor: int) -> None:
     prepare(tmp_path)
+    (tmp_path / "stay").touch()
     done = hosts(2, "sh", script(tmp_path, KILLED, kill))
     assert done.returncode == 0, done.stdout
     file = ["listener", "opener"][survivor]
