@@ -98,6 +98,7 @@ until grep -qs 2 round-n1 && grep -qs 2 round-n2; do sleep 0.01; done
 # A program that has nothing unread ends by an end, and not by a reset, after which it may come back.
 sleep 1
 $2
+rm stay
 wait $listener; wait $opener
 tail -n 1 listener; tail -n 1 opener
 """
