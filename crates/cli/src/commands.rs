@@ -20,3 +20,5 @@ pub(crate) mod relay;
 pub(crate) mod resources;
 pub(crate) mod run;
 pub(crate) mod submit;
+pub(crate) mod sync;
+pub(crate) mod transfer;

@@ -45,6 +45,7 @@ enum Command {
     Path(commands::path::PathCommand),
     Forward(commands::forward::Forward),
     Copy(commands::copy::Copy),
+    Sync(commands::sync::Sync),
     #[command(hide = true)]
     CopyEnd(commands::copy::CopyEnd),
     #[command(hide = true)]
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Path(path) => path.run(),
         Command::Forward(command) => command.run(),
         Command::Copy(copy) => copy.run(),
+        Command::Sync(sync) => sync.run(),
         Command::CopyEnd(end) => end.run(),
         Command::Component(component) => component.run(),
         Command::Host(host) => host.run(),

@@ -22,12 +22,20 @@ pub(crate) struct Entry {
     pub(crate) mode: u32,
     /// When it was changed last: seconds since 1970, and nanoseconds.
     pub(crate) modified: (i64, u32),
+    /// Whether it was changed so recently that it may have changed since without another size or time: clocks of file systems
+    /// are coarse.
+    pub(crate) is_recent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EntryKind {
-    Directory,
-    File { size: u64 },
+    Directory {
+        /// Whether all that is in the directory is told, too.
+        is_listed: bool,
+    },
+    File {
+        size: u64,
+    },
     Link(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
@@ -38,6 +46,7 @@ impl Entry {
             kind,
             mode: mode & 0o777,
             modified,
+            is_recent: false,
         }
     }
 
@@ -95,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_path_out_of_the_destination_is_refused() {
-        let entry = |path: &str| Entry::new(Path::new(path), EntryKind::Directory, 0o755, (0, 0));
+        let entry =
+            |path: &str| Entry::new(Path::new(path), EntryKind::Link(Vec::new()), 0o755, (0, 0));
         for path in ["a", "a/b", "..a/b..", "...", "a b/\u{e9}"] {
             entry(path).check().unwrap();
         }

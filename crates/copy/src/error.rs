@@ -15,6 +15,9 @@ pub enum CopyError {
     /// The path to the other end.
     #[error("{0}")]
     Path(#[from] PathError),
+    /// The changes of files cannot be watched.
+    #[error("{0}")]
+    Watch(String),
     /// The other end sends what it must not.
     #[error("the other end sends something that is no part of a copy: {0}")]
     Malformed(String),

@@ -15,10 +15,13 @@ use serde::{Deserialize, Serialize};
 use titin_os::host;
 use titin_path::{Key, Listener, Path as MessagePath, PathError, PathSettings, parse_addresses};
 
+use crate::destination::Destination;
 use crate::error::{CopyError, Result, malformed};
-use crate::receiver::{Destination, receive};
-use crate::report::CopyProgress;
+use crate::keep::{keep_receiving, keep_sending};
+use crate::receiver::receive;
+use crate::report::{CopyProgress, CopyReport};
 use crate::sender::{send, sources_of};
+use crate::settings::CopySettings;
 use crate::walk::{Source, SourceKind, has_slash};
 
 /// The line of the other end begins with this word. What the shell of the other host prints before is left out.
@@ -36,6 +39,9 @@ const STRAIGHT_TIME: Duration = Duration::from_secs(6);
 /// How long a path may take to open, and how long the other end waits for it.
 const OPENING_TIME: Duration = Duration::from_secs(120);
 
+/// The exit code of an other end that cannot do its part, for another reason than the path.
+pub const FAR_FAILED: u8 = 2;
+
 /// How long the other end may take to end.
 const ENDING_TIME: Duration = Duration::from_secs(20);
 
@@ -48,8 +54,8 @@ pub struct FarSettings {
     pub titin: String,
     /// The settings of the path.
     pub path: PathSettings,
-    /// Whether nothing is to be written.
-    pub only_look: bool,
+    /// What the copy does.
+    pub copy: CopySettings,
 }
 
 /// What the other end does.
@@ -66,22 +72,25 @@ pub enum FarRole {
 pub struct FarSource {
     name: FarName,
     kind: SourceKind,
+    identity: (u64, u64),
 }
 
 impl From<Source> for FarSource {
-    fn from(Source { name, kind }: Source) -> Self {
+    fn from(source: Source) -> Self {
         FarSource {
-            name: PathBuf::from(name).into(),
-            kind,
+            name: PathBuf::from(source.name).into(),
+            kind: source.kind,
+            identity: source.identity,
         }
     }
 }
 
 impl From<&FarSource> for Source {
-    fn from(FarSource { name, kind }: &FarSource) -> Self {
+    fn from(source: &FarSource) -> Self {
         Source {
-            name: PathBuf::from(name).into_os_string(),
-            kind: *kind,
+            name: PathBuf::from(&source.name).into_os_string(),
+            kind: source.kind,
+            identity: source.identity,
         }
     }
 }
@@ -107,7 +116,7 @@ impl From<&FarName> for PathBuf {
 struct FarRequest {
     key: Key,
     role: FarRole,
-    only_look: bool,
+    settings: CopySettings,
 }
 
 /// What the other end answers.
@@ -167,7 +176,7 @@ impl Far {
         let request = FarRequest {
             key: key.clone(),
             role,
-            only_look: settings.only_look,
+            settings: settings.copy,
         };
         let mut ssh = KilledAtEnd(child);
         match ask(&mut ssh.0, &request)? {
@@ -189,17 +198,20 @@ impl Far {
         }
     }
 
-    /// Closes the path, and waits for the end of the other end.
-    pub fn finish(mut self) {
+    /// Closes the path, and waits for the end of the other end. True if the other end says that it cannot do its part: what it
+    /// has said itself is on the standard error.
+    pub fn finish(mut self) -> bool {
         let _ = self.path.close(Some(ENDING_TIME));
         drop(self.tunnel);
         let until = Instant::now() + ENDING_TIME;
         while Instant::now() < until {
             match self.ssh.0.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                _ => return,
+                Ok(Some(status)) => return status.code() == Some(FAR_FAILED.into()),
+                Err(_) => break,
             }
         }
+        false
     }
 }
 
@@ -372,12 +384,18 @@ pub fn serve_far(
     };
     let path = listener.accept(Some(OPENING_TIME))?;
     drop(listener);
-    match task {
-        FarTask::Send(sources) => send(&path, &sources, request.only_look, &mut Silent)?,
-        FarTask::Receive(destination) => {
-            receive(&path, &destination, request.only_look, &mut Silent)?
+    let (settings, silent) = (&request.settings, &mut Silent);
+    let ended = match (task, settings.watching) {
+        (FarTask::Send(sources), None) => send(&path, &sources, settings, silent).map(|_| ()),
+        (FarTask::Receive(to), None) => receive(&path, &to, settings, silent).map(|_| ()),
+        (FarTask::Send(sources), Some(_)) => {
+            keep_sending(&path, &sources, settings, silent).map(|never| match never {})
+        }
+        (FarTask::Receive(to), Some(_)) => {
+            keep_receiving(&path, &to, settings, silent).map(|never| match never {})
         }
     };
+    ended?;
     Ok(path.close(Some(ENDING_TIME))?)
 }
 
@@ -426,6 +444,7 @@ impl CopyProgress for Silent {
     fn known(&mut self, _: u64, _: u64) {}
     fn begun(&mut self, _: &str, _: u64) {}
     fn moved(&mut self, _: u64) {}
+    fn round_over(&mut self, _: &CopyReport, _: Duration) {}
 }
 
 #[cfg(test)]
@@ -439,6 +458,7 @@ mod tests {
             let told = FarSource {
                 name: PathBuf::from(told).into(),
                 kind,
+                identity: (0, 0),
             };
             check_sources(&role, &[told]).is_ok()
         };

@@ -10,26 +10,37 @@
 //! file. The receiver opens nothing outside of its directory, whatever the sender tells: no `..`, no absolute names,
 //! and no way through links.
 //!
+//! A copy that [goes on](keep_sending) has rounds: the first one is a copy, and each of the others brings what has changed since.
+//! Only if it is told to, the receiver removes what the sender has not.
+//!
 //! [`Far`] starts the other end on another host.
 
 #![forbid(unsafe_code)]
 
+mod destination;
 mod entry;
 mod error;
 mod far;
+mod keep;
 mod message;
 mod place;
 mod receiver;
+mod removal;
 mod report;
 mod sender;
+mod settings;
 mod sparse;
 mod target;
 mod walk;
+mod watch;
 
+pub use destination::Destination;
 pub use error::CopyError;
-pub use far::{Far, FarName, FarRole, FarSettings, FarSource, serve_far};
+pub use far::{FAR_FAILED, Far, FarName, FarRole, FarSettings, FarSource, serve_far};
+pub use keep::{keep_receiving, keep_sending};
 pub use place::Place;
-pub use receiver::{Destination, receive};
+pub use receiver::receive;
 pub use report::{CopyProgress, CopyReport, FailedFile};
 pub use sender::{send, sources_of};
+pub use settings::{CopySettings, Watching};
 pub use walk::{Source, SourceKind};

@@ -28,9 +28,20 @@ pub(crate) enum FromSender {
     Entries(Vec<Entry>),
     /// Bytes of files, in order.
     Pieces(Vec<Piece>),
-    /// Nothing follows, and this could not be read.
-    Over(CopyReport),
+    /// These paths were told by an earlier round, and are not there any more.
+    Gone(Vec<GonePath>),
+    /// Nothing follows in this round.
+    Over {
+        /// What could not be read.
+        report: CopyReport,
+        /// Whether nothing was left out because it could not be read.
+        is_complete: bool,
+    },
 }
+
+/// A path below the destination.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GonePath(#[serde(with = "serde_bytes")] pub(crate) Vec<u8>);
 
 /// Bytes of a file. The bytes between two pieces are zeros, which take no room.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -1,135 +1,41 @@
 //! The end of a copy that writes files.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use titin_path::Path as MessagePath;
 
+use crate::destination::Destination;
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result, malformed};
-use crate::message::{self, FileEnd, FromReceiver, FromSender, MessageMemory, Piece, Wanted};
+use crate::message::{
+    self, FileEnd, FromReceiver, FromSender, GonePath, MessageMemory, Piece, Wanted,
+};
+use crate::removal::{ToldPaths, remove};
 use crate::report::{CopyProgress, CopyReport};
 use crate::sender::hash_of_beginning;
-use crate::sparse::hash_zeros;
+use crate::settings::CopySettings;
+use crate::sparse::{copy_data, hash_zeros};
 use crate::target::{Target, TargetName, file_type};
-use crate::walk::{MOST_ENTRIES, Source, SourceKind};
+use crate::walk::MOST_ENTRIES;
 
-/// Where a copy goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    root: PathBuf,
-    mapping: PathMapping,
-    /// The names of the sources. Nothing else is received.
-    sources: Vec<OsString>,
-}
-
-/// What becomes of the name of a source at the destination.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PathMapping {
-    /// The source is in the root, by its own name.
-    Kept,
-    /// The only source, a file, has this name there.
-    Renamed(OsString),
-    /// What is in the only source is in the root.
-    Contents,
-}
-
-impl Destination {
-    /// As `rsync` understands a destination, so that the same copy, made again, goes to the same place. It is a directory,
-    /// which is made if it is not there, and gets the sources; of a source with a slash at its end it gets the contents. Only
-    /// for a single file it may be the new name of the file: if it is no directory, and has no slash at its end.
-    ///
-    /// # Errors
-    /// [`CopyError::Place`] if the directory above is not there, two sources have one name, or there are more sources than one
-    /// with a slash.
-    pub fn new(place: &Path, sources: Vec<Source>) -> std::result::Result<Self, CopyError> {
-        let names: Vec<OsString> = sources.iter().map(|source| source.name.clone()).collect();
-        for (number, name) in names.iter().enumerate() {
-            if names[..number].contains(name) {
-                let name = name.to_string_lossy();
-                return Err(CopyError::Place(format!("two sources are called {name}")));
-            }
-        }
-        let place = match place.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => place,
-        };
-        let is_directory = place.is_dir() || place.as_os_str().as_bytes().ends_with(b"/");
-        let kinds: Vec<SourceKind> = sources.iter().map(|source| source.kind).collect();
-        let mapping = match (&kinds[..], place.file_name()) {
-            ([SourceKind::Contents], _) => PathMapping::Contents,
-            ([SourceKind::File], Some(name)) if !is_directory => {
-                PathMapping::Renamed(name.to_owned())
-            }
-            (kinds, _) if kinds.contains(&SourceKind::Contents) => {
-                let why = "of several sources each goes to the destination as a whole: leave the slash at the end out";
-                return Err(CopyError::Place(why.to_owned()));
-            }
-            _ => PathMapping::Kept,
-        };
-        let root = match mapping {
-            PathMapping::Renamed(_) => place.parent().unwrap_or(Path::new("")),
-            _ => place,
-        };
-        let root = match root.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => root,
-        };
-        // A directory of the destination that is not there is made, but not those above.
-        let above = match root.parent() {
-            Some(above) if !root.exists() && !matches!(mapping, PathMapping::Renamed(_)) => above,
-            _ => root,
-        };
-        if !above.as_os_str().is_empty() && !above.is_dir() {
-            let above = above.display();
-            return Err(CopyError::Place(format!(
-                "{above}: there is no such directory"
-            )));
-        }
-        Ok(Destination {
-            root: root.to_owned(),
-            mapping,
-            sources: names,
-        })
-    }
-
-    /// Whether an entry is below one of the sources.
-    fn includes(&self, entry: &Entry) -> bool {
-        let first = entry.path().components().next();
-        first.is_some_and(|first| self.sources.iter().any(|name| first.as_os_str() == name))
-    }
-
-    /// Where an entry goes, below the root; empty for the root itself.
-    fn path_of(&self, entry: &Entry) -> PathBuf {
-        let rest = entry.path().components().skip(1);
-        match &self.mapping {
-            PathMapping::Kept => entry.path().to_owned(),
-            PathMapping::Renamed(name) => [name.as_os_str()]
-                .into_iter()
-                .chain(rest.map(|part| part.as_os_str()))
-                .collect(),
-            PathMapping::Contents => rest.collect(),
-        }
-    }
-}
-
-/// Receives files by a path, on which the other end sends. With `only_look` nothing is written.
+/// Receives files by a path, on which the other end sends.
 ///
 /// # Errors
 /// [`CopyError`] if the copy fails as a whole.
 pub fn receive(
     path: &MessagePath,
     destination: &Destination,
-    only_look: bool,
+    settings: &CopySettings,
     progress: &mut dyn CopyProgress,
 ) -> std::result::Result<CopyReport, CopyError> {
-    let root = &destination.root;
+    let (root, only_look) = (&destination.root, settings.only_look);
     let place = |error: io::Error| CopyError::Place(format!("{}: {error}", root.display()));
     if !only_look && !root.exists() {
         fs::create_dir(root).map_err(place)?;
@@ -141,8 +47,9 @@ pub fn receive(
     let mut receiver = Receiver {
         destination,
         target,
-        only_look,
+        settings,
         progress,
+        told_paths: ToldPaths::default(),
         told: 0,
         known: (0, 0),
         wanted: HashMap::new(),
@@ -158,8 +65,15 @@ pub fn receive(
                 message::send(path, &FromReceiver::Wanted(wanted), &[])?;
             }
             (FromSender::Pieces(pieces), payload) => receiver.take_pieces(pieces, payload)?,
-            (FromSender::Over(report), _) => {
-                receiver.finish(report);
+            (FromSender::Gone(paths), _) => receiver.take_gone(&paths)?,
+            (
+                FromSender::Over {
+                    report,
+                    is_complete,
+                },
+                _,
+            ) => {
+                receiver.finish(report, is_complete);
                 let report = receiver.report;
                 message::send(path, &FromReceiver::Report(report.clone()), &[])?;
                 return Ok(report);
@@ -172,8 +86,10 @@ struct Receiver<'a> {
     destination: &'a Destination,
     /// `None` if the directory is not there, and this end only looks.
     target: Option<Target>,
-    only_look: bool,
+    settings: &'a CopySettings,
     progress: &'a mut dyn CopyProgress,
+    /// With `delete`: all that was told.
+    told_paths: ToldPaths,
     /// How many entries the sender has told.
     told: u64,
     /// The files and bytes among them.
@@ -194,24 +110,30 @@ struct WantedFile {
     left: Option<LeftPart>,
 }
 
-/// What an earlier copy has left of a file.
+/// What is there of a file: what an earlier copy has left, or the file that is replaced.
 struct LeftPart {
     length: u64,
     /// The hash of these bytes.
     hash: blake3::Hash,
+    /// Whether these are the bytes of the file that is replaced.
+    is_old: bool,
 }
 
 impl LeftPart {
-    /// The hash of the bytes, to go on with.
+    /// Has the bytes in the file to be written, and returns their hash, to go on with.
     ///
     /// # Errors
-    /// If the file has changed since, before this copy had it to itself.
-    fn begin(&self, file: &File) -> io::Result<blake3::Hasher> {
+    /// If the bytes have changed since, before this copy had the file to itself.
+    fn begin(&self, name: &TargetName<'_>, file: &File) -> io::Result<blake3::Hasher> {
+        if self.is_old {
+            file.set_len(0)?;
+            copy_data(&name.read()?, file, self.length)?;
+        }
         let hasher = hash_of_beginning(file, self.length)?;
         match hasher.finalize() == self.hash {
             true => Ok(hasher),
             false => Err(io::Error::other(
-                "another copy has written it meanwhile: copy it again",
+                "another process has written it meanwhile: copy it again",
             )),
         }
     }
@@ -253,6 +175,10 @@ impl Receiver<'_> {
             self.known.0 += 1;
             self.known.1 = self.known.1.saturating_add(entry.size());
             let path = self.destination.path_of(&entry);
+            if self.settings.delete {
+                let is_listed = entry.kind == EntryKind::Directory { is_listed: true };
+                self.told_paths.add(&path, is_listed);
+            }
             match self.take_entry(&path, &entry) {
                 Ok(EntryAction::Nothing) => self.progress.moved(entry.size()),
                 Ok(EntryAction::Want(left)) => {
@@ -260,7 +186,7 @@ impl Receiver<'_> {
                         .as_ref()
                         .map(|left| (left.length, *left.hash.as_bytes()));
                     wanted.push(Wanted { file: number, has });
-                    if self.only_look {
+                    if self.settings.only_look {
                         self.progress.begun(&path.to_string_lossy(), entry.size());
                         continue;
                     }
@@ -287,17 +213,23 @@ impl Receiver<'_> {
         if path.as_os_str().is_empty() {
             return Ok(EntryAction::Nothing);
         }
-        let name = match target.name(path) {
+        let mut name = match target.name(path) {
             Ok(name) => name,
             // The directory would have been made.
-            Err(error) if self.only_look && error.kind() == io::ErrorKind::NotFound => {
-                return Ok(of_new);
-            }
+            Err(error) if self.settings.only_look && is_no_directory(&error) => return Ok(of_new),
             Err(error) => return Err(error),
         };
+        if self.settings.delete && is_in_the_way(&name, entry)? {
+            remove(target, path, self.settings.only_look, &mut self.report);
+            if self.settings.only_look {
+                return Ok(of_new);
+            }
+            target.forget();
+            name = target.name(path)?;
+        }
         match &entry.kind {
-            EntryKind::Directory if self.only_look => Ok(EntryAction::Nothing),
-            EntryKind::Directory => {
+            EntryKind::Directory { .. } if self.settings.only_look => Ok(EntryAction::Nothing),
+            EntryKind::Directory { .. } => {
                 name.make_directory()?;
                 self.directories
                     .push((path.to_owned(), entry.mode, entry.modified));
@@ -305,8 +237,10 @@ impl Receiver<'_> {
             }
             EntryKind::Link(text) => {
                 let text = OsStr::from_bytes(text);
-                if !self.only_look && name.link().ok().as_deref() != Some(text) {
-                    name.make_link(text, entry.modified)?;
+                match name.link() {
+                    _ if self.settings.only_look => {}
+                    Ok(old) if old == text => name.set_link_times(entry.modified)?,
+                    _ => name.make_link(text, entry.modified)?,
                 }
                 Ok(EntryAction::Nothing)
             }
@@ -315,18 +249,22 @@ impl Receiver<'_> {
                     Err(io::ErrorKind::IsADirectory.into())
                 }
                 Some(stat)
-                    if file_type(&stat) == FileType::RegularFile
+                    if !entry.is_recent
+                        && file_type(&stat) == FileType::RegularFile
                         && stat.st_size as u64 == *size
                         && (stat.st_mtime, stat.st_mtime_nsec as u32) == entry.modified =>
                 {
-                    if !self.only_look && stat.st_mode & 0o777 != entry.mode {
+                    if !self.settings.only_look && stat.st_mode & 0o777 != entry.mode {
                         name.set(entry.mode, entry.modified)?;
                     }
                     self.report.unchanged += 1;
                     Ok(EntryAction::Nothing)
                 }
-                _ if self.only_look => Ok(EntryAction::Want(None)),
-                _ => Ok(EntryAction::Want(left_part(&name, *size)?)),
+                _ if self.settings.only_look => Ok(EntryAction::Want(None)),
+                stat => Ok(EntryAction::Want(match left_part(&name, *size)? {
+                    Some(left) => Some(left),
+                    None => old_file(&name, stat, *size),
+                })),
             },
         }
     }
@@ -451,7 +389,7 @@ impl Receiver<'_> {
             let file = name.open_part()?;
             // The sender goes on behind what is left, if that is the beginning of its file.
             let hasher = match &wanted.left {
-                Some(left) if piece.kept == left.length => left.begin(&file)?,
+                Some(left) if piece.kept == left.length => left.begin(&name, &file)?,
                 _ => blake3::Hasher::new(),
             };
             file.set_len(hasher.count())?;
@@ -479,8 +417,31 @@ impl Receiver<'_> {
             .name(path)
     }
 
-    /// Sets what is set last, and takes over what the sender reports.
-    fn finish(&mut self, sender: CopyReport) {
+    /// Removes what is not there at the sender any more.
+    fn take_gone(&mut self, paths: &[GonePath]) -> Result<()> {
+        for GonePath(bytes) in paths {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            let entry = Entry::new(path, EntryKind::Link(Vec::new()), 0, (0, 0));
+            entry.check()?;
+            let is_below = path.components().count() > 1;
+            if !is_below || !self.destination.includes(&entry) {
+                return Err(malformed(format!(
+                    "{}, which was not asked for",
+                    path.display()
+                )));
+            }
+            let path = self.destination.path_of(&entry);
+            if let Some(target) = self.target.as_mut().filter(|_| self.settings.delete) {
+                remove(target, &path, self.settings.only_look, &mut self.report);
+                target.forget();
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what the sender has not, sets what is set last, and takes over what the sender reports. If the sender could not
+    /// read all, nothing is removed.
+    fn finish(&mut self, sender: CopyReport, is_complete: bool) {
         let open = self.open.take().map(|open| Some(open.wanted));
         let missing: Vec<_> = self
             .wanted
@@ -493,6 +454,15 @@ impl Receiver<'_> {
             self.report
                 .note_failed(wanted.path.as_os_str().as_bytes(), why);
         }
+        if let Some(target) = self
+            .target
+            .as_mut()
+            .filter(|_| self.settings.delete && is_complete)
+        {
+            let told = std::mem::take(&mut self.told_paths);
+            told.remove_others(target, self.settings.only_look, &mut self.report);
+            target.forget();
+        }
         let directories = std::mem::take(&mut self.directories);
         for (path, mode, modified) in directories.into_iter().rev() {
             let set = self
@@ -502,7 +472,7 @@ impl Receiver<'_> {
                 self.report.note_failed(path.as_os_str().as_bytes(), error);
             }
         }
-        if self.only_look {
+        if self.settings.only_look {
             (self.report.files, self.report.bytes) = (sender.files, sender.bytes);
         }
         self.report.add_failed(sender);
@@ -527,5 +497,41 @@ fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
         return Ok(None);
     }
     let hash = hash_of_beginning(&file, length)?.finalize();
-    Ok(Some(LeftPart { length, hash }))
+    Ok(Some(LeftPart {
+        length,
+        hash,
+        is_old: false,
+    }))
+}
+
+/// The file that is replaced, if it can be the beginning of the new one: a file that only grows is sent from its old end on.
+fn old_file(name: &TargetName<'_>, stat: Option<Stat>, size: u64) -> Option<LeftPart> {
+    stat.filter(|stat| file_type(stat) == FileType::RegularFile)?;
+    let file = name.read().ok()?;
+    let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+    let length = metadata.len();
+    if length == 0 || length > size {
+        return None;
+    }
+    let hash = hash_of_beginning(&file, length).ok()?.finalize();
+    Some(LeftPart {
+        length,
+        hash,
+        is_old: true,
+    })
+}
+
+/// Whether a name cannot be reached since a directory on the way is not there, or is something else.
+pub(crate) fn is_no_directory(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether what is there must be removed before the entry takes its place: a directory, or what is in the place of one.
+fn is_in_the_way(name: &TargetName<'_>, entry: &Entry) -> io::Result<bool> {
+    let is_directory = |stat| file_type(&stat) == FileType::Directory;
+    let there = name.stat()?.map(is_directory);
+    Ok(there.is_some_and(|there| there != matches!(entry.kind, EntryKind::Directory { .. })))
 }

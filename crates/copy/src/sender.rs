@@ -13,33 +13,50 @@ use titin_path::Path;
 
 use crate::error::{Result, malformed};
 use crate::message::{
-    self, FileEnd, FromReceiver, FromSender, MOST_PAYLOAD, MessageMemory, Piece, Wanted,
+    self, FileEnd, FromReceiver, FromSender, GonePath, MOST_PAYLOAD, MessageMemory, Piece, Wanted,
 };
 use crate::report::{CopyProgress, CopyReport};
+use crate::settings::CopySettings;
 use crate::sparse::{hash_zeros, next_data};
 use crate::target::Target;
-use crate::walk::{FoundFile, Source, Walk, modified};
+use crate::walk::{FoundFile, NamedSource, Source, Walk, WalkRules, modified};
 
 /// The most pieces of a message.
 const MOST_PIECES: usize = 4096;
 
+/// The most paths of a message that are not there any more: with the longest paths it is no larger than others.
+const MOST_GONE: usize = 1000;
+
 /// The bytes that are read at a time where they are only hashed.
 const AT_ONCE: usize = 1 << 20;
 
-/// Sends the files of the sources by a path, on which the other end receives. With `only_look` no byte of a file is sent.
+/// Sends the files of the sources by a path, on which the other end receives.
 ///
 /// # Errors
 /// [`CopyError`](crate::CopyError) if the copy fails as a whole.
 pub fn send(
     path: &Path,
     sources: &[PathBuf],
-    only_look: bool,
+    settings: &CopySettings,
     progress: &mut dyn CopyProgress,
 ) -> Result<CopyReport> {
-    let mut walk = Walk::new(sources)?;
+    let sources = NamedSource::all(sources)?;
+    let walk = Walk::all(&sources, None, WalkRules::default());
+    send_round(path, &sources, walk, settings, progress)
+}
+
+/// Sends what a walk finds, and tells what is not there any more. If the copy goes on, a file that changes while it is read is no failure: it comes again.
+pub(crate) fn send_round(
+    path: &Path,
+    sources: &[NamedSource],
+    mut walk: Walk<'_>,
+    settings: &CopySettings,
+    progress: &mut dyn CopyProgress,
+) -> Result<CopyReport> {
     let mut sender = Sender {
         path,
         progress,
+        settings,
         memory: MessageMemory::new(),
         report: CopyReport::default(),
         sources,
@@ -51,7 +68,7 @@ pub fn send(
     let (mut told, mut first) = (VecDeque::new(), 0);
     loop {
         // One batch ahead of the one whose bytes are sent.
-        let batch = walk.batch(&mut sender.report);
+        let batch = walk.batch(&mut sender.report)?;
         let is_last = batch.is_none();
         if let Some(batch) = batch {
             sender.tell(&batch)?;
@@ -65,10 +82,11 @@ pub fn send(
         }
         let batch: Vec<FoundFile> = told.pop_front().unwrap_or_default();
         let wanted = sender.wanted(first, &batch)?;
-        sender.serve(first, &batch, &wanted, only_look)?;
+        sender.serve(first, &batch, &wanted)?;
         first += batch.len() as u64;
     }
-    sender.finish()
+    let (gone, is_complete) = walk.end();
+    sender.finish(&gone, is_complete)
 }
 
 /// Sources on this host, as the receiver knows them.
@@ -76,15 +94,17 @@ pub fn send(
 /// # Errors
 /// [`CopyError::Place`](crate::CopyError::Place) for a source that is not there or has no name.
 pub fn sources_of(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    Ok(Walk::new(paths)?.sources().to_vec())
+    let named = NamedSource::all(paths)?;
+    Ok(named.into_iter().map(|source| source.told).collect())
 }
 
 struct Sender<'a> {
     path: &'a Path,
     progress: &'a mut dyn CopyProgress,
+    settings: &'a CopySettings,
     memory: MessageMemory,
     report: CopyReport,
-    sources: &'a [PathBuf],
+    sources: &'a [NamedSource],
     /// The open directories of sources, by their numbers.
     trees: HashMap<usize, Target>,
     /// The message that is being filled.
@@ -125,13 +145,7 @@ impl Sender<'_> {
     }
 
     /// Sends what is wanted of a batch.
-    fn serve(
-        &mut self,
-        first: u64,
-        batch: &[FoundFile],
-        wanted: &[Wanted],
-        only_look: bool,
-    ) -> Result<()> {
+    fn serve(&mut self, first: u64, batch: &[FoundFile], wanted: &[Wanted]) -> Result<()> {
         let mut wanted = wanted.iter().peekable();
         for (number, found) in (first..).zip(batch) {
             let size = found.entry.size();
@@ -141,14 +155,17 @@ impl Sender<'_> {
             };
             self.progress
                 .begun(&found.entry.path().to_string_lossy(), size);
-            if only_look {
+            if self.settings.only_look {
                 self.report.files += 1;
                 self.report.bytes += size;
                 continue;
             }
-            if let Err(why) = self.send_file(number, found, wanted.has)? {
-                self.report
-                    .note_failed(found.here.as_os_str().as_bytes(), why);
+            if let Err(failure) = self.send_file(number, found, wanted.has)? {
+                match failure {
+                    FileFailure::Changed(_) if self.settings.watching.is_some() => {}
+                    FileFailure::Changed(why) => self.note_failed(found, why),
+                    FileFailure::Unreadable(error) => self.note_failed(found, error),
+                }
                 self.push(Piece {
                     file: number,
                     kept: 0,
@@ -167,11 +184,11 @@ impl Sender<'_> {
         number: u64,
         found: &FoundFile,
         has: Option<(u64, [u8; 32])>,
-    ) -> Result<std::result::Result<(), String>> {
+    ) -> Result<std::result::Result<(), FileFailure>> {
         let size = found.entry.size();
         let file = match self.open_file(found) {
             Ok(file) => file,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(FileFailure::Unreadable(error))),
         };
         let mut hasher = blake3::Hasher::new();
         let mut offset = 0;
@@ -182,7 +199,7 @@ impl Sender<'_> {
                     self.progress.moved(length);
                 }
                 Ok(_) => {}
-                Err(error) => return Ok(Err(error.to_string())),
+                Err(error) => return Ok(Err(FileFailure::Unreadable(error))),
             }
         }
         let kept = offset;
@@ -200,13 +217,14 @@ impl Sender<'_> {
                     Ok(count) => count,
                     Err(error) => {
                         self.payload.truncate(begin);
-                        return Ok(Err(error.to_string()));
+                        return Ok(Err(FileFailure::Unreadable(error)));
                     }
                 };
                 self.payload.truncate(begin + count);
                 if count < wanted {
                     self.payload.truncate(begin);
-                    return Ok(Err("it has become shorter while it was read".to_owned()));
+                    let why = "it has become shorter while it was read";
+                    return Ok(Err(FileFailure::Changed(why)));
                 }
                 hasher.update(&self.payload[begin..]);
                 self.push(Piece {
@@ -221,11 +239,14 @@ impl Sender<'_> {
                 self.progress.moved(count as u64);
             }
         }
-        let is_same = file
-            .metadata()
-            .is_ok_and(|now| now.len() == size && modified(&now) == found.entry.modified);
-        if !is_same {
-            return Ok(Err("it has changed while it was read".to_owned()));
+        // In a copy that goes on the bytes that were read are taken, and the next round brings the others.
+        let is_taken = self.settings.watching.is_some()
+            || file
+                .metadata()
+                .is_ok_and(|now| now.len() == size && modified(&now) == found.entry.modified);
+        if !is_taken {
+            let why = "it has changed while it was read";
+            return Ok(Err(FileFailure::Changed(why)));
         }
         self.report.files += 1;
         let end = FileEnd::Whole(*hasher.finalize().as_bytes());
@@ -249,7 +270,7 @@ impl Sender<'_> {
                 .custom_flags(OFlags::NONBLOCK.bits() as i32)
                 .open(&found.here)?,
             false => {
-                let source = &self.sources[found.source];
+                let source = &self.sources[found.source].here;
                 let tree = match self.trees.entry(found.source) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(Target::open(source)?),
@@ -293,14 +314,36 @@ impl Sender<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<CopyReport> {
+    fn note_failed(&mut self, found: &FoundFile, why: impl ToString) {
+        self.report
+            .note_failed(found.here.as_os_str().as_bytes(), why);
+    }
+
+    fn finish(mut self, gone: &[PathBuf], is_complete: bool) -> Result<CopyReport> {
         self.flush()?;
-        message::send(self.path, &FromSender::Over(self.report), &[])?;
+        for gone in gone.chunks(MOST_GONE) {
+            let paths = gone
+                .iter()
+                .map(|path| GonePath(path.as_os_str().as_bytes().to_vec()));
+            message::send(self.path, &FromSender::Gone(paths.collect()), &[])?;
+        }
+        let over = FromSender::Over {
+            report: self.report,
+            is_complete,
+        };
+        message::send(self.path, &over, &[])?;
         match self.memory.receive(self.path)? {
             (FromReceiver::Report(report), _) => Ok(report),
             (FromReceiver::Wanted(_), _) => Err(malformed("files wanted after the end")),
         }
     }
+}
+
+/// Why a file was not sent.
+enum FileFailure {
+    /// It has changed meanwhile.
+    Changed(&'static str),
+    Unreadable(io::Error),
 }
 
 /// Reads until the memory is full, or the file over.

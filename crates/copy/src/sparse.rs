@@ -1,6 +1,7 @@
 //! Files with holes: ranges of zeros that take no room.
 
 use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::Range;
 
 use rustix::fs::{SeekFrom, seek};
@@ -23,6 +24,22 @@ pub(crate) fn next_data(file: &File, offset: u64, size: u64) -> Range<u64> {
         Ok(end) => begin..end.min(size),
         Err(_) => begin..size,
     }
+}
+
+/// Copies the first bytes of a file to an empty one. Holes stay holes.
+///
+/// # Errors
+/// Those of reading and writing.
+pub(crate) fn copy_data(from: &File, mut to: &File, length: u64) -> io::Result<()> {
+    let mut offset = 0;
+    while offset < length {
+        let data = next_data(from, offset, length);
+        seek(from, SeekFrom::Start(data.start))?;
+        seek(to, SeekFrom::Start(data.start))?;
+        io::copy(&mut from.take(data.end - data.start), &mut to)?;
+        offset = data.end;
+    }
+    to.set_len(length)
 }
 
 /// Adds zeros to a hash.

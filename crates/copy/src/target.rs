@@ -15,6 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::removal::open_and_list;
+
 /// The longest name of a file that is being written. The system allows 255 bytes.
 const LONGEST_NAME: usize = 200;
 
@@ -27,7 +29,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The permissions of a file or directory that is being written.
 const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_DIRECTORY: u32 = 0o700;
+pub(crate) const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The directory.
 pub(crate) struct Target {
@@ -38,7 +40,7 @@ pub(crate) struct Target {
 
 /// A name in an open directory.
 pub(crate) struct TargetName<'a> {
-    directory: BorrowedFd<'a>,
+    pub(crate) directory: BorrowedFd<'a>,
     pub(crate) name: &'a OsStr,
 }
 
@@ -54,9 +56,24 @@ impl Target {
 
     /// Opens a file below the directory, to read it.
     pub(crate) fn read(&mut self, path: &Path) -> io::Result<File> {
-        let TargetName { directory, name } = self.name(path)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(fs::openat(directory, name, flags, Mode::empty())?.into())
+        self.name(path)?.read()
+    }
+
+    /// The names in a directory: one below, or this one by an empty path.
+    pub(crate) fn list(&mut self, path: &Path) -> io::Result<Vec<OsString>> {
+        let (_, names) = match path.as_os_str().is_empty() {
+            true => open_and_list(self.root.as_fd(), OsStr::new("."))?,
+            false => {
+                let TargetName { directory, name } = self.name(path)?;
+                open_and_list(directory, name)?
+            }
+        };
+        Ok(names)
+    }
+
+    /// Forgets the directory of the last file, which is perhaps removed.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
     }
 
     /// A path below the directory. The directories on the way are there.
@@ -94,6 +111,12 @@ impl Target {
 }
 
 impl TargetName<'_> {
+    /// Opens what is there, to read it. A link is not followed.
+    pub(crate) fn read(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(fs::openat(self.directory, self.name, flags, Mode::empty())?.into())
+    }
+
     /// What is there; `None` if nothing is. A link is not followed.
     pub(crate) fn stat(&self) -> io::Result<Option<Stat>> {
         match fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -103,10 +126,20 @@ impl TargetName<'_> {
         }
     }
 
-    /// Makes a directory, if there is none.
+    /// Makes a directory, if there is none. Files can be written into it.
     pub(crate) fn make_directory(&self) -> io::Result<()> {
         match self.stat()? {
-            Some(stat) if file_type(&stat) == FileType::Directory => Ok(()),
+            Some(stat) if file_type(&stat) == FileType::Directory => {
+                let lacks = stat.st_mode & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY;
+                if lacks && let Ok(directory) = self.read() {
+                    // Only its owner may do this. Others hear of it when they write there.
+                    let _ = fs::fchmod(
+                        directory,
+                        Mode::from_raw_mode(stat.st_mode & 0o7777 | PRIVATE_DIRECTORY),
+                    );
+                }
+                Ok(())
+            }
             Some(_) => Err(Errno::NOTDIR.into()),
             None => Ok(fs::mkdirat(
                 self.directory,
@@ -218,12 +251,16 @@ impl TargetName<'_> {
 
     /// Sets permissions and times of a file or directory that is no link.
     pub(crate) fn set(&self, mode: u32, modified: (i64, u32)) -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = fs::openat(self.directory, self.name, flags, Mode::empty())?;
+        let file = self.read()?;
         // That a directory hands its group on stays.
         let kept = fs::fstat(&file)?.st_mode & 0o7000;
         fs::fchmod(&file, Mode::from(mode | kept))?;
         Ok(fs::futimens(&file, &times(modified))?)
+    }
+
+    /// Sets the times of a link.
+    pub(crate) fn set_link_times(&self, modified: (i64, u32)) -> io::Result<()> {
+        self.set_times(self.name, modified)
     }
 
     fn set_times(&self, name: &OsStr, modified: (i64, u32)) -> io::Result<()> {

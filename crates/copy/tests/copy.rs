@@ -1,5 +1,7 @@
 //! Both ends of a copy in one process, and ends that follow no rule.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,10 +15,22 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tempfile::{TempDir, tempdir};
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, Destination, Source, SourceKind, receive, send, sources_of,
+    CopyError, CopyProgress, CopyReport, CopySettings, Destination, Source, SourceKind, receive,
+    send, sources_of,
 };
-use titin_path::{Key, Listener, Path as MessagePath, PathSettings};
 use titin_testkit::Watchdog;
+
+use tree::{noise, pair, tree};
+
+const PLAIN: CopySettings = CopySettings {
+    only_look: false,
+    delete: false,
+    watching: None,
+};
+const LOOK: CopySettings = CopySettings {
+    only_look: true,
+    ..PLAIN
+};
 
 /// Counts what a copy tells of its progress.
 #[derive(Default)]
@@ -27,6 +41,8 @@ struct Counted {
 }
 
 impl CopyProgress for Counted {
+    fn round_over(&mut self, _: &CopyReport, _: Duration) {}
+
     fn known(&mut self, files: u64, bytes: u64) {
         self.known = (files, bytes);
     }
@@ -44,91 +60,32 @@ fn of_files(names: &[&str]) -> Vec<Source> {
     let source = |name: &&str| Source {
         name: (*name).into(),
         kind: SourceKind::File,
+        identity: (0, 0),
     };
     names.iter().map(source).collect()
 }
 
-fn pair() -> (MessagePath, MessagePath) {
-    let key = Key::random();
-    let listener = Listener::start("127.0.0.1:0", &key).unwrap();
-    let here =
-        MessagePath::open(&[listener.address()], "", &key, &PathSettings::default()).unwrap();
-    (here, listener.accept(None).unwrap())
-}
-
 /// Copies, and returns the report of the receiver, which the sender has too.
-fn copy(sources: &[&Path], destination: &Path, only_look: bool) -> (CopyReport, Counted) {
+fn copy(sources: &[&Path], destination: &Path, settings: CopySettings) -> (CopyReport, Counted) {
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources: Vec<PathBuf> = sources.iter().map(|source| source.to_path_buf()).collect();
     let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
     let (mut sent, mut received) = (Counted::default(), Counted::default());
     let (told, report) = thread::scope(|scope| {
-        let sender = scope.spawn(|| send(&here, &sources, only_look, &mut sent).unwrap());
-        let report = receive(&there, &destination, only_look, &mut received).unwrap();
+        let sender = scope.spawn(|| send(&here, &sources, &settings, &mut sent).unwrap());
+        let report = receive(&there, &destination, &settings, &mut received).unwrap();
         (sender.join().unwrap(), report)
     });
     assert_eq!(told, report);
     if report.failed.is_empty() {
         assert_eq!(sent.known, received.known);
         assert_eq!(sent.begun.len(), received.begun.len());
-        if !only_look {
+        if !settings.only_look {
             assert_eq!([sent.moved, received.moved], [sent.known.1; 2]);
         }
     }
     (report, sent)
-}
-
-/// All that is below a directory: kind, permissions, time and content of each.
-fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
-    let mut found = BTreeMap::new();
-    let mut next = vec![root.to_owned()];
-    while let Some(path) = next.pop() {
-        let metadata = fs::symlink_metadata(&path).unwrap();
-        let content = if metadata.is_dir() {
-            next.extend(
-                fs::read_dir(&path)
-                    .unwrap()
-                    .map(|item| item.unwrap().path()),
-            );
-            Vec::new()
-        } else if metadata.is_symlink() {
-            fs::read_link(&path)
-                .unwrap()
-                .into_os_string()
-                .as_bytes()
-                .to_vec()
-        } else {
-            fs::read(&path).unwrap()
-        };
-        let name = path.strip_prefix(root).unwrap().to_owned();
-        found.insert(
-            name,
-            (
-                metadata.mode(),
-                metadata.mtime(),
-                metadata.mtime_nsec(),
-                content,
-            ),
-        );
-    }
-    found
-}
-
-/// Bytes without a pattern that a wrong offset would keep.
-fn noise(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let step = |state: &mut u64| {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        state.to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = (0..length.div_ceil(8))
-        .flat_map(|_| step(&mut state))
-        .collect();
-    bytes.truncate(length);
-    bytes
 }
 
 fn age(path: &Path, seconds: u64) {
@@ -180,7 +137,7 @@ fn varied() -> TempDir {
 fn a_tree_of_all_kinds_arrives_and_is_left_alone_the_second_time() {
     let (source, target) = (varied(), tempdir().unwrap());
     let case = source.path().join("case");
-    let (report, counted) = copy(&[&case], target.path(), false);
+    let (report, counted) = copy(&[&case], target.path(), PLAIN);
     assert_eq!(report.failed, []);
     assert_eq!((report.files, report.unchanged), (10, 0));
     assert_eq!(report.bytes, counted.known.1);
@@ -188,7 +145,7 @@ fn a_tree_of_all_kinds_arrives_and_is_left_alone_the_second_time() {
 
     fs::set_permissions(case.join("program"), fs::Permissions::from_mode(0o640)).unwrap();
     fs::write(case.join("deep/er/file 1"), "x").unwrap();
-    let (report, _) = copy(&[&case], target.path(), false);
+    let (report, _) = copy(&[&case], target.path(), PLAIN);
     assert_eq!((report.files, report.bytes, report.unchanged), (1, 1, 9));
     assert!(tree(&case) == tree(&target.path().join("case")));
 }
@@ -198,15 +155,15 @@ fn names_are_those_of_rsync() {
     let (source, target) = (varied(), tempdir().unwrap());
     let (case, there) = (source.path().join("case"), target.path());
     let file = case.join("program");
-    copy(&[&file], &there.join("renamed"), false);
-    copy(&[&file], &there.join("new/"), false);
+    copy(&[&file], &there.join("renamed"), PLAIN);
+    copy(&[&file], &there.join("new/"), PLAIN);
     for _ in 0..2 {
         // The same copy, made again, goes to the same place.
-        copy(&[&case], &there.join("other"), false);
-        copy(&[&case.join("")], &there.join("contents"), false);
-        copy(&[&case.join(".")], &there.join("dot/"), false);
+        copy(&[&case], &there.join("other"), PLAIN);
+        copy(&[&case.join("")], &there.join("contents"), PLAIN);
+        copy(&[&case.join(".")], &there.join("dot/"), PLAIN);
     }
-    copy(&[&file, &case.join("link")], &there.join("both"), false);
+    copy(&[&file, &case.join("link")], &there.join("both"), PLAIN);
     assert_eq!(fs::read(there.join("renamed")).unwrap(), b"#!/bin/sh");
     assert_eq!(fs::read(there.join("new/program")).unwrap(), b"#!/bin/sh");
     assert!(tree(&case) == tree(&there.join("other/case")));
@@ -239,7 +196,7 @@ fn names_are_those_of_rsync() {
     let here = send(
         &pair().0,
         &[there.join("nothing")],
-        false,
+        &PLAIN,
         &mut Counted::default(),
     )
     .unwrap_err();
@@ -259,7 +216,7 @@ fn thousands_of_files_go_in_batches() {
         .unwrap();
     }
     let many = source.path().join("many");
-    let (report, _) = copy(&[&many], target.path(), false);
+    let (report, _) = copy(&[&many], target.path(), PLAIN);
     assert_eq!((report.files, report.failed.len()), (5000, 0));
     assert!(tree(&many) == tree(&target.path().join("many")));
 }
@@ -271,7 +228,7 @@ fn holes_take_no_room_and_no_time() {
     let file = File::create(&path).unwrap();
     file.write_all_at(b"in the middle", 200 << 20).unwrap();
     file.set_len(300 << 20).unwrap();
-    let (report, _) = copy(&[&path], target.path(), false);
+    let (report, _) = copy(&[&path], target.path(), PLAIN);
     let copied = target.path().join("sparse");
     assert_eq!(report.failed, []);
     assert!(report.bytes < 1 << 20, "{}", report.bytes);
@@ -297,7 +254,7 @@ fn what_an_earlier_copy_has_left_is_kept_if_it_is_the_beginning() {
     ] {
         let target = tempdir().unwrap();
         fs::write(target.path().join(".large.titin-part"), left).unwrap();
-        let (report, _) = copy(&[&path], target.path(), false);
+        let (report, _) = copy(&[&path], target.path(), PLAIN);
         assert_eq!(
             (report.bytes, report.failed.len()),
             (sent, 0),
@@ -314,7 +271,7 @@ fn a_copy_that_only_looks_writes_nothing() {
     let (source, target) = (varied(), tempdir().unwrap());
     let case = source.path().join("case");
     for place in [target.path().to_owned(), target.path().join("new/")] {
-        let (report, counted) = copy(&[&case], &place, true);
+        let (report, counted) = copy(&[&case], &place, LOOK);
         assert_eq!((report.files, counted.begun.len()), (10, 10));
         assert!(
             counted.begun.contains(&"case/program".to_owned()),
@@ -334,7 +291,7 @@ fn files_that_cannot_be_copied_are_named_and_the_others_are_copied() {
     fs::create_dir_all(target.path().join("case/program")).unwrap();
     fs::create_dir_all(target.path().join("case/deep")).unwrap();
     fs::write(target.path().join("case/deep/er"), "").unwrap();
-    let (report, _) = copy(&[&case], target.path(), false);
+    let (report, _) = copy(&[&case], target.path(), PLAIN);
     let failed: BTreeMap<&str, &str> = report
         .failed
         .iter()
@@ -366,10 +323,10 @@ fn a_file_that_another_copy_writes_is_left_to_it() {
     fs::write(&path, noise(9_000_000, 1)).unwrap();
     let part = File::create(target.path().join(".a.titin-part")).unwrap();
     part.try_lock().unwrap();
-    let (report, _) = copy(&[&path], target.path(), false);
+    let (report, _) = copy(&[&path], target.path(), PLAIN);
     assert_eq!(report.failed[0].why, "another copy is writing it");
     thread::scope(|scope| {
-        scope.spawn(|| copy(&[&path], target.path(), false));
+        scope.spawn(|| copy(&[&path], target.path(), PLAIN));
         thread::sleep(Duration::from_millis(300));
         drop(part);
     });
@@ -394,7 +351,7 @@ fn links_in_the_target_lead_nowhere() {
     )
     .unwrap();
     let before = tree(outside.path());
-    let (report, _) = copy(&[&case], target.path(), false);
+    let (report, _) = copy(&[&case], target.path(), PLAIN);
     assert!(tree(outside.path()) == before);
     assert!(
         report
@@ -421,7 +378,7 @@ fn a_file_that_cannot_be_written_is_named_and_the_copy_goes_on() {
     let (report, _) = copy(
         &[&sources[0], &sources[1]],
         &target.path().join("full"),
-        false,
+        PLAIN,
     );
     assert_eq!(report.failed.len(), 1, "{:?}", report.failed);
     assert_eq!((report.files, &*report.failed[0].path), (1, "a"));
@@ -431,6 +388,8 @@ fn a_file_that_cannot_be_written_is_named_and_the_copy_goes_on() {
 struct Meddling<F: FnMut(&str)>(F);
 
 impl<F: FnMut(&str)> CopyProgress for Meddling<F> {
+    fn round_over(&mut self, _: &CopyReport, _: Duration) {}
+
     fn known(&mut self, _: u64, _: u64) {}
 
     fn begun(&mut self, path: &str, _: u64) {
@@ -452,8 +411,8 @@ fn copy_meddled(
     let sources = vec![source.to_path_buf()];
     let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| send(&here, &sources, false, &mut Meddling(at_sender)).unwrap());
-        receive(&there, &destination, false, &mut Meddling(at_receiver)).unwrap()
+        scope.spawn(|| send(&here, &sources, &PLAIN, &mut Meddling(at_sender)).unwrap());
+        receive(&there, &destination, &PLAIN, &mut Meddling(at_receiver)).unwrap()
     })
 }
 
@@ -481,7 +440,7 @@ fn what_is_left_and_changes_meanwhile_is_not_taken_for_the_beginning() {
     fs::write(there.join("s/.b.titin-part"), &bytes[..3_000_000]).unwrap();
     let renamed = target.path().join("s");
     fs::rename(source.path(), &renamed).unwrap();
-    let (report, _) = copy(&[&renamed], &there, false);
+    let (report, _) = copy(&[&renamed], &there, PLAIN);
     assert_eq!((report.files, report.bytes), (1, 5_000_000));
     assert!(fs::read(there.join("s/b")).unwrap() == bytes);
 }
@@ -490,6 +449,8 @@ fn what_is_left_and_changes_meanwhile_is_not_taken_for_the_beginning() {
 struct Replacing<'a>(&'a Path);
 
 impl CopyProgress for Replacing<'_> {
+    fn round_over(&mut self, _: &CopyReport, _: Duration) {}
+
     fn known(&mut self, _: u64, _: u64) {}
 
     fn begun(&mut self, _: &str, _: u64) {}
@@ -512,8 +473,8 @@ fn a_part_that_another_process_has_replaced_does_not_take_the_place_of_the_file(
     let destination = Destination::new(target.path(), of_files(&["b"])).unwrap();
     let part = target.path().join(".b.titin-part");
     let report = thread::scope(|scope| {
-        scope.spawn(|| send(&here, &sources, false, &mut Counted::default()).unwrap());
-        receive(&there, &destination, false, &mut Replacing(&part)).unwrap()
+        scope.spawn(|| send(&here, &sources, &PLAIN, &mut Counted::default()).unwrap());
+        receive(&there, &destination, &PLAIN, &mut Replacing(&part)).unwrap()
     });
     assert!(
         report.failed[0].why.contains("removed or replaced"),
@@ -532,7 +493,7 @@ fn another_name_of_a_file_is_not_written_through() {
     let root = target.path().join("copied");
     fs::create_dir(&root).unwrap();
     fs::hard_link(&precious, root.join(".b.titin-part")).unwrap();
-    let (report, _) = copy(&[&path], &root, false);
+    let (report, _) = copy(&[&path], &root, PLAIN);
     assert_eq!(report.not_copied, 0, "{report:?}");
     assert_eq!(fs::read(&precious).unwrap(), b"precious");
     assert!(fs::read(root.join("b")).unwrap() == noise(6_000_000, 1));
@@ -597,6 +558,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
         Kind,
         u32,
         (i64, u32),
+        bool,
     );
     #[derive(Serialize)]
     enum From {
@@ -607,9 +569,16 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
     enum End {
         Whole([u8; 32]),
     }
-    let file =
-        |path: &str, size| Entry(path.as_bytes().to_vec(), Kind::File { size }, 0o644, (0, 0));
-    let of_mode = |mode| Entry(b"a".to_vec(), Kind::File { size: 4 }, mode, (0, 0));
+    let file = |path: &str, size| {
+        Entry(
+            path.as_bytes().to_vec(),
+            Kind::File { size },
+            0o644,
+            (0, 0),
+            false,
+        )
+    };
+    let of_mode = |mode| Entry(b"a".to_vec(), Kind::File { size: 4 }, mode, (0, 0), false);
     let told = |path: &str, size| message(&From::Entries(vec![file(path, size)]), b"");
     let link = message(
         &From::Entries(vec![Entry(
@@ -617,6 +586,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
             Kind::Link(b"..".to_vec()),
             0,
             (0, 0),
+            false,
         )]),
         b"",
     );
@@ -699,7 +669,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
             here.send_parts(&[IoSlice::new(&bytes)], None, None)
                 .unwrap();
         }
-        let refused = receive(&there, &destination, false, &mut Counted::default()).unwrap_err();
+        let refused = receive(&there, &destination, &PLAIN, &mut Counted::default()).unwrap_err();
         assert!(
             matches!(refused, CopyError::Malformed(_)),
             "{what}: {refused}"
@@ -720,7 +690,7 @@ fn a_hostile_sender_gets_nothing_out_of_its_place() {
             .unwrap();
     }
     thread::scope(|scope| {
-        scope.spawn(|| receive(&there, &destination, false, &mut Counted::default()).unwrap_err());
+        scope.spawn(|| receive(&there, &destination, &PLAIN, &mut Counted::default()).unwrap_err());
         here.receive(None).unwrap();
         here.receive(None).unwrap();
         drop(here);

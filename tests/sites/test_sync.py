@@ -1,0 +1,150 @@
+"""`titin sync`: directories that are kept up to date on another host."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..conftest import TITIN
+from .conftest import Hosts
+from .test_copy import CASE, LIST
+
+#: Functions of the shell: `keep` starts a sync, `await_same` waits until both trees are the same, `finish` ends the sync as Ctrl-C
+#: does and looks that nothing is left on the other host.
+FUNCTIONS = f"""\
+set -e
+keep() {{
+    # A process in the background ignores Ctrl-C unless it is started so.
+    env --default-signal=INT titin sync --titin {TITIN} "$@" >> said 2>&1 & sync=$!
+    until grep -q files said || ! kill -0 $sync 2>/dev/null; do sleep 0.05; done
+}}
+await_same() {{
+    for try in $(seq 300); do
+        bash list case > one; bash list $1/case > two
+        ! cmp -s one two || return 0
+        sleep 0.1
+    done
+    diff one two
+}}
+finish() {{
+    kill -INT $sync; ! wait $sync
+    for try in $(seq 100); do
+        ssh n2 pgrep -f '[c]opy-end' > /dev/null || return 0
+        sleep 0.1
+    done
+    echo the other end is left; return 1
+}}
+"""
+
+#: Changes of all kinds.
+CHANGES = """\
+    echo more >> case/deep/file-1; await_same $there
+    mv case/deep case/moved; await_same $there
+    echo late > case/moved/er/late; mkdir -p case/new/er; echo x > case/new/er/x; await_same $there
+    chmod 600 case/program; ln -sfn nowhere case/link; rm -r case/moved/er case/moved/file-2; await_same $there
+"""
+
+#: Both directions: the source, the destination, and the folder of the destination.
+DIRECTIONS = {"there": ("case", "n2:$PWD/there"), "back": ("n2:$PWD/case", "there")}
+
+
+def run(hosts: Hosts, folder: Path, text: str) -> str:
+    (folder / "commands.sh").write_text(FUNCTIONS + "there=there\n" + text)
+    done = hosts(2, "bash", "commands.sh")
+    assert done.returncode == 0, (done.stdout, (folder / "said").exists() and (folder / "said").read_text())
+    return done.stdout
+
+
+@pytest.fixture(autouse=True)
+def tree(tmp_path: Path) -> None:
+    subprocess.run(["bash", "-ec", CASE], cwd=tmp_path, check=True)
+    (tmp_path / "list").write_text(LIST)
+
+
+@pytest.mark.parametrize(("source", "target"), DIRECTIONS.values(), ids=DIRECTIONS)
+@pytest.mark.parametrize("more", ["", "--every 0.2"], ids=["events", "looks"])
+def test_changes_arrive_as_they_are_made(hosts: Hosts, tmp_path: Path, source: str, target: str, more: str) -> None:
+    run(hosts, tmp_path, f"keep --delete {more} {source} {target}; await_same there\n{CHANGES}\nfinish")
+    said = (tmp_path / "said").read_text()
+    assert said.startswith("303 files, 9.") and "removed case/deep/\n" in said and "not copied" not in said, said
+
+
+@pytest.mark.parametrize(("source", "target"), DIRECTIONS.values(), ids=DIRECTIONS)
+def test_nothing_is_removed_unless_told(hosts: Hosts, tmp_path: Path, source: str, target: str) -> None:
+    titin = f"titin sync --titin {TITIN}"
+    said = run(
+        hosts,
+        tmp_path,
+        f"""
+        {titin} --once {source} {target}
+        echo mine > there/case/mine; echo mine > there/outside; rm -r case/deep/er
+        {titin} --once {source} {target}
+        [ -e there/case/mine -a -e there/case/deep/er/large ]
+        {titin} -n --delete {source} {target}
+        [ -e there/case/mine -a -e there/case/deep/er/large ]
+        {titin} --once --delete --json {source} {target} > report.json
+        await_same there; [ -e there/outside ]
+        """,
+    )
+    assert "would remove case/deep/er/\nwould remove case/mine\nwould copy 0 files" in said.replace(
+        "would remove case/mine\nwould remove case/deep/er/\n", "would remove case/deep/er/\nwould remove case/mine\n"
+    ), said
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["removed"], sorted(report["removed_paths"])) == (3, ["case/deep/er/", "case/mine"])
+
+
+@pytest.mark.parametrize(("source", "target"), DIRECTIONS.values(), ids=DIRECTIONS)
+def test_a_lost_line_is_made_anew(hosts: Hosts, tmp_path: Path, source: str, target: str) -> None:
+    run(
+        hosts,
+        tmp_path,
+        f"""
+        keep --delete {source} {target}; await_same there
+        ip link set to-n2 down; echo 1 > case/during; sleep 2; ip link set to-n2 up; await_same there
+        ssh n2 pkill -KILL -f '[c]opy-end'; rm case/during; echo 2 > case/after; await_same there
+        finish
+        """,
+    )
+    said = (tmp_path / "said").read_text()
+    assert said.count("trying again in 1 s") == 1, said
+
+
+@pytest.mark.parametrize(("source", "target"), DIRECTIONS.values(), ids=DIRECTIONS)
+@pytest.mark.parametrize("while_away", [False, True])
+def test_a_source_that_is_replaced_takes_nothing_away(
+    hosts: Hosts, tmp_path: Path, source: str, target: str, while_away: bool
+) -> None:
+    away = "kill -STOP $sync; ssh n2 pkill -KILL -f '[c]opy-end'" if while_away else ":"
+    run(
+        hosts,
+        tmp_path,
+        f"""
+        keep --delete {source} {target}; await_same there
+        {away}
+        mv case gone; mkdir case; kill -CONT $sync
+        wait $sync && false || echo code $? >> said
+        mv case empty; mv gone case; await_same there
+        """,
+    )
+    said = (tmp_path / "said").read_text()
+    assert "another directory than before" in said and said.endswith("code 2\n"), said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("case/program n2:there", "it is no directory; a single file goes by `titin copy`"),
+        ("n2:$PWD/case/program there", "it is no directory; a single file goes by `titin copy`"),
+        ("case there", "neither side is HOST:PATH"),
+        ("case n2:no/such/place", "n2: no/such: there is no such directory"),
+        ("--every=-1 case n2:there", "--every is no number of seconds"),
+        ("--every 1 --once case n2:there", "cannot be used with"),
+        ("nothing n2:there", "nothing: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_kept_is_told(hosts: Hosts, tmp_path: Path, words: str, why: str) -> None:
+    said = run(hosts, tmp_path, f"titin sync --titin {TITIN} {words} && c=0 || c=$?; echo code $c")
+    assert why in " ".join(said.split()) and "code 2" in said and "trying again" not in said, said
