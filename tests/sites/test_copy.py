@@ -178,9 +178,9 @@ def test_a_file_that_cannot_be_copied_is_named(hosts: Hosts, tmp_path: Path) -> 
 
 
 def test_the_page_about_copying_is_true(hosts: Hosts, tmp_path: Path) -> None:
-    [text] = [text for language, _, text in blocks("docs/copy.md") if language == "console"]
-    for command, expected in steps(text):
-        here = command.replace("titin copy", copy()).replace("far:", "n2:$PWD/")
+    texts = [text for language, _, text in blocks("docs/copy.md") if language == "console"]
+    for command, expected in [step for text in texts for step in steps(text)]:
+        here = re.sub("titin (copy|sync)", rf"\g<0> --titin {TITIN}", command).replace("far:", "n2:$PWD/")
         said = run(hosts, tmp_path, f"mkdir -p scratch; {here}")
         assert re.fullmatch(pattern(expected), said), said
     assert (ROOT / "docs/copy.md").read_text().count("titin copy") > 2 and os.path.isdir(tmp_path / "scratch/case")

@@ -12,8 +12,8 @@ from ..conftest import TITIN
 from .conftest import Hosts
 from .test_copy import CASE, LIST
 
-#: Functions of the shell: `keep` starts a sync, `await_same` waits until both trees are the same, `finish` ends the sync as Ctrl-C
-#: does and looks that nothing is left on the other host.
+#: Functions of the shell: `keep` starts a sync, `await_same` waits until both trees are the same, `finish` ends the
+#: sync as Ctrl-C does and looks that nothing is left on the other host.
 FUNCTIONS = f"""\
 set -e
 keep() {{

@@ -36,6 +36,9 @@ const MOST_NOISE: u64 = 1 << 20;
 /// How long the port of the other host may take to answer, before the tunnel is tried.
 const STRAIGHT_TIME: Duration = Duration::from_secs(6);
 
+/// How long a path by relays may take to open, before the next address is tried.
+const RELAYED_TIME: Duration = Duration::from_secs(20);
+
 /// How long a path may take to open, and how long the other end waits for it.
 const OPENING_TIME: Duration = Duration::from_secs(120);
 
@@ -52,6 +55,8 @@ pub struct FarSettings {
     pub ssh: Vec<String>,
     /// The command `titin` on the other host.
     pub titin: String,
+    /// The site of the other host, if relays lead to it.
+    pub site: Option<String>,
     /// The settings of the path.
     pub path: PathSettings,
     /// What the copy does.
@@ -286,7 +291,31 @@ fn unanswered(child: &mut Child) -> String {
     }
 }
 
-/// Opens the path: straight to the other host, or through a tunnel of `ssh`.
+/// Opens the path by relays: to the first address of the other host that the relay of its site reaches.
+fn open_by_relays(
+    site: &str,
+    port: u16,
+    addresses: &[String],
+    key: &Key,
+    settings: &FarSettings,
+) -> Result<MessagePath> {
+    let mut failed = None;
+    for address in addresses {
+        let address = parse_addresses(&format!("relay:{site}/{address}:{port}"))?;
+        let patient = PathSettings {
+            patience: RELAYED_TIME,
+            ..settings.path.clone()
+        };
+        match MessagePath::open(&address, ANSWER, key, &patient) {
+            Ok(path) => return Ok(path),
+            Err(why) => failed = Some(why),
+        }
+    }
+    let no_address = || CopyError::Far("the other host has no address".to_owned());
+    Err(failed.map_or_else(no_address, CopyError::Path))
+}
+
+/// Opens the path: by relays if a site is named, straight to the other host, or through a tunnel of `ssh`.
 fn open(
     host: &str,
     port: u16,
@@ -294,6 +323,10 @@ fn open(
     key: &Key,
     settings: &FarSettings,
 ) -> Result<(MessagePath, Option<KilledAtEnd>)> {
+    if let Some(site) = &settings.site {
+        let path = open_by_relays(site, port, addresses, key, settings)?;
+        return Ok((path, None));
+    }
     let mut places = vec![host_name(host, settings)];
     places.extend(addresses.iter().cloned());
     places.dedup();

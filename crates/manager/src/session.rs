@@ -45,8 +45,9 @@ pub use end::{InstanceResult, RunEnd};
 use end_wait::SILENCE;
 use host_files::HostFiles;
 pub use open::{SessionError, SessionSetup};
-pub use site::HomeRelay;
-use site::{AdmissionNews, HomeSite};
+use site::HomeSite;
+use titin_transport::AdmissionNews;
+pub use titin_transport::HomeRelay;
 use tokens::Tokens;
 
 /// A view of the run for the user. All calls come from the session's thread, and should return

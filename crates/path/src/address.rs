@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use titin_wire::Address;
+use titin_wire::circuit::Destination;
 use titin_wire::connection::SESSION;
 
 use crate::error::{PathError, Result};
@@ -10,10 +11,14 @@ use crate::error::{PathError, Result};
 /// The beginning of an address for a plain connection.
 const TCP: &str = "tcp:";
 
+/// The beginning of an address at a site that relays lead to.
+const RELAY: &str = "relay:";
+
 /// Reads addresses: `HOST:PORT`, separated by commas or spaces. An address of IPv6 is in brackets.
 ///
 /// A path to another host is encrypted and outlives cuts of the line; a path on this host is a plain connection.
-/// `session:` or `tcp:` before an address says which of the two it is in any case.
+/// `session:` or `tcp:` before an address says which of the two it is in any case. `relay:SITE/HOST:PORT` is a host at another
+/// site, to which the relay of this process's site leads.
 ///
 /// # Errors
 /// [`PathError::NoAddress`] for a text without addresses, or with something else.
@@ -42,6 +47,11 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
             "no address was given: write HOST:PORT, or several of them with commas".into(),
         ));
     }
+    if addresses.len() > 1 && addresses.iter().any(is_by_relays) {
+        return Err(PathError::NoAddress(format!(
+            "'{text}': an address by relays, which begins with {RELAY}, stands alone"
+        )));
+    }
     let is_plain = |word: &&str| word.starts_with(TCP);
     if addresses.iter().any(is_of_session) && words.iter().any(is_plain) {
         return Err(PathError::NoAddress(format!(
@@ -52,6 +62,18 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
 }
 
 fn parse_address(word: &str) -> Option<Address> {
+    if let Some(place) = word.strip_prefix(RELAY) {
+        let destination = Destination::parse(place)?;
+        let is_whole = !destination.site.is_empty() && destination.port > 0;
+        let host = without_brackets(&destination.host)
+            .filter(|_| is_whole)?
+            .to_owned();
+        let destination = Destination {
+            host,
+            ..destination
+        };
+        return Some(Address::Other(format!("{RELAY}{destination}")));
+    }
     let (is_session, place) = match (word.strip_prefix(SESSION), word.strip_prefix(TCP)) {
         (Some(place), _) => (Some(true), place),
         (None, Some(place)) => (Some(false), place),
@@ -72,10 +94,15 @@ fn is_of_session(address: &Address) -> bool {
     matches!(address, Address::Other(_))
 }
 
+/// Whether relays lead to an address.
+pub(crate) fn is_by_relays(address: &Address) -> bool {
+    address.site().is_some()
+}
+
 /// The addresses to dial, one after the other. If one of them is for sessions, all are one address for sessions: a session
 /// tries its places in turn, again and again.
 pub(crate) fn to_dial(addresses: &[Address]) -> Vec<Address> {
-    if !addresses.iter().any(is_of_session) {
+    if !addresses.iter().any(is_of_session) || addresses.iter().any(is_by_relays) {
         return addresses.to_vec();
     }
     let places: Vec<String> = addresses.iter().map(place_of).collect();

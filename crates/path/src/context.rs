@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use titin_transport::{ConduitTable, Handler, Link, LinkError, LinkId, Medium, Reactor};
+use titin_transport::{
+    ConduitTable, Handler, Link, LinkError, LinkId, LinkPatience, Medium, Reactor,
+};
 use titin_wire::connection::PATIENCE;
 use titin_wire::handshake::{Agreement, Purpose, Refusal};
 use titin_wire::path::{CONDUIT, PathControl};
 use titin_wire::{Address, Malformed, Secret};
 
-use crate::address::{address_of, place_of, to_dial};
+use crate::address::{address_of, is_by_relays, place_of, to_dial};
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
+use crate::reached_sites::ReachedSites;
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
 
@@ -47,6 +50,8 @@ pub(crate) struct Context {
     key: Secret,
     pub(crate) reactor: Arc<Reactor>,
     requests: Arc<PathRequests>,
+    /// The sites that this process reaches by relays.
+    sites: ReachedSites,
 }
 
 impl Context {
@@ -147,6 +152,7 @@ impl Context {
             key: key.clone(),
             reactor,
             requests,
+            sites: ReachedSites::default(),
         }))
     }
 
@@ -158,6 +164,19 @@ impl Context {
         settings: &PathSettings,
     ) -> Result<Arc<PathEnd>> {
         let addresses = &to_dial(addresses);
+        for site in addresses.iter().filter_map(Address::site) {
+            self.sites.reach(site, &self.reactor)?;
+        }
+        let opened = self.open_reached(addresses, name, settings);
+        opened.map_err(|why| self.sites.explain(why, addresses))
+    }
+
+    fn open_reached(
+        &self,
+        addresses: &[Address],
+        name: &str,
+        settings: &PathSettings,
+    ) -> Result<Arc<PathEnd>> {
         let patience = settings.patience.min(LONGEST_PATIENCE);
         let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
         loop {
@@ -189,6 +208,7 @@ impl Context {
         let request = OpenRequest::Dialling(RequestedPath {
             name: name.to_owned(),
             outage: settings.outage.min(LONGEST_PATIENCE),
+            is_by_relays: addresses.iter().any(is_by_relays),
             interrupt: settings.interrupt.clone(),
         });
         requests.state().opening.insert(tag, request);
@@ -299,6 +319,7 @@ enum OpenRequest {
 struct RequestedPath {
     name: String,
     outage: Duration,
+    is_by_relays: bool,
     interrupt: Interrupt,
 }
 
@@ -390,6 +411,7 @@ impl PathRequests {
             let open = PathControl::Open {
                 name: wanted.name.clone(),
                 outage: wanted.outage.as_millis() as u64,
+                by_relays: wanted.is_by_relays,
             };
             *request = OpenRequest::Asked(wanted);
             link.tell(&open.encode());
@@ -464,10 +486,15 @@ impl PathRequests {
             return end.hear(control);
         }
         match control {
-            PathControl::Open { name, outage } if link.tag().is_none() => {
+            PathControl::Open {
+                name,
+                outage,
+                by_relays,
+            } if link.tag().is_none() => {
                 let wanted = RequestedPath {
                     name,
                     outage: Duration::from_millis(outage).min(LONGEST_PATIENCE),
+                    is_by_relays: by_relays,
                     interrupt: Interrupt::default(),
                 };
                 self.take_path(&mut state, link, wanted);
@@ -495,7 +522,10 @@ impl PathRequests {
 /// The end of a path by a new link.
 fn new_end(wanted: RequestedPath, link: &Arc<Link>) -> Arc<PathEnd> {
     let conduits = link.own_conduits().expect("set when the link was opened");
-    link.set_patience(wanted.outage);
+    link.set_patience(LinkPatience {
+        outage: wanted.outage,
+        is_by_relays: wanted.is_by_relays,
+    });
     PathEnd::new(wanted.name, link, conduits, wanted.interrupt)
 }
 

@@ -29,6 +29,7 @@ mod lane;
 mod listener;
 mod memory;
 mod path;
+mod reached_sites;
 mod receive;
 mod relay;
 mod request;

@@ -76,7 +76,12 @@ fn dial(host: &Host, listener: &Listener) -> Arc<Link> {
 fn open(name: &str) -> Vec<u8> {
     let name = name.to_owned();
     let outage = u64::MAX;
-    PathControl::Open { name, outage }.encode()
+    PathControl::Open {
+        name,
+        outage,
+        by_relays: false,
+    }
+    .encode()
 }
 
 fn send(link: &Arc<Link>, conduit: ConduitId, number: u64, tag: u32, bytes: &[u8]) {

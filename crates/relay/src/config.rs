@@ -164,6 +164,11 @@ impl RelayFolder {
         self.0.join("access")
     }
 
+    /// The path of the address for processes of the site, which the relay writes when it starts.
+    pub fn address_path(&self) -> PathBuf {
+        self.0.join("address")
+    }
+
     /// Makes the folder with a new key and a configuration.
     ///
     /// # Errors

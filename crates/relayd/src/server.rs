@@ -6,13 +6,15 @@ mod relays;
 mod ways;
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use titin_os::sockets;
+use titin_os::{host, sockets};
 use titin_relay::{Config, ConfigError, RelayFolder};
 use titin_wire::Secret;
 use titin_wire::circuit::{CircuitRefusal, Destination};
@@ -113,6 +115,16 @@ pub fn serve(folder: &RelayFolder) -> Result<(), RelayError> {
     outcome
 }
 
+/// Writes the address for processes of the site, which find the relay by it.
+fn write_address(folder: &RelayFolder, mut address: SocketAddr) -> io::Result<()> {
+    if address.ip().is_unspecified()
+        && let Some(own) = host::addresses().first()
+    {
+        address.set_ip((*own).into());
+    }
+    fs::write(folder.address_path(), format!("{address}\n"))
+}
+
 async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
     let config = folder.config()?;
     let relay = Arc::new(Relay {
@@ -151,6 +163,11 @@ async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {
         listen = open_address.map(|address| address.to_string()),
         "relay"
     );
+    if let Err(error) = write_address(folder, local_address) {
+        warn!(
+            "programs of the site do not find the relay for paths: cannot write its address: {error}"
+        );
+    }
     relay.configure(&config);
     let mut accepting = vec![tokio::spawn(accept_processes(relay.clone(), local))];
     accepting.extend(open.map(|open| tokio::spawn(accept_relays(relay.clone(), open))));

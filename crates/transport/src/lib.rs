@@ -31,6 +31,7 @@
 //! assert_eq!(inbox.take().unwrap().head.sequence, 0);
 //! ```
 
+mod admission;
 mod arrivals;
 mod bell;
 mod buffer;
@@ -67,6 +68,7 @@ mod token_connection;
 mod waiting;
 mod window;
 
+pub use admission::{Admission, AdmissionError, AdmissionNews, AdmittedRun, HomeRelay};
 pub use arrivals::Arrivals;
 pub use buffer::{Buffer, Filling, SharedBuffer};
 pub use carrier::{Carrier, Medium, Outgoing, SendReport};
@@ -77,7 +79,7 @@ pub use error::LinkError;
 pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
 pub use link::{FrameReader, Handler, Link, LinkId, Received};
-pub use medium::LinkFigures;
+pub use medium::{LinkFigures, LinkPatience};
 pub use reactor::Reactor;
 pub use spin::WaitPolicy;
 pub use spin_lock::{SpinLock, SpinLockGuard};

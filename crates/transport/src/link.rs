@@ -49,7 +49,7 @@ use crate::carrier::{Carrier, Medium, Outgoing, SendReport};
 use crate::conduit_table::ConduitTable;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
-use crate::medium::{LinkFigures, SocketMedium};
+use crate::medium::{LinkFigures, LinkPatience, SocketMedium};
 use crate::spin::WaitPolicy;
 use crate::stream_growth::StreamRequest;
 use crate::ticket_queue::TicketQueue;
@@ -174,7 +174,7 @@ pub struct Link {
     socket: Descriptor,
     medium: Arc<dyn SocketMedium>,
     /// How long a stream may be away, if the user has said.
-    patience: OnceLock<Duration>,
+    patience: OnceLock<LinkPatience>,
     epoll: Weak<Descriptor>,
     /// Whether the reactor is to write once the first stream has room.
     awaits_room: Mutex<bool>,
@@ -450,7 +450,7 @@ impl Link {
 
     /// Has the link be lost when a stream has not reached the other end for so long, if the link
     /// [outlives cuts](Link::outlives_cuts). Called once.
-    pub fn set_patience(&self, patience: Duration) {
+    pub fn set_patience(&self, patience: LinkPatience) {
         if self.outlives_cuts() {
             let _ = self.patience.set(patience);
             self.apply_patience();
@@ -465,7 +465,7 @@ impl Link {
     }
 
     /// How long a stream may be away, if [`Link::set_patience`] has said.
-    fn patience(&self) -> Option<Duration> {
+    fn patience(&self) -> Option<LinkPatience> {
         self.patience.get().copied()
     }
 

@@ -49,6 +49,11 @@ pub(crate) trait SocketMedium: Send + Sync {
         let _ = (access, secret);
     }
 
+    /// Says how a process that reaches other hosts without relays reaches a site.
+    fn reach_site(&self, site: &str, access: &SiteAccess) {
+        let _ = (site, access);
+    }
+
     /// Says that the process reaches other hosts without relays, with the secret that the processes share.
     fn reach_hosts(&self, secret: &Secret) {
         let _ = secret;
@@ -128,7 +133,7 @@ pub(crate) trait SocketMedium: Send + Sync {
 
     /// Has the stream of a link's socket be lost when the other end has not been reached for so long, if the
     /// medium reaches the other end again after a cut.
-    fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+    fn set_patience(&self, socket: &Descriptor, patience: LinkPatience) {
         let _ = (socket, patience);
     }
 
@@ -136,6 +141,15 @@ pub(crate) trait SocketMedium: Send + Sync {
     fn figures(&self, socket: &Descriptor) -> LinkFigures {
         LinkFigures::of_socket(socket)
     }
+}
+
+/// What the user of a link knows of its line.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkPatience {
+    /// How long a stream may be away.
+    pub outage: Duration,
+    /// Whether relays are in the way. A relay that closes a connection says nothing of the process at the other end.
+    pub is_by_relays: bool,
 }
 
 /// What is known of a stream, or of the streams of a link. A figure is `None` if neither the system nor the medium has it.

@@ -166,6 +166,13 @@ impl Reactor {
         media.for_each(|medium| medium.reach_hosts(&self.secret));
     }
 
+    /// Says how a process that [reaches hosts](Reactor::reach_hosts) reaches a site by relays. Comes before the first dial to an
+    /// address of the site.
+    pub fn reach_site(&self, site: &str, access: &SiteAccess) {
+        let media = self.media.iter();
+        media.for_each(|medium| medium.reach_site(site, access));
+    }
+
     /// As [`Reactor::reach_sites`], and listens for other sites by the tcp listener whose addresses
     /// are among `own`. Returns the addresses for processes of other sites.
     ///

@@ -17,10 +17,11 @@ mod pump;
 mod session_end;
 mod stream;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -33,7 +34,9 @@ use titin_wire::{Address, LinkSettings, Secret};
 use crate::carrier::Medium;
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
-use crate::medium::{DialTarget, LinkFigures, LinkSetup, ProvedConnection, SocketMedium};
+use crate::medium::{
+    DialTarget, LinkFigures, LinkPatience, LinkSetup, ProvedConnection, SocketMedium,
+};
 use crate::socket_carrier::SocketCarrier;
 use crate::stream_meter::StreamMeter;
 use circuit::{CircuitKind, CircuitRoute};
@@ -51,6 +54,8 @@ const UNTOLD_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct RelayMedium {
     pump: Arc<RelayPump>,
     access: OnceLock<SessionAccess>,
+    /// The ways to single sites, by their names, of a process that reaches other hosts without relays.
+    ways: Mutex<HashMap<String, SiteAccess>>,
 }
 
 /// How a process reaches others.
@@ -58,7 +63,7 @@ struct SessionAccess {
     /// The secret that the processes share.
     secret: Secret,
     terms: SessionTerms,
-    /// The way to other sites; `None` for a process that reaches other hosts without relays.
+    /// The way to all other sites; `None` for a process that reaches other hosts without relays.
     site: Option<SiteAccess>,
 }
 
@@ -69,17 +74,19 @@ impl RelayMedium {
             return None;
         };
         let access = self.access.get()?;
-        let (kind, addresses) = match &access.site {
-            Some(site) if address.medium() == Some(Medium::Relay) => {
-                let (_, place) = text.split_once(':')?;
+        let (kind, addresses) = match (text.strip_prefix(SESSION), text.split_once(':')) {
+            (None, Some((_, place))) => {
+                let destination = Destination::parse(place)?;
+                let access = self.way_to(&destination.site, access)?;
+                let addresses = addresses_of(&access.relay);
                 let kind = CircuitKind::ByRelays {
-                    destination: Destination::parse(place)?,
-                    access: site.clone(),
+                    destination,
+                    access,
                 };
-                (kind, addresses_of(&site.relay))
+                (kind, addresses)
             }
-            _ => {
-                let places = text.strip_prefix(SESSION)?;
+            (places, _) => {
+                let places = places?;
                 let addresses: Vec<SocketAddr> = places.split(',').flat_map(addresses_of).collect();
                 if addresses.is_empty() {
                     return None;
@@ -92,6 +99,26 @@ impl RelayMedium {
             addresses,
             secret: access.secret.clone(),
         })
+    }
+
+    /// The way to a site.
+    fn way_to(&self, site: &str, access: &SessionAccess) -> Option<SiteAccess> {
+        let ways = || self.ways.lock().expect("never poisoned");
+        access.site.clone().or_else(|| ways().get(site).cloned())
+    }
+}
+
+impl SessionTerms {
+    /// The terms of a session by this way.
+    fn by_way(self, kind: &CircuitKind) -> Self {
+        match kind {
+            CircuitKind::Direct(_) => self,
+            CircuitKind::ByRelays { access, .. } => SessionTerms {
+                is_filled_by_one_stream: access.is_filled_by_one_stream(),
+                is_direct: false,
+                ..self
+            },
+        }
     }
 }
 
@@ -116,6 +143,11 @@ impl SocketMedium for RelayMedium {
             },
             site: Some(site.clone()),
         });
+    }
+
+    fn reach_site(&self, site: &str, access: &SiteAccess) {
+        let mut ways = self.ways.lock().expect("never poisoned");
+        ways.insert(site.to_owned(), access.clone());
     }
 
     fn reach_hosts(&self, secret: &Secret) {
@@ -168,8 +200,8 @@ impl SocketMedium for RelayMedium {
             return Vec::new();
         };
         vec![Arc::new(RelayTarget {
+            terms: access.terms.by_way(&route.kind),
             route: Arc::new(route),
-            terms: access.terms,
             pump: self.pump.clone(),
         })]
     }
@@ -212,7 +244,7 @@ impl SocketMedium for RelayMedium {
         rate.inspect(|rate| self.pump.pace(socket, *rate));
     }
 
-    fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+    fn set_patience(&self, socket: &Descriptor, patience: LinkPatience) {
         self.pump.set_patience(socket, patience);
     }
 
@@ -262,7 +294,6 @@ impl DialTarget for RelayTarget {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::sync::Mutex;
     use std::sync::mpsc::{Sender, channel};
 
     use titin_wire::handshake::{Agreement, Purpose};

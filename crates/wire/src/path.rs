@@ -39,6 +39,9 @@ pub enum PathControl {
         name: String,
         /// After how many milliseconds without the other host the path is lost.
         outage: u64,
+        /// Whether relays are in the way.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_relays: bool,
     },
     /// The listening end has taken the path.
     Opened,
@@ -183,6 +186,7 @@ mod tests {
             PathControl::Open {
                 name: "mesh".into(),
                 outage: 60_000,
+                by_relays: false,
             },
             PathControl::Opened,
             PathControl::Refused {
@@ -205,6 +209,7 @@ mod tests {
         let control = PathControl::Open {
             name: "x".repeat(LONGEST_TEXT + 1),
             outage: 60_000,
+            by_relays: false,
         };
         let refused = PathControl::decode(&control.encode()).unwrap_err();
         assert!(refused.to_string().contains("1025 bytes"), "{refused}");

@@ -45,6 +45,9 @@ pub(crate) struct TransferArgs {
     /// The command titin on the other host
     #[arg(long, value_name = "COMMAND", default_value = "titin")]
     titin: String,
+    /// The site of the other host, to which relays lead: TITIN_RELAY names the folder of the relay of this site
+    #[arg(long, value_name = "SITE")]
+    site: Option<String>,
     /// Print what was done as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,6 +110,7 @@ impl TransferArgs {
         Ok(FarSettings {
             ssh: self.ssh.split_whitespace().map(str::to_owned).collect(),
             titin: self.titin.clone(),
+            site: self.site.clone(),
             path: PathSettings {
                 streams: self.streams,
                 pacing: self.pacing,

@@ -19,8 +19,9 @@ use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::token::TokenRequest;
 use titin_wire::{Address, Secret};
 
+use super::HomeRelay;
 use super::host_files::HostFiles;
-use super::site::{HomeRelay, HomeSite};
+use super::site::HomeSite;
 use super::tokens::{OneTimeKeys, Tokens};
 use super::{LauncherEnd, Session, SessionEvent};
 use crate::agent::{self, AgentReport, Agents};

@@ -1,16 +1,14 @@
 //! The site of the manager: the relay of the site admits the run as long as the run lasts.
 
-use std::io::{self, Read as _};
-use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use titin_os::{host, sockets, threads};
-use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RelayAnswer, RelayRequest, RunPermit};
+use titin_os::{sockets, threads};
+use titin_transport::{Admission, AdmissionError, AdmissionNews, AdmittedRun, HomeRelay};
+use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
-use titin_wire::{Address, EndpointId, Malformed, Secret};
+use titin_wire::{Address, EndpointId, Secret};
 
 use super::{RunView, Session, SessionError};
 use crate::event::Level;
@@ -25,33 +23,6 @@ const NOTICE_TIME: Duration = Duration::from_secs(15);
 
 /// The most refusals of relays that the user is told.
 const MOST_TOLD: usize = 100;
-
-/// After this time without an answer the system gives the connection up.
-const DEAD_RELAY: Duration = Duration::from_secs(15);
-
-/// The pause before a relay that is away is asked again.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause before a relay is asked again that drops the run soon after it has admitted it.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The relay of the manager's site.
-#[derive(Debug, Clone)]
-pub struct HomeRelay {
-    /// The address for processes of the site, `host:port`. An unspecified address (0.0.0.0) stands
-    /// for an address of this host.
-    pub address: String,
-    /// The key by which the relay knows its managers.
-    pub key: Secret,
-}
-
-/// News of the admission of the run.
-pub(super) enum AdmissionNews {
-    /// The relay of the site was away for this time, and has admitted the run again.
-    Again(Duration),
-    /// Why relays do not take the run over, do not pass it on, or cannot, in words: all reasons of now.
-    Refused(Vec<String>),
-}
 
 /// The site of the manager.
 pub(super) struct HomeSite {
@@ -73,14 +44,13 @@ impl HomeSite {
         relay: Option<HomeRelay>,
         tell: impl Fn(AdmissionNews) + Send + 'static,
     ) -> Result<Self, SessionError> {
-        let relay = relay.ok_or(SessionError::NoRelay)?;
-        let address = specified(&relay.address);
-        let failed = |why: String| SessionError::Relay {
-            address: address.clone(),
-            why,
-        };
+        let relay = relay.ok_or(SessionError::NoRelay)?.specified();
+        let address = relay.address.clone();
         let refused = |error| match error {
-            AdmissionError::Unanswered(why) => failed(why),
+            AdmissionError::Unanswered(why) => SessionError::Relay {
+                address: address.clone(),
+                why,
+            },
             AdmissionError::Refused(why) => SessionError::NotAdmitted {
                 address: address.clone(),
                 why,
@@ -95,34 +65,29 @@ impl HomeSite {
             is_over: false,
             hops: 0,
         };
-        let admitted = admit(&address, &relay.key, &permit);
-        let RelayAdmission {
-            stream,
-            unread,
+        let secret = permit.permit.clone();
+        let admitted = Admission::begin(relay.clone(), permit, tell);
+        let (admission, admitted) = admitted.map_err(refused)?;
+        let AdmittedRun {
             site,
             away,
             congestion,
-        } = admitted.map_err(refused)?;
+        } = admitted;
         let known = plan.sites.iter().find(|known| known.name == site);
         let access = SiteAccess {
             relay: known.map_or_else(|| address.clone(), |known| known.relay.clone()),
             site,
             run,
-            permit: permit.permit.clone(),
+            permit: secret,
             patience: plan.options.line_patience.as_secs_f64(),
             encrypt: plan.options.encrypt,
             congestion,
         };
-        let relay = HomeRelay {
-            address: address.clone(),
-            key: relay.key,
-        };
-        let admission = Admission::begin((stream, unread), relay.clone(), permit, tell);
         Ok(HomeSite {
             access,
             relay,
             away,
-            _admission: admission.map_err(|error| failed(error.to_string()))?,
+            _admission: admission,
         })
     }
 
@@ -206,18 +171,6 @@ impl HomeSite {
             }),
             ..connection.clone()
         }
-    }
-}
-
-/// The address, or an address of this host in place of an unspecified one.
-fn specified(address: &str) -> String {
-    let port = ["0.0.0.0:", "[::]:"]
-        .iter()
-        .find_map(|any| address.strip_prefix(any));
-    match (port, host::addresses().first()) {
-        (Some(port), Some(own)) => format!("{own}:{port}"),
-        (Some(port), None) => format!("127.0.0.1:{port}"),
-        (None, _) => address.to_owned(),
     }
 }
 
@@ -305,218 +258,11 @@ impl Session {
     }
 }
 
-/// A run that the relay has admitted.
-struct RelayAdmission {
-    /// The connection, which stands as long as the run.
-    stream: TcpStream,
-    /// Bytes behind the answer.
-    unread: Vec<u8>,
-    /// The name of the relay's site.
-    site: String,
-    away: Vec<AwaySite>,
-    /// The congestion control of the relay's connections to other relays.
-    congestion: Option<String>,
-}
-
-/// Why a run is not admitted, in words.
-enum AdmissionError {
-    /// The relay does not answer, or not as a relay does.
-    Unanswered(String),
-    /// The relay has refused the run.
-    Refused(String),
-}
-
-/// Asks a relay to admit a run.
-fn admit(
-    address: &str,
-    key: &Secret,
-    permit: &RunPermit,
-) -> Result<RelayAdmission, AdmissionError> {
-    let ask = || {
-        let mut stream = sockets::connect(address, ANSWER_TIME, ANSWER_TIME)?;
-        sockets::set_keepalive(&stream, DEAD_RELAY);
-        let request = RelayRequest::Admit(permit.clone());
-        let answer = circuit::ask_for_more(&mut stream, (RELAY_KEY, key.clone()), &request)?;
-        io::Result::Ok((stream, answer))
-    };
-    match ask() {
-        Ok((
-            stream,
-            (
-                RelayAnswer::Admitted {
-                    site,
-                    away,
-                    congestion,
-                },
-                unread,
-            ),
-        )) => Ok(RelayAdmission {
-            stream,
-            unread,
-            site,
-            away,
-            congestion,
-        }),
-        Ok((_, (RelayAnswer::Refused(refusal), _))) => Err(AdmissionError::Refused(refusal.why)),
-        Ok((_, (other, _))) => {
-            let why = format!("it {}", other.unexpected());
-            Err(AdmissionError::Unanswered(why))
-        }
-        Err(error) => Err(AdmissionError::Unanswered(error.to_string())),
-    }
-}
-
-/// Takes the next refusals out of what was read from the relay; `None` if no more have come.
-fn next_refusals(unread: &mut Vec<u8>) -> Result<Option<Vec<String>>, Malformed> {
-    while let Some(message) = circuit::decode(unread)? {
-        if let RelayAnswer::RefusedRun(refusals) = message {
-            return Ok(Some(refusals));
-        }
-    }
-    Ok(None)
-}
-
-/// Keeps the run admitted, until dropped.
-struct Admission(Arc<AdmissionState>);
-
-struct AdmissionState {
-    /// The connection to the relay; `None` while the relay is away.
-    stream: Mutex<Option<TcpStream>>,
-    is_over: AtomicBool,
-}
-
-impl AdmissionState {
-    /// Waits for a while for bytes. False once the connection has ended. The relay rarely sends anything,
-    /// so keepalive ends the connection when the relay's host is gone.
-    fn read(&self, stream: &mut TcpStream, unread: &mut Vec<u8>) -> bool {
-        let mut piece = [0; 4096];
-        match stream.read(&mut piece) {
-            Ok(count) => {
-                unread.extend_from_slice(&piece[..count]);
-                count > 0
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => !self.is_over(),
-            Err(_) => false,
-        }
-    }
-
-    fn stream(&self) -> MutexGuard<'_, Option<TcpStream>> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
-    }
-}
-
-impl Admission {
-    /// `unread` are bytes of the connection that were read.
-    fn begin(
-        (stream, unread): (TcpStream, Vec<u8>),
-        relay: HomeRelay,
-        permit: RunPermit,
-        tell: impl Fn(AdmissionNews) + Send + 'static,
-    ) -> io::Result<Self> {
-        let state = Arc::new(AdmissionState {
-            stream: Mutex::new(Some(stream.try_clone()?)),
-            is_over: AtomicBool::new(false),
-        });
-        let shared = state.clone();
-        let keep = move || {
-            let (mut stream, mut unread) = (stream, unread);
-            let mut pause = PAUSE;
-            while !shared.is_over() {
-                let begun = Instant::now();
-                let mut is_understood = true;
-                loop {
-                    match next_refusals(&mut unread) {
-                        Ok(Some(refusals)) if is_understood => {
-                            tell(AdmissionNews::Refused(refusals));
-                            continue;
-                        }
-                        Ok(_) if is_understood => {}
-                        // A later release may say more.
-                        _ => (is_understood, unread) = (false, Vec::new()),
-                    }
-                    if !shared.read(&mut stream, &mut unread) {
-                        break;
-                    }
-                }
-                // A relay that admits the run and drops it at once is not to be asked without a pause.
-                pause = match begun.elapsed() > LONGEST_PAUSE {
-                    true => PAUSE,
-                    false => (pause * 2).min(LONGEST_PAUSE),
-                };
-                if begun.elapsed() < LONGEST_PAUSE && !shared.is_over() {
-                    std::thread::sleep(pause);
-                }
-                *shared.stream() = None;
-                let lost = Instant::now();
-                let mut is_refused = false;
-                while !shared.is_over() {
-                    match admit(&relay.address, &relay.key, &permit) {
-                        Ok(again) => {
-                            if let Ok(copy) = again.stream.try_clone() {
-                                *shared.stream() = Some(copy);
-                                (stream, unread) = (again.stream, again.unread);
-                                if is_refused {
-                                    tell(AdmissionNews::Refused(Vec::new()));
-                                }
-                                tell(AdmissionNews::Again(lost.elapsed()));
-                                break;
-                            }
-                        }
-                        Err(AdmissionError::Refused(why)) => {
-                            let why = format!(
-                                "the relay of this site does not admit the run again: {why}"
-                            );
-                            is_refused = true;
-                            tell(AdmissionNews::Refused(vec![why]));
-                        }
-                        Err(AdmissionError::Unanswered(_)) => {}
-                    }
-                    std::thread::sleep(PAUSE);
-                }
-            }
-        };
-        threads::spawn_without_signals("titin-admission", keep)?;
-        Ok(Admission(state))
-    }
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Release);
-        if let Some(stream) = self.0.stream().take() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn refusals_are_read_as_they_come() {
-        let refusals = |texts: &[&str]| {
-            let texts = texts.iter().map(|text| (*text).to_owned());
-            circuit::encode(&RelayAnswer::RefusedRun(texts.collect()))
-        };
-        let mut unread = [refusals(&["full"]), refusals(&["full", "no transit"])].concat();
-        let last = unread.pop();
-        let mut next = |more: &[u8]| {
-            unread.extend(more);
-            next_refusals(&mut unread)
-        };
-        assert_eq!(next(&[]).unwrap().unwrap(), ["full"]);
-        assert_eq!(next(&[]).unwrap(), None);
-        let last = [last.unwrap()];
-        assert_eq!(next(&last).unwrap().unwrap(), ["full", "no transit"]);
-        assert!(next(&[255; 8]).is_err());
-    }
 
     #[test]
     fn the_way_to_a_site_leads_by_the_site_or_one_before_it() {

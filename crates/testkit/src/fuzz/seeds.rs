@@ -529,6 +529,7 @@ fn path_seeds() -> Vec<(&'static str, Vec<u8>)> {
             PathControl::Open {
                 name: "mesh".into(),
                 outage: 60_000,
+                by_relays: false,
             },
         ),
         ("good_opened", PathControl::Opened),

@@ -259,7 +259,8 @@ impl LinkInput {
     }
 
     fn note_end(&mut self, number: usize, link: &Link, why: &LinkError) {
-        let grace = link.patience().unwrap_or(self.end_grace);
+        let patience = link.patience().map(|patience| patience.outage);
+        let grace = patience.unwrap_or(self.end_grace);
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
             numbers: Vec::new(),
             until: Instant::now() + grace,

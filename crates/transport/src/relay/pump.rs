@@ -18,7 +18,7 @@ use super::circuit::CircuitRoute;
 use super::session_end::{EndProgress, SessionEnd, SessionTerms};
 use super::stream::CircuitStream;
 use crate::error::LinkError;
-use crate::medium::{LinkFigures, ProvedConnection};
+use crate::medium::{LinkFigures, LinkPatience, ProvedConnection};
 use crate::pump::{PumpHandle, PumpOrder, PumpShared, ReadyConnections, new_listener, socket_pair};
 use crate::stream_meter::{SMALLEST_BUFFER, StreamMeter};
 
@@ -45,7 +45,7 @@ pub(super) enum RelayOrder {
     /// Have the session of the link's socket with this id send at most so many bytes a second.
     Pace(u64, u64),
     /// Have the session of the link's socket with this id wait so long for a circuit.
-    SetPatience(u64, Duration),
+    SetPatience(u64, LinkPatience),
     /// Answer with the figures of the session of the link's socket with this id.
     Figures(u64, SyncSender<LinkFigures>),
     /// End once the last bytes are acknowledged, after this time at the latest.
@@ -109,8 +109,8 @@ impl RelayPump {
         }
     }
 
-    /// Has the session of a link's socket wait for a circuit for so long.
-    pub(super) fn set_patience(&self, socket: &Descriptor, patience: Duration) {
+    /// Tells the session of a link's socket for how long it waits for a circuit.
+    pub(super) fn set_patience(&self, socket: &Descriptor, patience: LinkPatience) {
         if let Ok(shared) = self.shared() {
             shared.command(RelayOrder::SetPatience(socket.id(), patience));
         }

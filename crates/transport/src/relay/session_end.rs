@@ -16,7 +16,7 @@ use crate::delivery_rate::DeliveryRate;
 use crate::error::LinkError;
 use crate::flight::{Flight, SessionProgress};
 use crate::line_meter::FULL_STREAM;
-use crate::medium::LinkFigures;
+use crate::medium::{LinkFigures, LinkPatience};
 use crate::stream_meter::StreamMeter;
 
 // A stream counts as full from `FULL_STREAM` bytes on. The smallest window, when full, must keep at least
@@ -244,8 +244,9 @@ impl SessionEnd {
     }
 
     /// Waits for a circuit for so long, from the loss of the last one on.
-    pub(super) fn set_patience(&mut self, patience: Duration) {
-        self.terms.patience = patience;
+    pub(super) fn set_patience(&mut self, patience: LinkPatience) {
+        self.terms.patience = patience.outage;
+        self.terms.is_direct = !patience.is_by_relays;
     }
 
     /// The figures of the session, and of its present circuit.
