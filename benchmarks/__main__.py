@@ -10,6 +10,7 @@ from benchmarks import (
     canal,
     check,
     conduits,
+    copying,
     death,
     distributed,
     files,
@@ -20,6 +21,7 @@ from benchmarks import (
     message,
     multicast,
     papers,
+    paths,
     profiling,
     pull,
     python_pair,
@@ -62,11 +64,24 @@ QUESTIONS = {
     "pull": pull.main,
     "lines": lines.main,
     "distributed": distributed.main,
+    "paths": paths.main,
+    "copying": copying.main,
     "releases": releases.main,
 }
 
 #: Benchmarks that run only if named on the command line, and for ``make papers``.
-APART = {"streams", "toysmp_ranks", "canal_sizes", "blocks", "pull", "lines", "distributed", "releases"}
+APART = {
+    "streams",
+    "toysmp_ranks",
+    "canal_sizes",
+    "blocks",
+    "pull",
+    "lines",
+    "distributed",
+    "paths",
+    "copying",
+    "releases",
+}
 
 
 def measure(name: str, *, quick: bool) -> float:

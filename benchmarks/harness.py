@@ -195,6 +195,34 @@ def sweep(rounds: int, contenders: Mapping[str, Callable[[], Mapping[Any, float]
     return figures
 
 
+def in_parts(
+    name: str, variable: str, parts: Mapping[str, Callable[[bool], list[Record]]], default: str, quick: bool
+) -> list[Record]:
+    """Measures the parts of a question that an environment variable chooses, else the ``default``, else all of them.
+    Records of other parts are kept, and each part is saved once it is measured."""
+    words = (os.environ.get(variable) or default or " ".join(parts)).split()
+    # A word that is the beginning of names chooses all of them.
+    by_word = {word: [part for part in parts if f"{part}/".startswith(f"{word}/")] for word in words}
+    if unknown := [word for word, of_word in by_word.items() if not of_word]:
+        raise SystemExit(f"{variable}: there is no {unknown[0]}; there are {', '.join(parts)}")
+    chosen = list(dict.fromkeys(part for of_word in by_word.values() for part in of_word))
+    found: list[Record] = []
+    for part in chosen:
+        print(f"  {part}", flush=True)
+        new = parts[part](quick)
+        fresh = {whole(record) for record in new}
+        kept = found if quick else load(name)
+        found = [record for record in kept if whole(record) not in fresh] + new
+        if not quick and part != chosen[-1]:
+            save(name, found, quick=False)
+    return found
+
+
+def whole(record: Record) -> tuple[str, str]:
+    """What a record belongs to, and is measured again with."""
+    return record.question, record.case.partition(":")[0]
+
+
 def progress(text: str) -> None:
     """Shows the present work on a line of the terminal that the next text replaces."""
     if sys.stderr.isatty():

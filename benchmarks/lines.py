@@ -134,27 +134,7 @@ def main(quick: bool) -> list[Record]:
         for cell in OF_STREAMS
     }
     parts |= {"middle": middle, "compression": compression, "loopback": loopback}
-    words = os.environ.get(VARIABLE, "15/0.1/cubic" if quick else " ".join(parts)).split()
-    # A word that is the beginning of names chooses all of them.
-    by_word = {word: [part for part in parts if f"{part}/".startswith(f"{word}/")] for word in words}
-    if unknown := [word for word, of_word in by_word.items() if not of_word]:
-        raise SystemExit(f"{VARIABLE}: there is no {unknown[0]}; there are {', '.join(parts)}")
-    chosen = list(dict.fromkeys(part for of_word in by_word.values() for part in of_word))
-    found: list[Record] = []
-    for part in chosen:
-        print(f"  {part}", flush=True)
-        new = parts[part](quick)
-        fresh = {whole(record) for record in new}
-        kept = found if quick else harness.load("lines")
-        found = [record for record in kept if whole(record) not in fresh] + new
-        if not quick and part != chosen[-1]:
-            harness.save("lines", found, quick=False)
-    return found
-
-
-def whole(record: Record) -> tuple[str, str]:
-    """What a record belongs to, and is measured again with."""
-    return record.question, record.case.partition(":")[0]
+    return harness.in_parts("lines", VARIABLE, parts, "15/0.1/cubic" if quick else "", quick)
 
 
 def message(cell: Cell, quick: bool) -> list[Record]:

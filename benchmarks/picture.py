@@ -33,3 +33,32 @@ def curves(path: Path, title: str, lines: Mapping[str, Sequence[tuple[int, float
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         pyplot.close(figure)
+
+
+def over_streams(path: Path, panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> None:
+    """Draws a panel for each line, with a curve for each name: Mbit/s over the number of streams."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "titin", "font.family": "sans-serif"}):
+        figure, all_axes = pyplot.subplots(1, len(panels), figsize=(4 * len(panels), 4), sharey=True, squeeze=False)
+        names = sorted({name for curves in panels.values() for name in curves}, key=lambda name: (name[0] != "t", name))
+        for axes, (title, curves) in zip(all_axes[0], panels.items(), strict=True):
+            for name, points in curves.items():
+                ours = name.startswith("titin")
+                style = {"linewidth": 2.4, "zorder": 3} if ours else {"linewidth": 1.2, "linestyle": "--"}
+                hue = HUES[names.index(name)]
+                axes.plot([x for x, _ in points], [y for _, y in points], label=name, color=hue, marker=".", **style)
+            axes.set(xscale="log", title=title, xlabel="streams")
+            ticks = sorted({x for points in curves.values() for x, _ in points})
+            axes.set_xticks(ticks, [str(x) for x in ticks])
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
+        all_axes[0][0].set_ylabel("Mbit/s")
+        all_axes[0][0].set_ylim(bottom=0)
+        all_axes[0][0].legend(frameon=False, fontsize=8)
+        figure.tight_layout()
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+        pyplot.close(figure)

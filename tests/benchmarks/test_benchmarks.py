@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import canal, distributed, harness, native, pairs, papers, pull, soak
+from benchmarks import canal, copying, distributed, harness, native, pairs, papers, paths, pull, soak
 from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
+from benchmarks.sites import Site
 
 from ..conftest import ROOT, TITIN, needs
 
@@ -143,6 +144,73 @@ def test_files_by_hand_move_what_files_of_titin_do(tmp_path, monkeypatch):
     for made in (native.build, native.rival):
         made.cache_clear()
     assert list((tmp_path / "messages").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("medium", "streams", "kind"),
+    [("titin", 0, "tcp:"), ("titin", 2, "session:"), ("tcp", 1, ""), ("tcp", 3, ""), ("tcp", -1, "")],
+)
+def test_a_path_and_sockets_find_a_time_for_each_size(medium, streams, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    monkeypatch.setattr(native, "packages", lambda: None)
+    for made in (native.build, native.rival):
+        made.cache_clear()
+    ends = [Site(name, "", "127.0.0.1:0") for name in ("here", "there")]
+    found = paths.Pair(medium, tmp_path, ends, [1, 8, 10_001], streams=streams, kind=kind)()
+    for made in (native.build, native.rival):
+        made.cache_clear()
+    assert list(found) == [1, 8, 10_001]
+    assert all(time > 0 for time in found.values())
+
+
+def test_the_target_of_a_path_is_the_best_ping_pong():
+    size = paths.AIMED
+    figures = {
+        "titin": {size: [6.0, 6.0]},
+        paths.RAW: {size: [9.0, 9.0]},
+        "8 sockets": {size: [7.0, 7.0]},
+        "iperf3, 1 stream": {size: [5.0, 5.0]},
+    }
+    found = paths.message_records(paths.CELLS[0], [size], figures)
+    assert [record.rival_name for record in found if record.target] == ["8 sockets"]
+    figures["8 sockets"][size] = [5.0, 9.0]
+    assert not any(record.target for record in paths.message_records(paths.CELLS[0], [size], figures))
+
+
+def test_a_copy_that_is_wrong_is_no_result(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        assert copying.mixed(folder, copying.LINES["near"], 50) == "20 files of 1 B to 4 MiB"
+    assert len(copying.sums(one)) == 20
+    copying.check(one, one, "titin")
+    with pytest.raises(SystemExit, match=r"titin has copied .* files wrongly, such as "):
+        copying.check(one, other, "titin")
+
+
+def test_the_rate_of_a_copy_is_without_the_start_of_the_other_end():
+    figures = {
+        "titin": [{copying.QUESTION: 12.0, copying.AGAIN: 2.0}] * 2,
+        "scp -r": [{copying.QUESTION: 600.0}],
+        copying.BARE: [{copying.RATE: 8.0}] * 2,
+    }
+    found = copying.records("case", figures, {"scp -r": 0.1})
+    assert [(record.rival_name, record.ratio, record.target) for record in found] == [
+        (copying.BARE, 1.25, copying.TO_BARE),
+        ("scp -r", 0.02, 0.1),
+    ]
+    assert (found[1].rounds, found[1].rival_rounds) == (2, 1)
+
+
+def test_parts_are_chosen_by_their_beginnings(monkeypatch):
+    record = compare("?", "case", [(1.0, 2.0)], rival="other", unit="s")
+    ran = []
+    parts = {name: lambda quick, name=name: ran.append(name) or [record] for name in ("near/a", "near/b", "nearly")}
+    monkeypatch.setenv("PARTS", "near")
+    assert harness.in_parts("?", "PARTS", parts, "nearly", quick=True) == [record]
+    assert ran == ["near/a", "near/b"]
+    monkeypatch.setenv("PARTS", "nea")
+    with pytest.raises(SystemExit, match="PARTS: there is no nea; there are near/a, near/b, nearly"):
+        harness.in_parts("?", "PARTS", parts, "", quick=True)
 
 
 def test_the_table_has_the_results_that_are_kept():
