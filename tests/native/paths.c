@@ -85,6 +85,9 @@ static void misfit(titin_path *path, int listens) {
         CHECK(titin_path_send_array(path, TITIN_I32, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, NULL, bytes, TITIN_WAIT) == 0);
         CHECK(titin_path_barrier(path, TITIN_WAIT) == TITIN_ERROR_MESSAGE_LOST);
         CHECK(!strcmp(titin_error_name(titin_error_kind()), "TITIN_ERROR_MESSAGE_LOST"));
+        CHECK(titin_path_send(path, bytes, sizeof bytes, TITIN_WAIT) == 0);
+        CHECK(titin_path_receive_into(path, room, sizeof room, TITIN_WAIT, NULL) == TITIN_ERROR_MESSAGE_LOST);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
         return;
     }
     int64_t length = 7;
@@ -95,6 +98,8 @@ static void misfit(titin_path *path, int listens) {
     CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, numbers, TITIN_WAIT) ==
           TITIN_ERROR_TYPE_MISMATCH);
     CHECK(strstr(titin_error(), "expected an array of float64 of shape [2], found int32 of shape [2]"));
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    CHECK(titin_path_receive_into(path, room, sizeof room, TITIN_WAIT, NULL) == TITIN_ERROR_TYPE_MISMATCH);
     CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
 }
 

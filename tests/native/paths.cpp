@@ -71,6 +71,9 @@ void misfit(titin::Path &path, bool listens) {
         refused_saying<titin::MessageLost>("99", [&] { path.barrier(); });
         path.send(std::vector<std::int32_t>(2));
         refused_saying<titin::MessageLost>("int32", [&] { path.barrier(); });
+        path.send(std::vector<std::uint8_t>(100));
+        refused_saying<titin::MessageLost>("99", [&] { path.receive(); });
+        path.barrier();
         return;
     }
     char room[99];
@@ -78,6 +81,8 @@ void misfit(titin::Path &path, bool listens) {
     path.barrier();
     std::vector<double> numbers(2);
     refused_saying<titin::TypeMismatch>("expected an array of float64 of shape [2], found int32", [&] { path.receive_into(numbers); });
+    path.barrier();
+    refused_saying<titin::TypeMismatch>("there is room for 99", [&] { path.receive_bytes(room, sizeof room); });
     path.barrier();
 }
 

@@ -159,6 +159,10 @@ contains
          call path%send([1_int32, 2_int32])
          call path%barrier(ierr=ierr)
          call check(ierr == titin_error_message_lost, "a dropped array")
+         call check(titin_path_send(path%raw, c_loc(bytes), 100_c_int64_t, titin_wait) == titin_ok, "to send bytes again")
+         call path%receive(numbers, ierr=ierr)
+         call check(ierr == titin_error_message_lost, "a dropped message, in place of an answer")
+         call path%barrier()
          return
       end if
       call check(titin_path_receive_into(path%raw, c_loc(room), 99_c_int64_t, titin_wait, length) == &
@@ -167,6 +171,9 @@ contains
       call path%receive(numbers, ierr=ierr)
       call check(ierr == titin_error_type_mismatch, "another type")
       call check(index(titin_error_text(), "expected an array of float64 of shape [2], found int32") > 0, titin_error_text())
+      call path%barrier()
+      call check(titin_path_receive_into(path%raw, c_loc(room), 99_c_int64_t, titin_wait, length) == &
+         titin_error_type_mismatch, "too large again")
       call path%barrier()
    end subroutine
 

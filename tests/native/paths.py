@@ -62,11 +62,16 @@ def misfit(path, listens):
         path.barrier()
         refused(titin.TypeMismatch, "float64 of shape [2], found int32", lambda: path.receive_into(np.empty(2)))
         path.barrier()
+        refused(titin.TypeMismatch, "[100]", lambda: path.receive_into(np.empty(99, dtype=np.uint8)))
+        path.barrier()
     else:
         path.send(bytes(100))
         refused(titin.MessageLost, "99", path.barrier)
         path.send(np.zeros(2, dtype=np.int32))
         refused(titin.MessageLost, "int32", path.barrier)
+        path.send(bytes(100))
+        refused(titin.MessageLost, "99", path.receive)
+        path.barrier()
 
 
 def exchange(path, listens):

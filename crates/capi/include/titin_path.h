@@ -23,7 +23,8 @@
  *     does not fit, and was dropped), TITIN_ERROR_MESSAGE_LOST (the receiver has dropped an earlier message, of which the
  *     text gives the number and the reason; or the sender has given up in the middle of a message), and TITIN_ERROR_USAGE.
  *     A send that returns TITIN_ERROR_MESSAGE_LOST has not sent its own message, unless the text is about this message; a
- *     barrier, titin_path_flush and titin_path_close have done their work. Calls that only receive do not tell of it.
+ *     barrier, titin_path_flush and titin_path_close have done their work. A receive or an exchange that waits returns
+ *     TITIN_ERROR_MESSAGE_LOST when the receiver drops an earlier message, for which the other program perhaps waits, too.
  *     TITIN_ERROR_PORT_CLOSED: the other end has closed the path, and all of its messages were received.
  *     TITIN_ERROR_PEER_LOST: the other program is gone, which a host counts as that says for 3 s that nothing listens; or the line
  *     or the host was away for longer than titin_path_options_outage says. A line that comes back before costs time and

@@ -112,7 +112,8 @@ impl Path {
     /// call whose time is over loses nothing: the next call goes on with the message.
     ///
     /// # Errors
-    /// [`PathError::Late`], [`PathError::Unfit`], [`PathError::Abandoned`], [`PathError::Closed`] behind
+    /// [`PathError::Late`]; [`PathError::Dropped`] if the call waits while the other end drops an earlier message of this
+    /// end, for which the other program perhaps waits as well; [`PathError::Unfit`], [`PathError::Abandoned`], [`PathError::Closed`] behind
     /// the last message, and the loss of the path.
     pub fn receive_into(
         &self,
@@ -142,7 +143,15 @@ impl Path {
     ) -> Result<ReceivedMessage> {
         let mut transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
         let end = &self.end;
-        end.call(&end.receives, "a message", limit, &mut transfer)
+        let place = end.receives.enter(end);
+        let done = end.wait("a message", TimeLimit::begin(limit), || {
+            let received = place.advance(&mut transfer)?;
+            end.check_dropped_unless(received)
+        });
+        if done.is_err() {
+            place.give_up(&mut transfer);
+        }
+        done
     }
 
     /// Sends bytes and receives the next message into `memory`, both at once: neither waits for the other.
@@ -186,7 +195,10 @@ impl Path {
             if received.is_none() {
                 received = receives.advance(&mut incoming)?;
             }
-            Ok(sent.and_then(|()| received.take()))
+            match sent {
+                Some(()) => end.check_dropped_unless(received.take()),
+                None => Ok(None),
+            }
         });
         if done.is_err() {
             if let Some(place) = sends {

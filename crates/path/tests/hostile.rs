@@ -227,7 +227,8 @@ fn accounts_of_dropped_messages_are_bounded() {
     }
     // Behind all accounts.
     hostile.send(0, b"next");
-    hostile.path.receive(None).unwrap();
+    let next = hostile.path.post_receive(());
+    next.wait(None).unwrap();
     let told = (0..1000)
         .filter(|_| matches!(hostile.path.flush(SOON), Err(PathError::Dropped { .. })))
         .count();

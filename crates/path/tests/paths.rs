@@ -114,6 +114,30 @@ fn both_ends_hear_of_a_message_without_room_and_the_path_goes_on() {
     }
 }
 
+/// Both programs would wait for ever: one for the answer to its message, the other for a message that fits.
+#[test]
+fn a_waiting_receiver_hears_that_its_message_was_dropped() {
+    let Pair { here, there, .. } = &pair();
+    let is_told =
+        |received: Result<_, PathError>| matches!(received, Err(PathError::Dropped { .. }));
+    let mut room = [0; 4];
+    for exchanges in [false, true] {
+        thread::scope(|scope| {
+            let asking = scope.spawn(move || match exchanges {
+                true => here.exchange(b"too long", &mut [0; 9], None).map(|_| ()),
+                false => here
+                    .send(b"too long", None)
+                    .and_then(|()| here.receive(None))
+                    .map(|_| ()),
+            });
+            there.receive_into(&mut room, None).unwrap_err();
+            assert!(is_told(asking.join().unwrap()));
+            there.send(b"next", None).unwrap();
+            assert_eq!(&here.receive(None).unwrap().bytes[..], b"next");
+        });
+    }
+}
+
 #[test]
 fn a_receiver_whose_time_is_over_loses_nothing() {
     let Pair { here, there, .. } = &pair();
