@@ -49,7 +49,7 @@ test-packages: $(VENV)/intelmpi/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
-		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev \
+		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
 		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
