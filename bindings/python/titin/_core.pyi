@@ -507,8 +507,8 @@ class Path:
         A call whose time is over loses nothing.
 
         Raises :class:`titin.Timeout`, :class:`titin.MessageLost` if the sender has given up in the middle of the
-        message, or if the other program drops an earlier message of this one while the call waits, :class:`titin.PortClosed`
-        behind the last message, and :class:`titin.PeerLost`.
+        message, or if the other program drops an earlier message of this one while the call waits,
+        :class:`titin.PortClosed` behind the last message, and :class:`titin.PeerLost`.
         """
 
     def receive_into(self, buffer: Any, *, timeout: float | None = None) -> None:
