@@ -30,9 +30,9 @@ await_same() {{
     diff one two
 }}
 finish() {{
-    kill -INT $sync; ! wait $sync
+    kill -INT $sync; wait $sync && return 1
     for try in $(seq 100); do
-        ssh n2 pgrep -f '[c]opy-end' > /dev/null || return 0
+        [ "$(ssh n2 pgrep -c -f '[c]opy-end' || [ $? = 1 ])" != 0 ] || return 0
         sleep 0.1
     done
     echo the other end is left; return 1
@@ -133,6 +133,84 @@ def test_a_source_that_is_replaced_takes_nothing_away(
     assert "another directory than before" in said and said.endswith("code 2\n"), said
 
 
+def slow(folder: Path, change: str) -> str:
+    """An option in place of ssh, which does something before it starts the other end, and waits a second."""
+    (folder / "slow").write_text(f'#!/bin/sh\ncase "$*" in *copy-end*) {change};; esac\nexec ssh "$@"\n')
+    (folder / "slow").chmod(0o700)
+    return f"--ssh {folder / 'slow'}"
+
+
+@pytest.mark.parametrize("more", ["--once", ""])
+def test_a_source_that_is_replaced_while_ssh_begins_takes_nothing_away(hosts: Hosts, tmp_path: Path, more: str) -> None:
+    run(
+        hosts,
+        tmp_path,
+        f"""
+        titin sync --once --titin {TITIN} case n2:$PWD/there; await_same there
+        titin sync {more} --delete {slow(tmp_path, "mv case gone; mkdir case")} --titin {TITIN} \
+            case n2:$PWD/there > said 2>&1 && false || echo code $? >> said
+        rmdir case; mv gone case; await_same there
+        """,
+    )
+    said = (tmp_path / "said").read_text()
+    assert "another directory than before" in said and said.endswith("code 2\n"), said
+
+
+def test_a_source_that_goes_away_while_it_is_read_takes_nothing_away(hosts: Hosts, tmp_path: Path) -> None:
+    run(
+        hosts,
+        tmp_path,
+        """
+        mkdir case/many; (cd case/many; seq 20000 | xargs touch)
+        keep --delete --every 0.2 n2:$PWD/case there
+        sleep 1; mv case gone
+        wait $sync && false || echo code $? >> said
+        mv gone case; await_same there
+        """,
+    )
+    assert "removed" not in (tmp_path / "said").read_text()
+
+
+def test_what_is_removed_at_the_destination_comes_back(hosts: Hosts, tmp_path: Path) -> None:
+    run(
+        hosts,
+        tmp_path,
+        """
+        keep case n2:$PWD/there; await_same there
+        rm -r there/case/deep; echo 1 > case/deep/file-1; await_same there
+        rm -r there; echo 1 > case/new; await_same there
+        mv there old; mkdir there; echo 2 > case/new; await_same there
+        [ "$(cat old/case/new)" = 1 ]
+        finish
+        """,
+    )
+
+
+def test_the_time_of_a_round_is_that_of_the_round(hosts: Hosts, tmp_path: Path) -> None:
+    run(hosts, tmp_path, "keep --json n2:$PWD/case there; sleep 3; echo 1 > case/new; await_same there; finish")
+    rounds = [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
+    assert [report["files"] for report in rounds] == [303, 1], rounds
+    assert rounds[1]["seconds"] < 2, rounds
+
+
+def test_a_destination_that_would_eat_its_source_is_refused(hosts: Hosts, tmp_path: Path) -> None:
+    # The two hosts are one system, with the same files.
+    titin = f"titin sync --once --titin {TITIN}"
+    said = run(
+        hosts,
+        tmp_path,
+        f"""
+        bash list case > before
+        refused() {{ {titin} "$@" && return 1 || [ $? = 2 ]; }}
+        refused case n2:$PWD; refused case/ n2:$PWD/case; refused case n2:$PWD/case/deep
+        refused --delete case/ n2:; refused --delete case/ n2:~; refused --delete case/deep/ n2:$PWD/case
+        bash list case > after; cmp before after
+        """,
+    )
+    assert said.count("the destination is the source, or below it") == 3, said
+    assert said.count("would be removed") + said.count("the destination is above the source") == 3, said
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -140,7 +218,8 @@ def test_a_source_that_is_replaced_takes_nothing_away(
         ("n2:$PWD/case/program there", "it is no directory; a single file goes by `titin copy`"),
         ("case there", "neither side is HOST:PATH"),
         ("case n2:no/such/place", "n2: no/such: there is no such directory"),
-        ("--every=-1 case n2:there", "--every is no number of seconds"),
+        ("--every=-1 case n2:there", "--every -1 is no number of seconds"),
+        ("case case/deep n2:there", "case/deep: it is below case, another source"),
         ("--every 1 --once case n2:there", "cannot be used with"),
         ("nothing n2:there", "nothing: No such file or directory"),
     ],

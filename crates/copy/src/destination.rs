@@ -1,20 +1,21 @@
 //! Where a copy goes.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::entry::Entry;
 use crate::error::{CopyError, Result};
-use crate::walk::{Source, SourceKind};
+use crate::sources::{FileIdentity, Source, SourceKind};
 
 /// Where a copy goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     pub(crate) root: PathBuf,
     mapping: PathMapping,
-    /// The names of the sources. Nothing else is received.
-    sources: Vec<OsString>,
+    /// The sources. Nothing else is received.
+    sources: Vec<Source>,
 }
 
 /// What becomes of the name of a source at the destination.
@@ -83,14 +84,82 @@ impl Destination {
         Ok(Destination {
             root: root.to_owned(),
             mapping,
-            sources: names,
+            sources,
         })
+    }
+
+    /// Checks that the copy does no harm. It must not go to where it comes from, which it would change while it reads; with
+    /// `delete` it must neither remove its source, nor all that the user has.
+    ///
+    /// # Errors
+    /// [`CopyError::Place`] for a destination that is a source or below one; with `delete` also for one that is above a source,
+    /// and for the contents of a source in the home directory.
+    pub fn check(&self, delete: bool) -> std::result::Result<(), CopyError> {
+        self.check_apart(delete)?;
+        match delete {
+            true => self.check_may_be_cleared(),
+            false => Ok(()),
+        }
+    }
+
+    fn check_apart(&self, delete: bool) -> Result<()> {
+        for source in self
+            .sources
+            .iter()
+            .filter(|source| source.kind != SourceKind::File)
+        {
+            let place = match self.mapping {
+                PathMapping::Kept => self.root.join(&source.name),
+                _ => self.root.clone(),
+            };
+            let with_above = |path: &Path| FileIdentity::with_above(path);
+            let found = match with_above(&place) {
+                found if found.is_empty() => with_above(&self.root),
+                found => found,
+            };
+            let is_source = found.contains(&source.identity);
+            let is_above = delete
+                && found
+                    .first()
+                    .is_some_and(|place| source.above.contains(place));
+            if is_source || is_above {
+                let where_it_is = if is_source {
+                    "the source, or below it"
+                } else {
+                    "above the source"
+                };
+                return Err(CopyError::Place(format!(
+                    "{}: the destination is {where_it_is}: name another one",
+                    place.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that not all of the home directory, or of the file system, would be removed.
+    fn check_may_be_cleared(&self) -> Result<()> {
+        let home = std::env::var_os("HOME").and_then(|home| fs::canonicalize(home).ok());
+        let root = fs::canonicalize(&self.root).ok();
+        let is_too_much =
+            root.is_some() && (root == home || root.as_deref() == Some(Path::new("/")));
+        match self.mapping == PathMapping::Contents && is_too_much {
+            true => Err(CopyError::Place(format!(
+                "{}: all else in this directory would be removed; name a directory of its own, or leave the slash at the end of \
+                 the source out",
+                root.unwrap_or_default().display()
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Whether an entry is below one of the sources.
     pub(crate) fn includes(&self, entry: &Entry) -> bool {
         let first = entry.path().components().next();
-        first.is_some_and(|first| self.sources.iter().any(|name| first.as_os_str() == name))
+        first.is_some_and(|first| {
+            let mut sources = self.sources.iter();
+            sources.any(|source| first.as_os_str() == source.name)
+        })
     }
 
     /// Where an entry goes, below the root; empty for the root itself.

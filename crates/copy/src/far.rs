@@ -9,6 +9,9 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -20,9 +23,9 @@ use crate::error::{CopyError, Result, malformed};
 use crate::keep::{keep_receiving, keep_sending};
 use crate::receiver::receive;
 use crate::report::{CopyProgress, CopyReport};
-use crate::sender::{send, sources_of};
+use crate::sender::send;
 use crate::settings::CopySettings;
-use crate::walk::{Source, SourceKind, has_slash};
+use crate::sources::{FileIdentity, Source, SourceKind, Sources, has_slash};
 
 /// The line of the other end begins with this word. What the shell of the other host prints before is left out.
 const ANSWER: &str = "titin-copy";
@@ -44,6 +47,9 @@ const OPENING_TIME: Duration = Duration::from_secs(120);
 
 /// The exit code of an other end that cannot do its part, for another reason than the path.
 pub const FAR_FAILED: u8 = 2;
+
+/// How often the other end looks whether the end that has asked is still there.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long the other end may take to end.
 const ENDING_TIME: Duration = Duration::from_secs(20);
@@ -77,7 +83,8 @@ pub enum FarRole {
 pub struct FarSource {
     name: FarName,
     kind: SourceKind,
-    identity: (u64, u64),
+    identity: FileIdentity,
+    above: Vec<FileIdentity>,
 }
 
 impl From<Source> for FarSource {
@@ -86,6 +93,7 @@ impl From<Source> for FarSource {
             name: PathBuf::from(source.name).into(),
             kind: source.kind,
             identity: source.identity,
+            above: source.above.clone(),
         }
     }
 }
@@ -96,6 +104,7 @@ impl From<&FarSource> for Source {
             name: PathBuf::from(&source.name).into_os_string(),
             kind: source.kind,
             identity: source.identity,
+            above: source.above.clone(),
         }
     }
 }
@@ -211,7 +220,7 @@ impl Far {
         let until = Instant::now() + ENDING_TIME;
         while Instant::now() < until {
             match self.ssh.0.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) => thread::sleep(Duration::from_millis(5)),
                 Ok(Some(status)) => return status.code() == Some(FAR_FAILED.into()),
                 Err(_) => break,
             }
@@ -291,28 +300,30 @@ fn unanswered(child: &mut Child) -> String {
     }
 }
 
-/// Opens the path by relays: to the first address of the other host that the relay of its site reaches.
+/// Opens the path by relays: to the first of these names and addresses of the other host that the relay of its site reaches.
 fn open_by_relays(
     site: &str,
+    places: &[String],
     port: u16,
-    addresses: &[String],
     key: &Key,
     settings: &FarSettings,
 ) -> Result<MessagePath> {
+    let until = Instant::now() + OPENING_TIME;
     let mut failed = None;
-    for address in addresses {
-        let address = parse_addresses(&format!("relay:{site}/{address}:{port}"))?;
+    for place in places {
+        let address = parse_addresses(&format!("relay:{site}/{place}:{port}"))?;
+        let left = until.saturating_duration_since(Instant::now());
         let patient = PathSettings {
-            patience: RELAYED_TIME,
+            patience: RELAYED_TIME.min(left),
             ..settings.path.clone()
         };
         match MessagePath::open(&address, ANSWER, key, &patient) {
-            Ok(path) => return Ok(path),
-            Err(why) => failed = Some(why),
+            Err(why @ PathError::NotOpened(_)) => failed = failed.or(Some(why)),
+            opened => return Ok(opened?),
         }
     }
-    let no_address = || CopyError::Far("the other host has no address".to_owned());
-    Err(failed.map_or_else(no_address, CopyError::Path))
+    let no_place = || CopyError::Far("the other host has no address".to_owned());
+    Err(failed.map_or_else(no_place, CopyError::Path))
 }
 
 /// Opens the path: by relays if a site is named, straight to the other host, or through a tunnel of `ssh`.
@@ -323,13 +334,13 @@ fn open(
     key: &Key,
     settings: &FarSettings,
 ) -> Result<(MessagePath, Option<KilledAtEnd>)> {
-    if let Some(site) = &settings.site {
-        let path = open_by_relays(site, port, addresses, key, settings)?;
-        return Ok((path, None));
-    }
     let mut places = vec![host_name(host, settings)];
     places.extend(addresses.iter().cloned());
     places.dedup();
+    if let Some(site) = &settings.site {
+        let path = open_by_relays(site, &places, port, key, settings)?;
+        return Ok((path, None));
+    }
     let places: Vec<String> = places
         .iter()
         .map(|place| format!("session:{place}:{port}"))
@@ -349,11 +360,13 @@ fn open(
     let local = local
         .map_err(|error| CopyError::Far(error.to_string()))?
         .port();
+    // `cat` ends with its input, and so does the tunnel when this process is killed.
     let tunnel = ssh_command(settings)?
-        .args(["-N", "-o", "ExitOnForwardFailure=yes", "-L"])
+        .args(["-o", "ExitOnForwardFailure=yes", "-L"])
         .arg(format!("127.0.0.1:{local}:127.0.0.1:{port}"))
-        .args(["--", host])
-        .stdin(Stdio::null())
+        .args(["--", host, "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .map_err(|error| CopyError::Far(format!("cannot start a tunnel of ssh: {error}")))?;
     let tunnel = KilledAtEnd(tunnel);
@@ -390,16 +403,17 @@ fn host_name(host: &str, settings: &FarSettings) -> String {
 /// # Errors
 /// [`CopyError`] if the copy fails as a whole.
 pub fn serve_far(
-    input: impl io::Read,
+    input: impl io::Read + Send + 'static,
     mut output: impl Write,
 ) -> std::result::Result<(), CopyError> {
     let mut line = String::new();
-    BufReader::new(input.take(MOST_REQUEST))
+    let mut input = BufReader::new(input.take(MOST_REQUEST));
+    input
         .read_line(&mut line)
         .map_err(|error| CopyError::Far(format!("cannot read what to copy: {error}")))?;
     let request: FarRequest = serde_json::from_str(&line)
         .map_err(|error| CopyError::Far(format!("this is no request of a copy: {error}")))?;
-    let begun = FarTask::new(&request.role).and_then(|(task, sources)| {
+    let begun = FarTask::new(&request.role, &request.settings).and_then(|(task, sources)| {
         let (listener, answer) = listen(&request.key, sources)?;
         Ok((task, (listener, answer)))
     });
@@ -415,7 +429,7 @@ pub fn serve_far(
     let Some((task, listener)) = begun else {
         return Ok(());
     };
-    let path = listener.accept(Some(OPENING_TIME))?;
+    let path = accept(&listener, input)?;
     drop(listener);
     let (settings, silent) = (&request.settings, &mut Silent);
     let ended = match (task, settings.watching) {
@@ -432,25 +446,45 @@ pub fn serve_far(
     Ok(path.close(Some(ENDING_TIME))?)
 }
 
+/// Waits for the path of the end that has asked, as long as that end keeps the input open.
+fn accept(listener: &Listener, mut input: impl io::Read + Send + 'static) -> Result<MessagePath> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ended = is_over.clone();
+    thread::spawn(move || {
+        let _ = io::copy(&mut input, &mut io::sink());
+        ended.store(true, Ordering::Release);
+    });
+    let until = Instant::now() + OPENING_TIME;
+    loop {
+        match listener.accept(Some(ACCEPT_PAUSE)) {
+            Err(PathError::Late { .. })
+                if Instant::now() < until && !is_over.load(Ordering::Acquire) => {}
+            accepted => return Ok(accepted?),
+        }
+    }
+}
+
 /// What the other end is to do, once that has been checked.
 enum FarTask {
-    Send(Vec<PathBuf>),
+    Send(Sources),
     Receive(Destination),
 }
 
 impl FarTask {
     /// The task, and the sources if this end sends.
-    fn new(role: &FarRole) -> Result<(Self, Vec<FarSource>)> {
+    fn new(role: &FarRole, settings: &CopySettings) -> Result<(Self, Vec<FarSource>)> {
         Ok(match role {
             FarRole::Send(names) => {
                 let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-                let sources = sources_of(&paths)?.into_iter().map(FarSource::from);
-                let sources = sources.collect();
-                (FarTask::Send(paths), sources)
+                let sources = Sources::find(&paths)?;
+                let told = sources.told().into_iter().map(FarSource::from);
+                let told = told.collect();
+                (FarTask::Send(sources), told)
             }
             FarRole::Receive(name, sources) => {
                 let sources = sources.iter().map(Source::from).collect();
                 let destination = Destination::new(&PathBuf::from(name), sources)?;
+                destination.check(settings.delete)?;
                 (FarTask::Receive(destination), Vec::new())
             }
         })
@@ -491,7 +525,8 @@ mod tests {
             let told = FarSource {
                 name: PathBuf::from(told).into(),
                 kind,
-                identity: (0, 0),
+                identity: FileIdentity::default(),
+                above: Vec::new(),
             };
             check_sources(&role, &[told]).is_ok()
         };

@@ -1,9 +1,6 @@
 //! Copies that go on: what has changed at the sender is sent, again and again.
 
 use std::convert::Infallible;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,11 +8,12 @@ use titin_path::{Path, Request};
 
 use crate::destination::Destination;
 use crate::error::{CopyError, Result, malformed};
-use crate::receiver::receive;
-use crate::report::{CopyProgress, CopyReport};
+use crate::receiver::receive_round;
+use crate::report::CopyProgress;
 use crate::sender::send_round;
 use crate::settings::{CopySettings, Watching};
-use crate::walk::{NamedSource, SourceKind, Walk, WalkRules};
+use crate::sources::Sources;
+use crate::walk::{Walk, WalkRules};
 use crate::watch::{Changes, Watch};
 
 /// Changes that follow each other within this time are sent together, unless the first of them has waited for longer than
@@ -23,14 +21,18 @@ use crate::watch::{Changes, Watch};
 const QUIET_TIME: Duration = Duration::from_millis(50);
 const LONGEST_GATHERING: Duration = Duration::from_secs(1);
 
-/// How often a sender that waits for changes looks whether the receiver is still there.
-const PATH_PAUSE: Duration = Duration::from_secs(1);
+/// How often a sender that waits for changes looks whether the receiver and the sources are still there.
+const CHECK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause after a round that took long.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// After a round in which something could not be copied, everything is looked at again after this time.
 const RETRY_TIME: Duration = Duration::from_secs(60);
+
+/// The shortest and the longest pause between two looks at all files.
+const LOOK_PAUSES: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_secs(365 * 86400));
 
 /// Sends all files of the sources, and then what has changed, until the path is closed or lost. A round
 /// is followed by a pause that is as long, but for at most 10 s.
@@ -39,18 +41,23 @@ const RETRY_TIME: Duration = Duration::from_secs(60);
 /// [`CopyError`], at the latest once the receiver is gone.
 pub fn keep_sending(
     path: &Path,
-    sources: &[PathBuf],
+    sources: &Sources,
     settings: &CopySettings,
     progress: &mut dyn CopyProgress,
-) -> Result<Infallible> {
-    let sources = NamedSource::all(sources)?;
-    let mut watch = match settings.watching {
-        Some(Watching::Looks(_)) => None,
-        _ => Some(Watch::new()?),
+) -> std::result::Result<Infallible, CopyError> {
+    sources.check_kept()?;
+    let look_pause = match settings.watching {
+        Some(Watching::Looks(pause)) => Some(pause.clamp(LOOK_PAUSES.0, LOOK_PAUSES.1)),
+        _ => None,
+    };
+    let mut watch = match look_pause {
+        Some(_) => None,
+        None => Some(Watch::new()?),
     };
     let (mut changes, mut last_round) = (Changes::All, None);
+    let mut next_look = NextLook::new(look_pause);
     loop {
-        check_sources(&sources)?;
+        sources.check_same()?;
         let begun = Instant::now();
         let rules = WalkRules {
             may_vanish: true,
@@ -58,13 +65,27 @@ pub fn keep_sending(
         };
         last_round = Some(seconds_since_1970());
         let walk = match &changes {
-            Changes::All => Walk::all(&sources, watch.as_mut(), rules),
-            Changes::Paths(paths) => Walk::changed(&sources, paths, watch.as_mut(), rules),
+            Changes::All => Walk::all(sources.list(), watch.as_mut(), rules),
+            Changes::Paths(paths) => Walk::changed(sources.list(), paths, watch.as_mut(), rules),
         };
-        let report = send_round(path, &sources, walk, settings, progress)?;
-        let took = begun.elapsed();
-        progress.round_over(&report, took);
-        changes = next_changes(path, watch.as_mut(), settings, &report, took)?;
+        let round = send_round(path, sources, walk, settings, progress)?;
+        if let Some(watch) = &mut watch {
+            watch.forget_moved(sources.list());
+        }
+        let (now, took) = (Instant::now(), begun.elapsed());
+        progress.round_over(&round.report, took);
+        next_look.note_round(now, changes == Changes::All, round.may_be_tried_again);
+        if round.lacks_more {
+            changes = Changes::All;
+            continue;
+        }
+        changes = Waiting {
+            path,
+            sources,
+            next_look: next_look.time,
+        }
+        .next_changes(watch.as_mut())?;
+        thread::sleep(took.min(LONGEST_REST).saturating_sub(now.elapsed()));
     }
 }
 
@@ -77,11 +98,10 @@ pub fn keep_receiving(
     destination: &Destination,
     settings: &CopySettings,
     progress: &mut dyn CopyProgress,
-) -> Result<Infallible> {
+) -> std::result::Result<Infallible, CopyError> {
     loop {
-        let begun = Instant::now();
-        let report = receive(path, destination, settings, progress)?;
-        progress.round_over(&report, begun.elapsed());
+        let (report, took) = receive_round(path, destination, settings, progress)?;
+        progress.round_over(&report, took);
     }
 }
 
@@ -90,94 +110,116 @@ fn seconds_since_1970() -> i64 {
     since.map_or(0, |since| since.as_secs() as i64)
 }
 
-/// Checks that the sources are still the same directories. A source that was moved away, or whose file system was, has no
-/// files, and the receiver is not to remove all of its own for that.
-fn check_sources(sources: &[NamedSource]) -> Result<()> {
-    for source in sources {
-        let place = |why: &dyn std::fmt::Display| {
-            CopyError::Place(format!("{}: {why}", source.here.display()))
-        };
-        if source.told.kind == SourceKind::File {
-            let why = "it is no directory; a single file goes by `titin copy`";
-            return Err(place(&why));
-        }
-        let now = fs::metadata(&source.here).map_err(|error| place(&error))?;
-        if (now.dev(), now.ino()) != source.told.identity {
-            return Err(place(&"it is another directory than before"));
-        }
+/// When everything is looked at again, whatever the system tells.
+struct NextLook {
+    /// The pause between two looks; `None` if the system tells of changes.
+    pause: Option<Duration>,
+    time: Option<Instant>,
+}
+
+impl NextLook {
+    fn new(pause: Option<Duration>) -> Self {
+        NextLook { pause, time: None }
     }
-    Ok(())
+
+    /// Notes that a round has ended. What could not be copied is tried again by a look at everything, however many rounds
+    /// with other changes come before.
+    fn note_round(&mut self, now: Instant, is_look: bool, may_be_tried_again: bool) {
+        if is_look {
+            self.time = None;
+        }
+        self.time = match self.pause {
+            Some(pause) => Some(now + pause),
+            None if may_be_tried_again => self.time.or(Some(now + RETRY_TIME)),
+            None => self.time,
+        };
+    }
 }
 
 /// Waits until there is something to send.
-fn next_changes(
-    path: &Path,
-    watch: Option<&mut Watch>,
-    settings: &CopySettings,
-    report: &CopyReport,
-    took: Duration,
-) -> Result<Changes> {
-    // The receiver sends nothing meanwhile, so this call is done only if the path ends.
-    let end = path.post_receive(());
-    let begun = Instant::now();
-    let pause = match settings.watching {
-        Some(Watching::Looks(pause)) => Some(pause),
-        _ => (report.not_copied > 0).then_some(RETRY_TIME),
-    };
-    let next_look = pause.map(|pause| begun + pause);
-    let changes = match watch {
-        Some(watch) => watched_changes(watch, &end, next_look)?,
-        None => loop {
-            check_end(&end)?;
-            match left(next_look) {
-                Duration::ZERO => break Changes::All,
-                left => thread::sleep(left),
-            }
-        },
-    };
-    thread::sleep(took.min(LONGEST_REST).saturating_sub(begun.elapsed()));
-    if !end.cancel() {
-        check_end(&end)?;
-    }
-    Ok(changes)
-}
-
-/// What the system tells next, or [`Changes::All`] at `next_look`.
-fn watched_changes(
-    watch: &mut Watch,
-    end: &Request,
+struct Waiting<'a> {
+    path: &'a Path,
+    sources: &'a Sources,
     next_look: Option<Instant>,
-) -> Result<Changes> {
-    let mut changes = Changes::none();
-    while changes.is_empty() {
-        check_end(end)?;
-        match left(next_look) {
-            Duration::ZERO => return Ok(Changes::All),
-            left if !watch.wait(left)? => continue,
-            _ => {}
-        }
-        let first = Instant::now();
-        watch.take(&mut changes)?;
-        while first.elapsed() < LONGEST_GATHERING && watch.wait(QUIET_TIME)? {
-            watch.take(&mut changes)?;
-        }
-    }
-    Ok(changes)
 }
 
-/// How long to wait before the path is looked at, or before `next_look` if that comes first.
-fn left(next_look: Option<Instant>) -> Duration {
-    next_look.map_or(PATH_PAUSE, |next| {
-        next.saturating_duration_since(Instant::now())
-            .min(PATH_PAUSE)
-    })
+impl Waiting<'_> {
+    fn next_changes(&self, watch: Option<&mut Watch>) -> Result<Changes> {
+        // The receiver sends nothing meanwhile, so this call is done only if the path ends.
+        let end = self.path.post_receive(());
+        let changes = match watch {
+            Some(watch) => self.watched_changes(watch, &end)?,
+            None => loop {
+                self.check(&end)?;
+                match self.left() {
+                    Duration::ZERO => break Changes::All,
+                    left => thread::sleep(left),
+                }
+            },
+        };
+        if !end.cancel() {
+            self.check(&end)?;
+        }
+        Ok(changes)
+    }
+
+    /// What the system tells next, or [`Changes::All`] at the time of the next look.
+    fn watched_changes(&self, watch: &mut Watch, end: &Request) -> Result<Changes> {
+        let mut changes = Changes::none();
+        while changes.is_empty() {
+            self.check(end)?;
+            match self.left() {
+                Duration::ZERO => return Ok(Changes::All),
+                left if !watch.wait(left)? => continue,
+                _ => {}
+            }
+            let first = Instant::now();
+            while watch.take(&mut changes)? && first.elapsed() < LONGEST_GATHERING {
+                thread::sleep(QUIET_TIME);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// How long to wait before the path and the sources are looked at, or before the next look if that comes first.
+    fn left(&self) -> Duration {
+        self.next_look.map_or(CHECK_PAUSE, |next| {
+            next.saturating_duration_since(Instant::now())
+                .min(CHECK_PAUSE)
+        })
+    }
+
+    /// Fails if the path has ended, or a source is another directory.
+    fn check(&self, end: &Request) -> Result<()> {
+        if end.test() {
+            end.outcome()?;
+            return Err(malformed("a message between two rounds"));
+        }
+        self.sources.check_same()
+    }
 }
 
-/// Returns the error of a path that has ended.
-fn check_end(end: &Request) -> Result<()> {
-    if end.test() {
-        end.outcome()?;
-        return Err(malformed("a message between two rounds"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_copied_is_tried_again_whatever_comes_between() {
+        let begun = Instant::now();
+        let second = |seconds| begun + Duration::from_secs(seconds);
+        let mut look = NextLook::new(None);
+        look.note_round(second(0), true, false);
+        assert_eq!(look.time, None);
+        look.note_round(second(1), false, true);
+        look.note_round(second(2), false, false);
+        look.note_round(second(3), false, true);
+        assert_eq!(look.time, Some(second(61)));
+        look.note_round(second(62), true, true);
+        assert_eq!(look.time, Some(second(122)));
+        look.note_round(second(123), true, false);
+        assert_eq!(look.time, None);
+        let mut look = NextLook::new(Some(Duration::from_secs(5)));
+        look.note_round(second(1), true, true);
+        assert_eq!(look.time, Some(second(6)));
     }
-    Ok(())
 }

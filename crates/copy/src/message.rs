@@ -28,15 +28,19 @@ pub(crate) enum FromSender {
     Entries(Vec<Entry>),
     /// Bytes of files, in order.
     Pieces(Vec<Piece>),
-    /// These paths were told by an earlier round, and are not there any more.
+    /// Something has changed at these paths, and nothing is there.
     Gone(Vec<GonePath>),
     /// Nothing follows in this round.
-    Over {
-        /// What could not be read.
-        report: CopyReport,
-        /// Whether nothing was left out because it could not be read.
-        is_complete: bool,
-    },
+    Over(RoundEnd),
+}
+
+/// The end of a round.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RoundEnd {
+    /// What could not be read.
+    pub(crate) report: CopyReport,
+    /// Whether nothing was left out because it could not be read.
+    pub(crate) is_complete: bool,
 }
 
 /// A path below the destination.
@@ -69,7 +73,15 @@ pub(crate) enum FromReceiver {
     /// The answer to the next batch of entries.
     Wanted(Vec<Wanted>),
     /// The answer to [`FromSender::Over`].
-    Report(CopyReport),
+    Answer(RoundAnswer),
+}
+
+/// What the receiver says of a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RoundAnswer {
+    pub(crate) report: CopyReport,
+    /// Whether the receiver lacks files that were not told in this round.
+    pub(crate) lacks_more: bool,
 }
 
 /// A file that the receiver wants.

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, Stat};
 use titin_path::Path as MessagePath;
@@ -15,7 +16,7 @@ use crate::destination::Destination;
 use crate::entry::{Entry, EntryKind};
 use crate::error::{CopyError, Result, malformed};
 use crate::message::{
-    self, FileEnd, FromReceiver, FromSender, GonePath, MessageMemory, Piece, Wanted,
+    self, FileEnd, FromReceiver, FromSender, GonePath, MessageMemory, Piece, RoundAnswer, Wanted,
 };
 use crate::removal::{ToldPaths, remove};
 use crate::report::{CopyProgress, CopyReport};
@@ -23,7 +24,7 @@ use crate::sender::hash_of_beginning;
 use crate::settings::CopySettings;
 use crate::sparse::{copy_data, hash_zeros};
 use crate::target::{Target, TargetName, file_type};
-use crate::walk::MOST_ENTRIES;
+use crate::walk::{MOST_ENTRIES, has_vanished};
 
 /// Receives files by a path, on which the other end sends.
 ///
@@ -35,9 +36,26 @@ pub fn receive(
     settings: &CopySettings,
     progress: &mut dyn CopyProgress,
 ) -> std::result::Result<CopyReport, CopyError> {
+    let (report, _) = receive_round(path, destination, settings, progress)?;
+    Ok(report)
+}
+
+/// As [`receive`]. Returns also how long the round has taken, from its first message on: a copy that goes on may wait long for
+/// that, and its destination is opened anew for each round.
+pub(crate) fn receive_round(
+    path: &MessagePath,
+    destination: &Destination,
+    settings: &CopySettings,
+    progress: &mut dyn CopyProgress,
+) -> Result<(CopyReport, Duration)> {
+    let mut memory = MessageMemory::new();
+    let mut message = memory.receive(path)?;
+    let begun = Instant::now();
+    destination.check(settings.delete)?;
     let (root, only_look) = (&destination.root, settings.only_look);
     let place = |error: io::Error| CopyError::Place(format!("{}: {error}", root.display()));
-    if !only_look && !root.exists() {
+    let has_new_root = !only_look && !root.exists();
+    if has_new_root {
         fs::create_dir(root).map_err(place)?;
     }
     let target = match only_look && !root.exists() {
@@ -54,31 +72,30 @@ pub fn receive(
         known: (0, 0),
         wanted: HashMap::new(),
         open: None,
+        has_new_root,
+        lacks_more: false,
         directories: Vec::new(),
         report: CopyReport::default(),
     };
-    let mut memory = MessageMemory::new();
     loop {
-        match memory.receive(path)? {
+        match message {
             (FromSender::Entries(entries), _) => {
                 let wanted = receiver.take_entries(entries)?;
                 message::send(path, &FromReceiver::Wanted(wanted), &[])?;
             }
             (FromSender::Pieces(pieces), payload) => receiver.take_pieces(pieces, payload)?,
             (FromSender::Gone(paths), _) => receiver.take_gone(&paths)?,
-            (
-                FromSender::Over {
-                    report,
-                    is_complete,
-                },
-                _,
-            ) => {
-                receiver.finish(report, is_complete);
-                let report = receiver.report;
-                message::send(path, &FromReceiver::Report(report.clone()), &[])?;
-                return Ok(report);
+            (FromSender::Over(over), _) => {
+                receiver.finish(over.report, over.is_complete);
+                let answer = RoundAnswer {
+                    report: receiver.report,
+                    lacks_more: receiver.lacks_more,
+                };
+                message::send(path, &FromReceiver::Answer(answer.clone()), &[])?;
+                return Ok((answer.report, begun.elapsed()));
             }
         }
+        message = memory.receive(path)?;
     }
 }
 
@@ -98,6 +115,10 @@ struct Receiver<'a> {
     wanted: HashMap<u64, Option<WantedFile>>,
     /// The file whose bytes are coming.
     open: Option<OpenFile>,
+    /// Whether this round has made the destination.
+    has_new_root: bool,
+    /// Whether a directory is missing here of which the sender tells only a part.
+    lacks_more: bool,
     /// The directories, whose permissions and times are set in the end.
     directories: Vec<(PathBuf, u32, (i64, u32))>,
     report: CopyReport,
@@ -106,12 +127,24 @@ struct Receiver<'a> {
 struct WantedFile {
     path: PathBuf,
     entry: Entry,
-    /// What an earlier copy has left of the file.
-    left: Option<LeftPart>,
+    /// What is there of it.
+    left: Option<KnownBeginning>,
 }
 
-/// What is there of a file: what an earlier copy has left, or the file that is replaced.
-struct LeftPart {
+impl WantedFile {
+    /// Whether the sender says that the file that is there has all bytes of the wanted one, and no others.
+    fn is_old_file(&self, piece: &Piece) -> bool {
+        let size = self.entry.size();
+        let is_whole = self
+            .left
+            .as_ref()
+            .is_some_and(|left| left.is_old && left.length == size);
+        is_whole && piece.kept == size && matches!(piece.end, Some(FileEnd::Whole(_)))
+    }
+}
+
+/// What may be the beginning of a wanted file: what an earlier copy has left, or the file that is replaced.
+struct KnownBeginning {
     length: u64,
     /// The hash of these bytes.
     hash: blake3::Hash,
@@ -119,7 +152,7 @@ struct LeftPart {
     is_old: bool,
 }
 
-impl LeftPart {
+impl KnownBeginning {
     /// Has the bytes in the file to be written, and returns their hash, to go on with.
     ///
     /// # Errors
@@ -144,7 +177,7 @@ enum EntryAction {
     /// Nothing more.
     Nothing,
     /// Ask for its bytes.
-    Want(Option<LeftPart>),
+    Want(Option<KnownBeginning>),
 }
 
 struct OpenFile {
@@ -211,12 +244,14 @@ impl Receiver<'_> {
         };
         // The directory that is there gets the contents, and is left as it is.
         if path.as_os_str().is_empty() {
+            self.lacks_more |=
+                self.has_new_root && entry.kind == EntryKind::Directory { is_listed: false };
             return Ok(EntryAction::Nothing);
         }
         let mut name = match target.name(path) {
             Ok(name) => name,
             // The directory would have been made.
-            Err(error) if self.settings.only_look && is_no_directory(&error) => return Ok(of_new),
+            Err(error) if self.settings.only_look && has_vanished(&error) => return Ok(of_new),
             Err(error) => return Err(error),
         };
         if self.settings.delete && is_in_the_way(&name, entry)? {
@@ -229,8 +264,10 @@ impl Receiver<'_> {
         }
         match &entry.kind {
             EntryKind::Directory { .. } if self.settings.only_look => Ok(EntryAction::Nothing),
-            EntryKind::Directory { .. } => {
-                name.make_directory()?;
+            EntryKind::Directory { is_listed } => {
+                let is_new = name.make_directory()?;
+                // What else was in the directory is not told in this round.
+                self.lacks_more |= is_new && !is_listed;
                 self.directories
                     .push((path.to_owned(), entry.mode, entry.modified));
                 Ok(EntryAction::Nothing)
@@ -248,20 +285,15 @@ impl Receiver<'_> {
                 Some(stat) if file_type(&stat) == FileType::Directory => {
                     Err(io::ErrorKind::IsADirectory.into())
                 }
-                Some(stat)
-                    if !entry.is_recent
-                        && file_type(&stat) == FileType::RegularFile
-                        && stat.st_size as u64 == *size
-                        && (stat.st_mtime, stat.st_mtime_nsec as u32) == entry.modified =>
-                {
-                    if !self.settings.only_look && stat.st_mode & 0o777 != entry.mode {
+                Some(stat) if !entry.is_recent && has_time_of(&stat, entry) => {
+                    if !self.settings.only_look && !is_like(&stat, entry) {
                         name.set(entry.mode, entry.modified)?;
                     }
                     self.report.unchanged += 1;
                     Ok(EntryAction::Nothing)
                 }
                 _ if self.settings.only_look => Ok(EntryAction::Want(None)),
-                stat => Ok(EntryAction::Want(match left_part(&name, *size)? {
+                stat => Ok(EntryAction::Want(match known_part(&name, *size)? {
                     Some(left) => Some(left),
                     None => old_file(&name, stat, *size),
                 })),
@@ -314,6 +346,7 @@ impl Receiver<'_> {
             match wanted {
                 // The sender has told why.
                 Some(_) if piece.end == Some(FileEnd::Broken) => return Ok(()),
+                Some(wanted) if wanted.is_old_file(piece) => return self.keep_old(wanted),
                 Some(wanted) => self.open = Some(self.open_file(piece, wanted)?),
                 None => {
                     if piece.end.is_none() {
@@ -339,12 +372,13 @@ impl Receiver<'_> {
                 "bytes beyond the end of a file, or twice",
             ));
         };
-        hash_zeros(&mut open.hasher, piece.offset - open.length);
-        open.hasher.update(bytes);
         let failed = |error| PieceFailure::File(open.wanted.path.clone(), error);
+        // The system refuses an offset that no file has, before zeros up to there are hashed.
         open.file
             .write_all_at(bytes, piece.offset)
             .map_err(failed)?;
+        hash_zeros(&mut open.hasher, piece.offset - open.length);
+        open.hasher.update(bytes);
         let moved = end - open.length;
         open.length = end;
         self.progress.moved(moved);
@@ -352,8 +386,8 @@ impl Receiver<'_> {
         let Some(FileEnd::Whole(hash)) = &piece.end else {
             return Ok(());
         };
-        hash_zeros(&mut open.hasher, size - open.length);
         open.file.set_len(size).map_err(failed)?;
+        hash_zeros(&mut open.hasher, size - open.length);
         let is_same = open.hasher.finalize().as_bytes() == hash;
         let open = self.open.take().expect("it is open");
         if !is_same {
@@ -374,6 +408,25 @@ impl Receiver<'_> {
                 .report
                 .note_failed(open.wanted.path.as_os_str().as_bytes(), error),
         }
+        Ok(())
+    }
+
+    /// Leaves the file that is there, whose content is that of the source.
+    fn keep_old(&mut self, wanted: WantedFile) -> std::result::Result<(), PieceFailure> {
+        let entry = &wanted.entry;
+        let is_same = self.target_name(&wanted.path).and_then(|name| {
+            let is_same = name.stat()?.is_some_and(|stat| is_like(&stat, entry));
+            if !is_same {
+                name.set(entry.mode, entry.modified)?;
+            }
+            Ok(is_same)
+        });
+        match is_same {
+            Ok(true) => self.report.unchanged += 1,
+            Ok(false) => self.report.files += 1,
+            Err(error) => return Err(PieceFailure::File(wanted.path, error)),
+        }
+        self.progress.moved(entry.size());
         Ok(())
     }
 
@@ -488,7 +541,7 @@ enum PieceFailure {
 }
 
 /// What an earlier copy has left of a file, if anything.
-fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
+fn known_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<KnownBeginning>> {
     let Some(file) = name.open_left_part()? else {
         return Ok(None);
     };
@@ -496,8 +549,12 @@ fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
     if length == 0 {
         return Ok(None);
     }
-    let hash = hash_of_beginning(&file, length)?.finalize();
-    Ok(Some(LeftPart {
+    let hash = match hash_of_beginning(&file, length) {
+        // Another copy writes the file.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        hasher => hasher?.finalize(),
+    };
+    Ok(Some(KnownBeginning {
         length,
         hash,
         is_old: false,
@@ -505,7 +562,7 @@ fn left_part(name: &TargetName<'_>, size: u64) -> io::Result<Option<LeftPart>> {
 }
 
 /// The file that is replaced, if it can be the beginning of the new one: a file that only grows is sent from its old end on.
-fn old_file(name: &TargetName<'_>, stat: Option<Stat>, size: u64) -> Option<LeftPart> {
+fn old_file(name: &TargetName<'_>, stat: Option<Stat>, size: u64) -> Option<KnownBeginning> {
     stat.filter(|stat| file_type(stat) == FileType::RegularFile)?;
     let file = name.read().ok()?;
     let metadata = file.metadata().ok().filter(Metadata::is_file)?;
@@ -514,19 +571,23 @@ fn old_file(name: &TargetName<'_>, stat: Option<Stat>, size: u64) -> Option<Left
         return None;
     }
     let hash = hash_of_beginning(&file, length).ok()?.finalize();
-    Some(LeftPart {
+    Some(KnownBeginning {
         length,
         hash,
         is_old: true,
     })
 }
 
-/// Whether a name cannot be reached since a directory on the way is not there, or is something else.
-pub(crate) fn is_no_directory(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+/// Whether what is there is a file with the size and the time of the entry.
+fn has_time_of(stat: &Stat, entry: &Entry) -> bool {
+    file_type(stat) == FileType::RegularFile
+        && stat.st_size as u64 == entry.size()
+        && (stat.st_mtime, stat.st_mtime_nsec as u32) == entry.modified
+}
+
+/// As [`has_time_of`], and with the permissions of the entry.
+fn is_like(stat: &Stat, entry: &Entry) -> bool {
+    has_time_of(stat, entry) && stat.st_mode & 0o777 == entry.mode
 }
 
 /// Whether what is there must be removed before the entry takes its place: a directory, or what is in the place of one.

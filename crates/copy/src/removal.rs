@@ -1,17 +1,17 @@
 //! What the receiver has and the sender has not, and its removal.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
-use crate::receiver::is_no_directory;
 use crate::report::CopyReport;
-use crate::target::{PRIVATE_DIRECTORY, Target, file_type, is_part_name};
+use crate::target::{PRIVATE_DIRECTORY, Target, file_type, is_part_name, open_and_list};
+use crate::walk::has_vanished;
 
 /// What the sender has told in a round, by the paths below the root.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl ToldPaths {
             let names = match target.list(directory) {
                 Ok(names) => names,
                 // The directory would have been made.
-                Err(error) if only_look && is_no_directory(&error) => continue,
+                Err(error) if only_look && has_vanished(&error) => continue,
                 Err(error) => {
                     report.note_failed(directory.as_os_str().as_bytes(), error);
                     continue;
@@ -111,23 +111,4 @@ fn remove_all(directory: BorrowedFd<'_>, name: &OsStr, only_look: bool) -> io::R
         fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
     }
     Ok((count, true))
-}
-
-/// Opens a directory that is no link, and lists what is in it.
-pub(crate) fn open_and_list(
-    above: BorrowedFd<'_>,
-    name: &OsStr,
-) -> io::Result<(OwnedFd, Vec<OsString>)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = fs::openat(above, name, flags, Mode::empty())?;
-    let mut names = Vec::new();
-    for item in Dir::read_from(&opened)? {
-        let item = item?;
-        let name = item.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsStr::from_bytes(name).to_owned());
-        }
-    }
-    names.sort_unstable();
-    Ok((opened, names))
 }

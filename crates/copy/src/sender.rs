@@ -9,17 +9,20 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use titin_path::Path;
 
 use crate::error::{Result, malformed};
 use crate::message::{
-    self, FileEnd, FromReceiver, FromSender, GonePath, MOST_PAYLOAD, MessageMemory, Piece, Wanted,
+    self, FileEnd, FromReceiver, FromSender, GonePath, MOST_PAYLOAD, MessageMemory, Piece,
+    RoundAnswer, RoundEnd, Wanted,
 };
 use crate::report::{CopyProgress, CopyReport};
 use crate::settings::CopySettings;
+use crate::sources::{NamedSource, Sources};
 use crate::sparse::{hash_zeros, next_data};
 use crate::target::Target;
-use crate::walk::{FoundFile, NamedSource, Source, Walk, WalkRules, modified};
+use crate::walk::{FoundFile, Walk, WalkEnd, WalkRules, has_vanished, modified};
 
 /// The most pieces of a message.
 const MOST_PIECES: usize = 4096;
@@ -36,30 +39,39 @@ const AT_ONCE: usize = 1 << 20;
 /// [`CopyError`](crate::CopyError) if the copy fails as a whole.
 pub fn send(
     path: &Path,
-    sources: &[PathBuf],
+    sources: &Sources,
     settings: &CopySettings,
     progress: &mut dyn CopyProgress,
 ) -> Result<CopyReport> {
-    let sources = NamedSource::all(sources)?;
-    let walk = Walk::all(&sources, None, WalkRules::default());
-    send_round(path, &sources, walk, settings, progress)
+    let walk = Walk::all(sources.list(), None, WalkRules::default());
+    let round = send_round(path, sources, walk, settings, progress)?;
+    Ok(round.report)
+}
+
+/// A round that the receiver has answered.
+pub(crate) struct SentRound {
+    pub(crate) report: CopyReport,
+    /// Whether a later round may bring what could not be copied.
+    pub(crate) may_be_tried_again: bool,
+    /// Whether the receiver lacks files that were not told in this round.
+    pub(crate) lacks_more: bool,
 }
 
 /// Sends what a walk finds, and tells what is not there any more. If the copy goes on, a file that changes while it is read is no failure: it comes again.
 pub(crate) fn send_round(
     path: &Path,
-    sources: &[NamedSource],
+    sources: &Sources,
     mut walk: Walk<'_>,
     settings: &CopySettings,
     progress: &mut dyn CopyProgress,
-) -> Result<CopyReport> {
+) -> Result<SentRound> {
     let mut sender = Sender {
         path,
         progress,
         settings,
         memory: MessageMemory::new(),
         report: CopyReport::default(),
-        sources,
+        sources: sources.list(),
         trees: HashMap::new(),
         pieces: Vec::new(),
         payload: Vec::with_capacity(MOST_PAYLOAD),
@@ -85,17 +97,17 @@ pub(crate) fn send_round(
         sender.serve(first, &batch, &wanted)?;
         first += batch.len() as u64;
     }
-    let (gone, is_complete) = walk.end();
-    sender.finish(&gone, is_complete)
-}
-
-/// Sources on this host, as the receiver knows them.
-///
-/// # Errors
-/// [`CopyError::Place`](crate::CopyError::Place) for a source that is not there or has no name.
-pub fn sources_of(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let named = NamedSource::all(paths)?;
-    Ok(named.into_iter().map(|source| source.told).collect())
+    let end = walk.end();
+    if settings.delete {
+        // What was found of another directory says nothing.
+        sources.check_same()?;
+    }
+    let RoundAnswer { report, lacks_more } = sender.finish(&end)?;
+    Ok(SentRound {
+        may_be_tried_again: report.not_copied > end.unsupported,
+        lacks_more,
+        report,
+    })
 }
 
 struct Sender<'a> {
@@ -188,7 +200,7 @@ impl Sender<'_> {
         let size = found.entry.size();
         let file = match self.open_file(found) {
             Ok(file) => file,
-            Err(error) => return Ok(Err(FileFailure::Unreadable(error))),
+            Err(error) => return Ok(Err(error.into())),
         };
         let mut hasher = blake3::Hasher::new();
         let mut offset = 0;
@@ -199,7 +211,7 @@ impl Sender<'_> {
                     self.progress.moved(length);
                 }
                 Ok(_) => {}
-                Err(error) => return Ok(Err(FileFailure::Unreadable(error))),
+                Err(error) => return Ok(Err(error.into())),
             }
         }
         let kept = offset;
@@ -217,14 +229,18 @@ impl Sender<'_> {
                     Ok(count) => count,
                     Err(error) => {
                         self.payload.truncate(begin);
-                        return Ok(Err(FileFailure::Unreadable(error)));
+                        return Ok(Err(error.into()));
                     }
                 };
                 self.payload.truncate(begin + count);
                 if count < wanted {
                     self.payload.truncate(begin);
-                    let why = "it has become shorter while it was read";
-                    return Ok(Err(FileFailure::Changed(why)));
+                    let is_shorter = file.metadata().is_ok_and(|now| now.len() < size);
+                    let why = match is_shorter {
+                        true => io::ErrorKind::UnexpectedEof.into(),
+                        false => io::Error::other("it has fewer bytes than its size says"),
+                    };
+                    return Ok(Err(why.into()));
                 }
                 hasher.update(&self.payload[begin..]);
                 self.push(Piece {
@@ -239,11 +255,12 @@ impl Sender<'_> {
                 self.progress.moved(count as u64);
             }
         }
-        // In a copy that goes on the bytes that were read are taken, and the next round brings the others.
-        let is_taken = self.settings.watching.is_some()
-            || file
-                .metadata()
-                .is_ok_and(|now| now.len() == size && modified(&now) == found.entry.modified);
+        let now = file.metadata();
+        let is_taken = now.is_ok_and(|now| {
+            let is_same = now.len() == size && modified(&now) == found.entry.modified;
+            // In a copy that goes on the next round brings what the file has got at its end.
+            is_same || self.settings.watching.is_some() && now.len() > size
+        });
         if !is_taken {
             let why = "it has changed while it was read";
             return Ok(Err(FileFailure::Changed(why)));
@@ -319,21 +336,24 @@ impl Sender<'_> {
             .note_failed(found.here.as_os_str().as_bytes(), why);
     }
 
-    fn finish(mut self, gone: &[PathBuf], is_complete: bool) -> Result<CopyReport> {
+    fn finish(mut self, end: &WalkEnd) -> Result<RoundAnswer> {
         self.flush()?;
+        let is_complete = end.is_complete;
+        // Of a directory that cannot be read nothing is known.
+        let gone = if is_complete { &end.gone[..] } else { &[] };
         for gone in gone.chunks(MOST_GONE) {
             let paths = gone
                 .iter()
                 .map(|path| GonePath(path.as_os_str().as_bytes().to_vec()));
             message::send(self.path, &FromSender::Gone(paths.collect()), &[])?;
         }
-        let over = FromSender::Over {
+        let over = FromSender::Over(RoundEnd {
             report: self.report,
             is_complete,
-        };
+        });
         message::send(self.path, &over, &[])?;
         match self.memory.receive(self.path)? {
-            (FromReceiver::Report(report), _) => Ok(report),
+            (FromReceiver::Answer(answer), _) => Ok(answer),
             (FromReceiver::Wanted(_), _) => Err(malformed("files wanted after the end")),
         }
     }
@@ -344,6 +364,22 @@ enum FileFailure {
     /// It has changed meanwhile.
     Changed(&'static str),
     Unreadable(io::Error),
+}
+
+impl From<io::Error> for FileFailure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            _ if has_vanished(&error) => FileFailure::Changed("it is not there any more"),
+            // A link that was put in its place.
+            _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                FileFailure::Changed("it is no file any more")
+            }
+            io::ErrorKind::UnexpectedEof => {
+                FileFailure::Changed("it has become shorter while it was read")
+            }
+            _ => FileFailure::Unreadable(error),
+        }
+    }
 }
 
 /// Reads until the memory is full, or the file over.
@@ -369,9 +405,9 @@ fn read_at(file: &File, mut memory: &mut [u8], mut offset: u64) -> io::Result<us
 /// Those of reading, and of a file that is shorter.
 pub(crate) fn hash_of_beginning(file: &File, length: u64) -> io::Result<blake3::Hasher> {
     let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
-    let mut memory = vec![0; AT_ONCE];
+    let mut memory = vec![0; AT_ONCE.min(usize::try_from(length).unwrap_or(AT_ONCE))];
     while offset < length {
-        let step = (length - offset).min(AT_ONCE as u64) as usize;
+        let step = (length - offset).min(memory.len() as u64) as usize;
         file.read_exact_at(&mut memory[..step], offset)?;
         hasher.update(&memory[..step]);
         offset += step as u64;

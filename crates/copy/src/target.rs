@@ -11,11 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
-    self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps,
+    self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps,
 };
 use rustix::io::Errno;
-
-use crate::removal::open_and_list;
 
 /// The longest name of a file that is being written. The system allows 255 bytes.
 const LONGEST_NAME: usize = 200;
@@ -126,8 +124,8 @@ impl TargetName<'_> {
         }
     }
 
-    /// Makes a directory, if there is none. Files can be written into it.
-    pub(crate) fn make_directory(&self) -> io::Result<()> {
+    /// Makes a directory, if there is none. Files can be written into it. True if it is new.
+    pub(crate) fn make_directory(&self) -> io::Result<bool> {
         match self.stat()? {
             Some(stat) if file_type(&stat) == FileType::Directory => {
                 let lacks = stat.st_mode & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY;
@@ -138,14 +136,13 @@ impl TargetName<'_> {
                         Mode::from_raw_mode(stat.st_mode & 0o7777 | PRIVATE_DIRECTORY),
                     );
                 }
-                Ok(())
+                Ok(false)
             }
             Some(_) => Err(Errno::NOTDIR.into()),
-            None => Ok(fs::mkdirat(
-                self.directory,
-                self.name,
-                Mode::from(PRIVATE_DIRECTORY),
-            )?),
+            None => {
+                fs::mkdirat(self.directory, self.name, Mode::from(PRIVATE_DIRECTORY))?;
+                Ok(true)
+            }
         }
     }
 
@@ -282,6 +279,25 @@ impl TargetName<'_> {
         part.push(PART_ENDING);
         part
     }
+}
+
+/// Opens a directory that is no link, and lists what is in it.
+pub(crate) fn open_and_list(
+    above: BorrowedFd<'_>,
+    name: &OsStr,
+) -> io::Result<(OwnedFd, Vec<OsString>)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = fs::openat(above, name, flags, Mode::empty())?;
+    let mut names = Vec::new();
+    for item in Dir::read_from(&opened)? {
+        let item = item?;
+        let name = item.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok((opened, names))
 }
 
 /// Locks a file against other copies. False if another one has it. True on a file system without locks.

@@ -8,11 +8,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::entry::{Entry, EntryKind};
-use crate::error::{CopyError, Result};
+use crate::error::Result;
 use crate::report::CopyReport;
+use crate::sources::NamedSource;
 use crate::target::is_part_name;
 use crate::watch::{ChangedPath, Watch};
 
@@ -29,74 +28,6 @@ pub(crate) struct FoundFile {
     pub(crate) entry: Entry,
     /// The number of the source.
     pub(crate) source: usize,
-}
-
-/// A source, as the receiver knows it before the copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Its name, with which the paths of its files begin.
-    pub name: OsString,
-    /// What it is.
-    pub kind: SourceKind,
-    /// The device and the number of the file: another directory that gets the same name has others.
-    pub identity: (u64, u64),
-}
-
-/// What a source is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SourceKind {
-    /// A file.
-    File,
-    /// A directory, which is copied as a whole.
-    Directory,
-    /// A directory whose contents are copied: one that is given with a slash at its end, as `.` or as `..`.
-    Contents,
-}
-
-/// A source on this host.
-pub(crate) struct NamedSource {
-    /// Where it is here.
-    pub(crate) here: PathBuf,
-    /// What the receiver is told.
-    pub(crate) told: Source,
-}
-
-impl NamedSource {
-    /// Sources, each of which is told by its own name.
-    ///
-    /// # Errors
-    /// [`CopyError::Place`] for a source that is not there or has no name.
-    pub(crate) fn all(paths: &[PathBuf]) -> Result<Vec<Self>> {
-        paths.iter().map(|path| NamedSource::new(path)).collect()
-    }
-
-    fn new(here: &Path) -> Result<Self> {
-        let place =
-            |why: &dyn std::fmt::Display| CopyError::Place(format!("{}: {why}", here.display()));
-        let metadata = fs::metadata(here).map_err(|error| place(&error))?;
-        let name = match here.file_name() {
-            Some(name) => name.to_owned(),
-            // `.` and `..` are called by the name of the directory.
-            None => fs::canonicalize(here)
-                .map_err(|error| place(&error))?
-                .file_name()
-                .map(OsString::from)
-                .ok_or_else(|| place(&"the whole file system has no name; give its directories"))?,
-        };
-        let kind = match (metadata.is_dir(), has_slash(here)) {
-            (true, true) => SourceKind::Contents,
-            (true, false) => SourceKind::Directory,
-            (false, _) => SourceKind::File,
-        };
-        Ok(NamedSource {
-            here: here.to_owned(),
-            told: Source {
-                name,
-                kind,
-                identity: (metadata.dev(), metadata.ino()),
-            },
-        })
-    }
 }
 
 /// What is to be told.
@@ -116,7 +47,8 @@ struct NextFile {
 pub(crate) struct WalkRules {
     /// Whether a file that is not there any more is left out, and no failure.
     pub(crate) may_vanish: bool,
-    /// When the last round began, in seconds since 1970. What has changed since is told as recent.
+    /// When the last round began, in seconds since 1970. What has changed since is told as recent, whatever its time of
+    /// modification says, which programs may set.
     pub(crate) last_round: Option<i64>,
 }
 
@@ -129,8 +61,20 @@ pub(crate) struct Walk<'a> {
     rules: WalkRules,
     /// What is not there any more, by its path for the receiver.
     gone: Vec<PathBuf>,
-    /// Whether all could be told.
+    /// Whether nothing was left out because it could not be read.
     is_complete: bool,
+    /// How many pipes, sockets and devices were left out.
+    unsupported: u64,
+}
+
+/// What a walk has found out by its end.
+pub(crate) struct WalkEnd {
+    /// What is not there any more, by its path for the receiver.
+    pub(crate) gone: Vec<PathBuf>,
+    /// Whether nothing was left out because it could not be read.
+    pub(crate) is_complete: bool,
+    /// How many pipes, sockets and devices were left out, which no later round brings either.
+    pub(crate) unsupported: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -152,6 +96,7 @@ impl<'a> Walk<'a> {
             rules,
             gone: Vec::new(),
             is_complete: true,
+            unsupported: 0,
         }
     }
 
@@ -224,7 +169,7 @@ impl<'a> Walk<'a> {
                 ..
             } = file;
             let checked = match look {
-                Err(error) if self.rules.may_vanish && error.kind() == io::ErrorKind::NotFound => {
+                Err(error) if self.rules.may_vanish && has_vanished(&error) => {
                     self.gone.push(there);
                     continue;
                 }
@@ -244,7 +189,10 @@ impl<'a> Walk<'a> {
                     });
                 }
                 Err(error) => {
-                    self.is_complete &= error.kind() == io::ErrorKind::Unsupported;
+                    match error.kind() {
+                        io::ErrorKind::Unsupported => self.unsupported += 1,
+                        _ => self.is_complete = false,
+                    }
                     report.note_failed(here.as_os_str().as_bytes(), error);
                 }
             }
@@ -252,9 +200,13 @@ impl<'a> Walk<'a> {
         Ok((!found.is_empty()).then_some(found))
     }
 
-    /// What is not there any more, and whether all that is there could be told. At the end of the walk.
-    pub(crate) fn end(self) -> (Vec<PathBuf>, bool) {
-        (self.gone, self.is_complete)
+    /// What the walk has found out by its end.
+    pub(crate) fn end(self) -> WalkEnd {
+        WalkEnd {
+            gone: self.gone,
+            is_complete: self.is_complete,
+            unsupported: self.unsupported,
+        }
     }
 
     /// Looks at a file. The inner error is one of the file alone.
@@ -302,7 +254,7 @@ impl<'a> Walk<'a> {
         let is_recent = self
             .rules
             .last_round
-            .is_some_and(|begun| metadata.mtime() >= begun - CLOCK_STEP);
+            .is_some_and(|begun| metadata.ctime() >= begun - CLOCK_STEP);
         Ok(kind.map(|kind| {
             let mut entry = Entry::new(&file.there, kind, metadata.mode(), modified(&metadata));
             entry.is_recent = is_recent;
@@ -310,7 +262,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// What is in a directory comes next.
+    /// Puts what is in a directory at the front of the queue.
     fn read_directory(&mut self, directory: &NextFile) -> io::Result<()> {
         let mut names: Vec<OsString> = fs::read_dir(&directory.here)?
             .map(|item| item.map(|item| item.file_name()))
@@ -328,21 +280,20 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Whether a file, or a directory on the way to it, is not there any more.
+pub(crate) fn has_vanished(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
 /// A path below another one, which is that one if it is empty.
 fn joined(path: &Path, below: &Path) -> PathBuf {
     match below.as_os_str().is_empty() {
         true => path.to_owned(),
         false => path.join(below),
     }
-}
-
-/// Whether the contents of a directory are meant, and not the directory.
-pub(crate) fn has_slash(source: &Path) -> bool {
-    let bytes = source.as_os_str().as_bytes();
-    matches!(bytes, b"." | b"..")
-        || [&b"/"[..], b"/.", b"/.."]
-            .iter()
-            .any(|end| bytes.ends_with(end))
 }
 
 /// When a file was changed last.

@@ -14,6 +14,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use crate::error::{CopyError, Result};
+use crate::sources::NamedSource;
 
 /// How many directories a user may watch.
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_watches";
@@ -56,8 +57,11 @@ impl Changes {
 /// The watched directories.
 pub(crate) struct Watch {
     inotify: OwnedFd,
-    /// The directories by the numbers that the system has given them.
-    directories: HashMap<i32, ChangedPath>,
+    /// The paths of each directory, by the number that the system has given it. A directory has several where it was renamed,
+    /// or is mounted at several places.
+    directories: HashMap<i32, Vec<ChangedPath>>,
+    /// The directories that were moved since [`Watch::forget_moved`].
+    moved: BTreeSet<ChangedPath>,
 }
 
 impl Watch {
@@ -65,15 +69,21 @@ impl Watch {
     /// [`CopyError::Watch`].
     pub(crate) fn new() -> Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
-            .map_err(|error| CopyError::Watch(format!("the system watches nothing: {error}")))?;
+            .map_err(|error| {
+                CopyError::Watch(format!(
+                    "the system watches nothing: {error}; raise fs.inotify.max_user_instances by sysctl, or look at all files \
+                     again and again, with --every SECONDS"
+                ))
+            })?;
         Ok(Watch {
             inotify,
             directories: HashMap::new(),
+            moved: BTreeSet::new(),
         })
     }
 
     /// Watches a directory, and not those below it. What is in the directory is read afterwards, so that no change is missed.
-    /// A directory that is watched already is known by its new path.
+    /// A directory that is watched already is known by this path, too.
     ///
     /// # Errors
     /// [`CopyError::Watch`] if the system watches no more directories. That the directory cannot be watched alone is no
@@ -86,6 +96,7 @@ impl Watch {
             | WatchFlags::MODIFY
             | WatchFlags::MOVED_FROM
             | WatchFlags::MOVED_TO
+            | WatchFlags::MASK_ADD
             | WatchFlags::ONLYDIR;
         // A source may be a link to a directory, and no directory above tells that it is renamed or removed.
         flags |= match path.below.as_os_str().is_empty() {
@@ -94,10 +105,13 @@ impl Watch {
         };
         match inotify::add_watch(&self.inotify, directory, flags) {
             Ok(number) => {
-                self.directories.insert(number, path);
+                let paths = self.directories.entry(number).or_default();
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
                 Ok(())
             }
-            Err(Errno::NOSPC | Errno::NOMEM) => {
+            Err(Errno::NOSPC) => {
                 let most = std::fs::read_to_string(LIMIT).unwrap_or_default();
                 Err(CopyError::Watch(format!(
                     "the system watches no more than {} directories: raise fs.inotify.max_user_watches by sysctl, or look \
@@ -123,17 +137,18 @@ impl Watch {
         }
     }
 
-    /// Adds what has changed.
+    /// Adds what has changed. True if something has.
     ///
     /// # Errors
     /// [`CopyError::Watch`].
-    pub(crate) fn take(&mut self, changes: &mut Changes) -> Result<()> {
+    pub(crate) fn take(&mut self, changes: &mut Changes) -> Result<bool> {
         let mut memory = vec![MaybeUninit::uninit(); EVENT_MEMORY];
         let mut events = Reader::new(&self.inotify, &mut memory);
+        let mut has_changed = false;
         loop {
             let event = match events.next() {
                 Ok(event) => event,
-                Err(Errno::WOULDBLOCK) => return Ok(()),
+                Err(Errno::WOULDBLOCK) => return Ok(has_changed),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(CopyError::Watch(io::Error::from(error).to_string())),
             };
@@ -144,15 +159,49 @@ impl Watch {
                 self.directories.remove(&event.wd());
                 continue;
             }
-            let Some(directory) = self.directories.get(&event.wd()) else {
-                continue;
-            };
-            let mut changed = directory.clone();
-            if let Some(name) = event.file_name() {
-                changed.below.push(OsStr::from_bytes(name.to_bytes()));
+            has_changed = true;
+            let is_moved = event
+                .events()
+                .contains(ReadFlags::MOVED_FROM | ReadFlags::ISDIR);
+            for directory in self.directories.get(&event.wd()).into_iter().flatten() {
+                let mut changed = directory.clone();
+                if let Some(name) = event.file_name() {
+                    changed.below.push(OsStr::from_bytes(name.to_bytes()));
+                }
+                if is_moved {
+                    self.moved.insert(changed.clone());
+                }
+                changes.add(changed);
             }
-            changes.add(changed);
         }
+    }
+
+    /// Forgets the paths of directories that were moved, with those below them, unless a directory is there again. Directories
+    /// that have left their source are watched no more. Comes behind a round, which has found moved directories by their new
+    /// paths.
+    pub(crate) fn forget_moved(&mut self, sources: &[NamedSource]) {
+        let moved = std::mem::take(&mut self.moved);
+        if moved.is_empty() {
+            return;
+        }
+        let is_left = |path: &ChangedPath| {
+            let mut above = path.below.ancestors();
+            let is_moved = above.any(|above| {
+                moved.contains(&ChangedPath {
+                    source: path.source,
+                    below: above.to_owned(),
+                })
+            });
+            !is_moved || sources[path.source].here.join(&path.below).is_dir()
+        };
+        let inotify = &self.inotify;
+        self.directories.retain(|number, paths| {
+            paths.retain(is_left);
+            if paths.is_empty() {
+                let _ = inotify::remove_watch(inotify, *number);
+            }
+            !paths.is_empty()
+        });
     }
 }
 
@@ -161,6 +210,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::sources::Sources;
 
     /// What has changed, as paths with slashes.
     fn changed(watch: &mut Watch) -> Vec<String> {
@@ -196,9 +246,18 @@ mod tests {
         // The renamed directory is still known by its old path.
         watch.add(&root.join("b"), place("b")).unwrap();
         fs::remove_file(root.join("b/new")).unwrap();
-        assert_eq!(changed(&mut watch), ["b/new"]);
-        fs::remove_dir(root.join("b")).unwrap();
+        assert_eq!(changed(&mut watch), ["a/new", "b/new"]);
+        let sources = Sources::find(&[root.to_owned()]).unwrap();
+        watch.forget_moved(sources.list());
+        fs::write(root.join("b/newer"), "x").unwrap();
+        assert_eq!(changed(&mut watch), ["b/newer"]);
+        // A directory that has left is watched no more.
+        let outside = tempfile::tempdir().unwrap();
+        fs::rename(root.join("b"), outside.path().join("b")).unwrap();
         assert_eq!(changed(&mut watch), ["b"]);
+        watch.forget_moved(sources.list());
+        fs::write(outside.path().join("b/more"), "x").unwrap();
+        assert_eq!(changed(&mut watch), [""; 0]);
         assert_eq!(watch.directories.len(), 1);
     }
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tempfile::{TempDir, tempdir};
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, CopySettings, Destination, Source, SourceKind, receive,
-    send, sources_of,
+    CopyError, CopyProgress, CopyReport, CopySettings, Destination, FileIdentity, Source,
+    SourceKind, Sources, receive, send,
 };
 use titin_testkit::Watchdog;
 
@@ -60,7 +60,8 @@ fn of_files(names: &[&str]) -> Vec<Source> {
     let source = |name: &&str| Source {
         name: (*name).into(),
         kind: SourceKind::File,
-        identity: (0, 0),
+        identity: FileIdentity::default(),
+        above: Vec::new(),
     };
     names.iter().map(source).collect()
 }
@@ -70,10 +71,19 @@ fn copy(sources: &[&Path], destination: &Path, settings: CopySettings) -> (CopyR
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources: Vec<PathBuf> = sources.iter().map(|source| source.to_path_buf()).collect();
-    let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
+    let destination =
+        Destination::new(destination, Sources::find(&sources).unwrap().told()).unwrap();
     let (mut sent, mut received) = (Counted::default(), Counted::default());
     let (told, report) = thread::scope(|scope| {
-        let sender = scope.spawn(|| send(&here, &sources, &settings, &mut sent).unwrap());
+        let sender = scope.spawn(|| {
+            send(
+                &here,
+                &Sources::find(&sources).unwrap(),
+                &settings,
+                &mut sent,
+            )
+            .unwrap()
+        });
         let report = receive(&there, &destination, &settings, &mut received).unwrap();
         (sender.join().unwrap(), report)
     });
@@ -176,7 +186,7 @@ fn names_are_those_of_rsync() {
         assert!(found == wanted, "{contents}");
     }
     let several = [case.join(""), file.clone()];
-    let refused = Destination::new(there, sources_of(&several).unwrap()).unwrap_err();
+    let refused = Destination::new(there, Sources::find(&several).unwrap().told()).unwrap_err();
     assert!(refused.to_string().contains("leave the slash"), "{refused}");
     // A source that is a link stands for the file behind it.
     assert!(
@@ -193,13 +203,7 @@ fn names_are_those_of_rsync() {
             .contains("no/such: there is no such directory"),
         "{missing}"
     );
-    let here = send(
-        &pair().0,
-        &[there.join("nothing")],
-        &PLAIN,
-        &mut Counted::default(),
-    )
-    .unwrap_err();
+    let here = Sources::find(&[there.join("nothing")]).err().unwrap();
     assert!(here.to_string().contains("nothing: No such file"), "{here}");
 }
 
@@ -409,9 +413,18 @@ fn copy_meddled(
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources = vec![source.to_path_buf()];
-    let destination = Destination::new(destination, sources_of(&sources).unwrap()).unwrap();
+    let destination =
+        Destination::new(destination, Sources::find(&sources).unwrap().told()).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| send(&here, &sources, &PLAIN, &mut Meddling(at_sender)).unwrap());
+        scope.spawn(|| {
+            send(
+                &here,
+                &Sources::find(&sources).unwrap(),
+                &PLAIN,
+                &mut Meddling(at_sender),
+            )
+            .unwrap()
+        });
         receive(&there, &destination, &PLAIN, &mut Meddling(at_receiver)).unwrap()
     })
 }
@@ -473,7 +486,15 @@ fn a_part_that_another_process_has_replaced_does_not_take_the_place_of_the_file(
     let destination = Destination::new(target.path(), of_files(&["b"])).unwrap();
     let part = target.path().join(".b.titin-part");
     let report = thread::scope(|scope| {
-        scope.spawn(|| send(&here, &sources, &PLAIN, &mut Counted::default()).unwrap());
+        scope.spawn(|| {
+            send(
+                &here,
+                &Sources::find(&sources).unwrap(),
+                &PLAIN,
+                &mut Counted::default(),
+            )
+            .unwrap()
+        });
         receive(&there, &destination, &PLAIN, &mut Replacing(&part)).unwrap()
     });
     assert!(

@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::tempdir;
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, CopySettings, Destination, Watching, keep_receiving,
-    keep_sending, receive, send, sources_of,
+    CopyError, CopyProgress, CopyReport, CopySettings, Destination, Sources, Watching,
+    keep_receiving, keep_sending, receive, send,
 };
 use titin_testkit::Watchdog;
 
@@ -50,9 +51,17 @@ fn copy(source: &Path, target: &Path, settings: CopySettings) -> CopyReport {
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
     let sources = vec![source.join("")];
-    let destination = Destination::new(target, sources_of(&sources).unwrap()).unwrap();
+    let destination = Destination::new(target, Sources::find(&sources).unwrap().told()).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| send(&here, &sources, &settings, &mut Rounds(channel().0)).unwrap());
+        scope.spawn(|| {
+            send(
+                &here,
+                &Sources::find(&sources).unwrap(),
+                &settings,
+                &mut Rounds(channel().0),
+            )
+            .unwrap()
+        });
         receive(&there, &destination, &settings, &mut Rounds(channel().0)).unwrap()
     })
 }
@@ -67,8 +76,8 @@ fn keep(
 ) -> CopyError {
     let _watchdog = Watchdog::start();
     let (here, there) = pair();
-    let sources = vec![source.join("")];
-    let destination = Destination::new(target, sources_of(&sources).unwrap()).unwrap();
+    let sources = Sources::find(&[source.join("")]).unwrap();
+    let destination = Destination::new(target, sources.told()).unwrap();
     let ((told, reports), (sent, _sent)) = (channel(), channel());
     thread::scope(|scope| {
         let sender = scope.spawn(move || {
@@ -79,11 +88,10 @@ fn keep(
             end.unwrap_err()
         });
         let played = catch_unwind(AssertUnwindSafe(|| play(&reports)));
-        // The sender ends when its source is gone.
-        if source.exists() {
-            fs::rename(source, source.with_extension("away")).unwrap();
-            fs::create_dir(source).unwrap();
-        }
+        // The sender ends when its source is another directory.
+        let other = source.with_extension("other");
+        fs::create_dir(&other).unwrap();
+        renameat_with(CWD, &other, CWD, source, RenameFlags::EXCHANGE).unwrap();
         let why = sender.join().unwrap();
         receiver.join().unwrap();
         if let Err(failure) = played {
@@ -250,7 +258,7 @@ fn of_a_file_that_has_grown_only_the_end_is_sent() {
     // Only another time.
     fs::write(&file, &bytes).unwrap();
     let report = copy(&source, &target, MIRROR);
-    assert_eq!((report.bytes, report.files), (0, 1));
+    assert_eq!((report.bytes, report.files, report.unchanged), (0, 1, 0));
     // Another beginning, and a shorter file.
     bytes[0] ^= 1;
     bytes.push(0);
@@ -381,14 +389,62 @@ fn change(root: &Path, random: &mut Random) {
 }
 
 #[test]
-fn a_single_file_is_refused() {
+fn sources_that_cannot_be_kept_are_refused() {
     let folder = tempdir().unwrap();
-    let file = folder.path().join("file");
+    let (file, deep) = (folder.path().join("file"), folder.path().join("a/b"));
     fs::write(&file, "x").unwrap();
+    fs::create_dir_all(&deep).unwrap();
+    symlink(&deep, folder.path().join("link")).unwrap();
     let (here, _there) = pair();
-    let refused = keep_sending(&here, &[file], &WATCHED, &mut Rounds(channel().0)).unwrap_err();
-    assert!(
-        refused.to_string().contains("it is no directory"),
-        "{refused}"
-    );
+    let refused = |paths: &[&Path]| {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+        let sources = Sources::find(&paths).unwrap();
+        let refused = keep_sending(&here, &sources, &WATCHED, &mut Rounds(channel().0));
+        refused.unwrap_err().to_string()
+    };
+    assert!(refused(&[&file]).contains("it is no directory"));
+    let above = folder.path().join("a");
+    assert!(refused(&[&above, &deep]).contains("a/b: it is below"));
+    assert!(refused(&[&folder.path().join("link"), &above]).contains("link: it is below"));
+}
+
+/// Files that are written, and gone a moment later, beside one that stays.
+#[test]
+fn files_that_come_and_go_are_no_failures() {
+    let folder = tempdir().unwrap();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    keep(&source, &target, WATCHED, |reports| {
+        for number in 0..300 {
+            let passing = source.join(format!("passing-{}", number % 7));
+            fs::write(&passing, noise(number * 10, number as u64)).unwrap();
+            fs::write(source.join("stays"), noise(number, 1)).unwrap();
+            fs::remove_file(passing).unwrap();
+        }
+        await_same(&source, &target);
+        let failed: Vec<_> = reports
+            .try_iter()
+            .flat_map(|report| report.failed)
+            .collect();
+        assert_eq!(failed, []);
+    });
+}
+
+#[test]
+fn a_time_that_is_set_back_hides_no_change() {
+    let folder = tempdir().unwrap();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    let file = source.join("file");
+    let write = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::open(&file).unwrap().set_modified(time).unwrap();
+    };
+    write("one");
+    keep(&source, &target, WATCHED, |_| {
+        await_same(&source, &target);
+        write("two");
+        await_same(&source, &target);
+    });
 }

@@ -16,7 +16,7 @@ use crate::terminal::{complain, print, warn};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Keeps directories up to date on another host, or here
+/// Keeps directories up to date, from this host to another one or back
 ///
 /// First what is new is copied, as by `titin copy`, and then each change as it is made, until the command is ended by Ctrl-C. Names are
 /// as for `titin copy`. Nothing is removed at the destination unless --delete is given. If the line is away for longer than
@@ -33,7 +33,7 @@ pub(crate) struct Sync {
     delete: bool,
     /// Look at all files again and again, with this pause: for changes that other hosts make on a shared file system, of which
     /// the system tells nothing
-    #[arg(long, value_name = "SECONDS", conflicts_with = "once")]
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["once", "dry_run"])]
     every: Option<f64>,
 }
 
@@ -45,7 +45,10 @@ impl Sync {
         let watching = match self.every.map(Duration::try_from_secs_f64) {
             None => Watching::Events,
             Some(Ok(pause)) => Watching::Looks(pause),
-            Some(Err(_)) => return complain("--every is no number of seconds"),
+            Some(Err(_)) => {
+                let given = self.every.unwrap_or_default();
+                return complain(format!("--every {given} is no number of seconds"));
+            }
         };
         complain(self.keep(watching))
     }
@@ -103,29 +106,26 @@ fn check_same(known: &mut Option<Vec<Source>>, now: &[Source]) -> Result<(), Cop
     }
 }
 
-/// Prints what a round has done, if anything.
-fn show_round(report: &CopyReport, took: Duration) {
-    if has_done_something(report) {
-        show_failed(report);
-        let _ = print(&removed_lines(report, "removed"));
-        let _ = print(&summary(report, took, false));
-    }
+/// Prints what a round has done, with the names of few files.
+fn show_round(report: &CopyReport, names: &[String], took: Duration) {
+    show_failed(report);
+    let _ = print(&removed_lines(report, "removed"));
+    let are_all = !names.is_empty() && names.len() as u64 == report.files;
+    let names = match are_all {
+        true => names.join(", ") + ": ",
+        false => String::new(),
+    };
+    let _ = print(&(names + &summary(report, took, false)));
 }
 
-fn print_round_as_json(report: &CopyReport, took: Duration) {
+fn print_round_as_json(report: &CopyReport, _: &[String], took: Duration) {
     #[derive(Serialize)]
     struct Round<'a> {
         seconds: f64,
         #[serde(flatten)]
         report: &'a CopyReport,
     }
-    if has_done_something(report) {
-        let seconds = took.as_secs_f64();
-        let line = serde_json::to_string(&Round { seconds, report });
-        let _ = print(&(line.expect("plain data") + "\n"));
-    }
-}
-
-fn has_done_something(report: &CopyReport) -> bool {
-    report.files > 0 || report.removed > 0 || report.not_copied > 0
+    let seconds = took.as_secs_f64();
+    let line = serde_json::to_string(&Round { seconds, report });
+    let _ = print(&(line.expect("plain data") + "\n"));
 }

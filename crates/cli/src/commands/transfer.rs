@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use titin_copy::{
-    CopyError, CopyProgress, CopyReport, CopySettings, Destination, Far, FarName, FarRole,
-    FarSettings, FarSource, Place, Source, keep_receiving, keep_sending, receive, send, sources_of,
+    CopyError, CopyProgress, CopyReport, CopySettings, Destination, FailedFile, Far, FarName,
+    FarRole, FarSettings, FarSource, Place, Source, Sources, keep_receiving, keep_sending, receive,
+    send,
 };
 use titin_draw::units::{bytes, count};
 use titin_path::PathSettings;
@@ -17,6 +18,9 @@ use crate::terminal::{BOLD, ERROR, FAINT, GOOD, harmless, warn};
 
 /// The most files that the output names.
 const MOST_SHOWN: usize = 20;
+
+/// The most copied files that a round of a copy that goes on names.
+const MOST_NAMES: usize = 3;
 
 /// The sources, the destination, and the line between them.
 #[derive(Args)]
@@ -64,7 +68,7 @@ pub(crate) struct Transfer {
 
 /// What this host does.
 enum NearEnd {
-    Sends(Vec<PathBuf>),
+    Sends(Sources),
     Receives(Destination),
 }
 
@@ -81,17 +85,19 @@ impl TransferArgs {
         let far_settings = self.far_settings(settings)?;
         let (far, sources, near) = match direction {
             Direction::To(host) => {
-                let sources = sources_of(&paths)?;
-                let told = sources.iter().cloned().map(FarSource::from).collect();
-                let role = FarRole::Receive(destination.into(), told);
+                let sources = Sources::find(&paths)?;
+                let told = sources.told();
+                let far_sources = told.iter().cloned().map(FarSource::from).collect();
+                let role = FarRole::Receive(destination.into(), far_sources);
                 let far = Far::start(&host, role, &far_settings)?;
-                (far, sources, NearEnd::Sends(paths))
+                (far, told, NearEnd::Sends(sources))
             }
             Direction::From(host) => {
                 let role = FarRole::Send(paths.into_iter().map(FarName::from).collect());
                 let far = Far::start(&host, role, &far_settings)?;
                 let sources = far.sources.clone();
                 let destination = Destination::new(&destination, sources.clone())?;
+                destination.check(settings.delete)?;
                 (far, sources, NearEnd::Receives(destination))
             }
         };
@@ -156,19 +162,26 @@ impl Transfer {
     /// Copies once.
     pub(crate) fn copy(self, progress: &mut dyn CopyProgress) -> Result<CopyReport, CopyError> {
         let (path, settings) = (&self.far.path, &self.settings);
-        let report = match &self.near {
-            NearEnd::Sends(paths) => send(path, paths, settings, progress)?,
-            NearEnd::Receives(destination) => receive(path, destination, settings, progress)?,
+        let copied = match &self.near {
+            NearEnd::Sends(sources) => send(path, sources, settings, progress),
+            NearEnd::Receives(destination) => receive(path, destination, settings, progress),
         };
-        self.far.finish();
-        Ok(report)
+        match copied {
+            Err(why) if !matches!(why, CopyError::Path(_)) => Err(why),
+            copied => match self.far.finish() {
+                true => Err(CopyError::Far(
+                    "the other end cannot go on: see what it says above".to_owned(),
+                )),
+                false => copied,
+            },
+        }
     }
 
     /// Copies what changes, until the copy fails. Returns why, and whether the other end has said itself that it cannot go on.
     pub(crate) fn keep(self, progress: &mut dyn CopyProgress) -> (CopyError, bool) {
         let (path, settings) = (&self.far.path, &self.settings);
         let ended = match &self.near {
-            NearEnd::Sends(paths) => keep_sending(path, paths, settings, progress),
+            NearEnd::Sends(sources) => keep_sending(path, sources, settings, progress),
             NearEnd::Receives(to) => keep_receiving(path, to, settings, progress),
         };
         match ended {
@@ -242,7 +255,11 @@ pub(crate) struct Progress {
     /// What would be copied, with the sizes.
     pub(crate) would: Vec<(String, u64)>,
     /// What to do after each round of a copy that goes on.
-    after_round: fn(&CopyReport, Duration),
+    after_round: fn(&CopyReport, &[String], Duration),
+    /// The first files that this round has copied.
+    names: Vec<String>,
+    /// What the last round could not copy.
+    last_failed: Vec<FailedFile>,
 }
 
 impl Progress {
@@ -251,12 +268,14 @@ impl Progress {
             bar: None,
             dry_run,
             would: Vec::new(),
-            after_round: |_, _| {},
+            after_round: |_, _, _| {},
+            names: Vec::new(),
+            last_failed: Vec::new(),
         }
     }
 
     /// For a copy that goes on.
-    pub(crate) fn of_rounds(after_round: fn(&CopyReport, Duration)) -> Self {
+    pub(crate) fn of_rounds(after_round: fn(&CopyReport, &[String], Duration)) -> Self {
         Progress {
             after_round,
             ..Progress::new(false)
@@ -294,6 +313,9 @@ impl CopyProgress for Progress {
     }
 
     fn begun(&mut self, path: &str, size: u64) {
+        if self.names.len() < MOST_NAMES {
+            self.names.push(one_line(path));
+        }
         match (self.dry_run, &self.bar) {
             (true, _) => self.would.push((path.to_owned(), size)),
             (false, Some(bar)) => bar.set_message(one_line(path)),
@@ -309,6 +331,12 @@ impl CopyProgress for Progress {
 
     fn round_over(&mut self, report: &CopyReport, took: Duration) {
         self.clear();
-        (self.after_round)(report, took);
+        let has_done_something = report.files > 0 || report.removed > 0;
+        // What fails again and again is told once.
+        if has_done_something || report.failed != self.last_failed {
+            (self.after_round)(report, &self.names, took);
+        }
+        self.last_failed.clone_from(&report.failed);
+        self.names.clear();
     }
 }
