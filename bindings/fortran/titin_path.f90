@@ -47,7 +47,8 @@ module titin_path
       !> tells the listening program which path it is. `key` has 64 hexadecimal digits; without `key` and `key_file`, the
       !> environment variable TITIN_PATH_KEY names the file. `pacing` is in bytes per second, the buffers of each stream are
       !> in bytes, `patience` and `outage` are in seconds: how long opening waits, and how long the line to another host may be away.
-      !> A path to another host is encrypted and outlives cuts; "session:host:port" and "tcp:host:port" choose.
+      !> A path to another host is encrypted and outlives cuts; "session:host:port" and "tcp:host:port" choose;
+      !> "relay:site/host:port" is at another site.
       !> The function `interrupted` is called ten times a second while a call waits;
       !> once it is true, the call ends with titin_error_interrupted.
       procedure :: open => open_path

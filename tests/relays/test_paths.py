@@ -57,19 +57,19 @@ class Pair:
         assert self.listener.stdout
         assert self.listener.stdout.readline() == "listening\n"
 
-    def start(self, place: str, site: str = "north", relay: Relay | None = None) -> subprocess.Popen[str]:
+    def start(self, place: str) -> subprocess.Popen[str]:
         """Starts a program."""
         env = os.environ | {"TITIN_PATH_KEY": str(self.folder / "key")}
         if place.startswith("relay:"):
-            env["TITIN_RELAY"] = str((relay or self.sites.south).folder)
+            env["TITIN_RELAY"] = str(self.sites.south.folder)
         command = [sys.executable, self.folder / "program.py", place, *self.words]
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.processes.append(process)
         return process
 
-    def open(self, relay: Relay | None = None) -> subprocess.Popen[str]:
+    def open(self) -> subprocess.Popen[str]:
         """Starts a program at the site south that opens a path."""
-        return self.start(f"relay:north/{self.place}", relay=relay)
+        return self.start(f"relay:north/{self.place}")
 
     def close(self) -> None:
         """Ends the programs that are left."""
@@ -157,6 +157,16 @@ def refused(folder: Path, address: str, relay: Path | None, patience: float = 3)
     command = [sys.executable, "-c", OPEN, address, str(patience)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=WATCHDOG)
     return done.stdout
+
+
+def test_a_relay_that_is_not_there_yet_is_waited_for(sites: Sites, tmp_path: Path) -> None:
+    with pair(tmp_path, sites, 3) as both:
+        sites.south.kill()
+        opener = both.open()
+        with pytest.raises(subprocess.TimeoutExpired):
+            opener.wait(2)
+        sites.south.start()
+        assert said(opener).endswith("all the same\n")
 
 
 def test_why_no_path_is_opened_is_told(sites: Sites, tmp_path: Path) -> None:

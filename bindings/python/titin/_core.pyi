@@ -441,7 +441,7 @@ class Path:
 
     A path to another host is encrypted. After a cut of the line it goes on at whichever of the addresses answers; after
     ``outage`` seconds without the other host it is lost. On this host (a loopback address) it is a plain connection.
-    ``session:host:port`` and ``tcp:host:port`` choose.
+    ``session:host:port`` and ``tcp:host:port`` choose. ``relay:site/host:port`` is at another site.
 
     Raises :class:`titin.UsageError` without a usable key, and :class:`titin.ConnectionFailed` if the path does not
     open.

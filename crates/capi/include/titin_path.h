@@ -14,7 +14,8 @@
  *
  * Both ends prove that they know the key. `titin path key FILE` makes a key; the environment variable TITIN_PATH_KEY names
  * the file. Nothing that comes before the proof is read. Paths to other hosts are encrypted, but for addresses with `tcp:`. A path
- * to a loopback address is not: where that is forwarded to another host, write `session:` before it.
+ * to a loopback address is not: where that is forwarded to another host, write `session:` before it. `relay:SITE/HOST:PORT` is
+ * a program at another site, to which relays lead: the environment variable TITIN_RELAY names the folder of this site's relay.
  *
  * Rules that hold for every call here
  *

@@ -37,7 +37,7 @@ pub fn parse_addresses(text: &str) -> Result<Vec<Address>> {
         .map(|word| {
             parse_address(word).ok_or_else(|| {
                 PathError::NoAddress(format!(
-                    "'{word}' is no address: write HOST:PORT, and [ADDRESS]:PORT for IPv6"
+                    "'{word}' is no address: write HOST:PORT, [ADDRESS]:PORT for IPv6, or relay:SITE/HOST:PORT"
                 ))
             })
         })

@@ -19,7 +19,7 @@ use crate::address::{address_of, is_by_relays, place_of, to_dial};
 use crate::end::PathEnd;
 use crate::error::{PathError, Result};
 use crate::interrupt::Interrupt;
-use crate::reached_sites::ReachedSites;
+use crate::reached_sites::{ReachedSites, Unreached};
 use crate::settings::PathSettings;
 use crate::time_limit::TimeLimit;
 
@@ -164,9 +164,6 @@ impl Context {
         settings: &PathSettings,
     ) -> Result<Arc<PathEnd>> {
         let addresses = &to_dial(addresses);
-        for site in addresses.iter().filter_map(Address::site) {
-            self.sites.reach(site, &self.reactor)?;
-        }
         let opened = self.open_reached(addresses, name, settings);
         opened.map_err(|why| self.sites.explain(why, addresses))
     }
@@ -180,10 +177,14 @@ impl Context {
         let patience = settings.patience.min(LONGEST_PATIENCE);
         let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.try_to_open(addresses, name, settings, left) {
+            let left = || until.saturating_duration_since(Instant::now());
+            let opening = match self.reach_sites(addresses) {
+                Ok(()) => self.try_to_open(addresses, name, settings, left()),
+                Err(opening) => opening,
+            };
+            match opening {
                 Opening::Done(opened) => return opened,
-                Opening::NobodyListens(why) if left <= pause => {
+                Opening::NobodyListens(why) if left() <= pause => {
                     let why = format!("{why}; tried for {:.1} s", patience.as_secs_f64());
                     return Err(PathError::NotOpened(why));
                 }
@@ -194,6 +195,14 @@ impl Context {
             }
             pause = LONGEST_PAUSE.min(2 * pause);
         }
+    }
+
+    /// Has the relay of this site let paths to the sites of the addresses through. A relay that does not answer may soon.
+    fn reach_sites(&self, addresses: &[Address]) -> std::result::Result<(), Opening> {
+        for site in addresses.iter().filter_map(Address::site) {
+            self.sites.reach(site, &self.reactor)?;
+        }
+        Ok(())
     }
 
     fn try_to_open(
@@ -321,6 +330,15 @@ struct RequestedPath {
     outage: Duration,
     is_by_relays: bool,
     interrupt: Interrupt,
+}
+
+impl From<Unreached> for Opening {
+    fn from(why: Unreached) -> Self {
+        match why {
+            Unreached::Passing(why) => Opening::NobodyListens(LinkError::System(why)),
+            Unreached::Lasting(why) => Opening::Done(Err(PathError::NotOpened(why))),
+        }
+    }
 }
 
 /// How an attempt to open a path has ended.

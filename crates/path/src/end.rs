@@ -154,18 +154,6 @@ impl PathEnd {
         dropped.map_or(Ok(()), Err)
     }
 
-    /// What a waiting call has received. If nothing, takes the account of a message that the other end has dropped: the other
-    /// program perhaps waits for the message, too.
-    ///
-    /// # Errors
-    /// [`PathError::Dropped`].
-    pub(crate) fn check_dropped_unless<T>(&self, received: Option<T>) -> Result<Option<T>> {
-        match received {
-            None => self.check_dropped().map(|()| None),
-            received => Ok(received),
-        }
-    }
-
     /// As [`PathEnd::check_dropped`], of the message with this number.
     pub(crate) fn check_dropped_message(&self, number: u64) -> Result<()> {
         let mut dropped = self.dropped.lock().expect("never poisoned");

@@ -143,15 +143,7 @@ impl Path {
     ) -> Result<ReceivedMessage> {
         let mut transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
         let end = &self.end;
-        let place = end.receives.enter(end);
-        let done = end.wait("a message", TimeLimit::begin(limit), || {
-            let received = place.advance(&mut transfer)?;
-            end.check_dropped_unless(received)
-        });
-        if done.is_err() {
-            place.give_up(&mut transfer);
-        }
-        done
+        end.call(&end.receives, "a message", limit, &mut transfer)
     }
 
     /// Sends bytes and receives the next message into `memory`, both at once: neither waits for the other.
@@ -195,10 +187,7 @@ impl Path {
             if received.is_none() {
                 received = receives.advance(&mut incoming)?;
             }
-            match sent {
-                Some(()) => end.check_dropped_unless(received.take()),
-                None => Ok(None),
-            }
+            Ok(sent.and_then(|()| received.take()))
         });
         if done.is_err() {
             if let Some(place) = sends {

@@ -1,17 +1,16 @@
 //! Sites that relays lead to. The relay of this process's site is asked to let the paths to a site through.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use titin_os::private_file::{Unread, read_ordinary, read_private};
 use titin_transport::{Admission, AdmissionError, AdmissionNews, HomeRelay, Reactor};
-use titin_wire::circuit::{RELAY_KEY, RunPermit};
+use titin_wire::circuit::RunPermit;
 use titin_wire::connection::{SESSION_PATIENCE, SiteAccess};
-use titin_wire::{Address, EndpointId, Secret};
+use titin_wire::{Address, Secret};
 
-use crate::error::{PathError, Result};
+use crate::error::PathError;
 
 /// The environment variable that names the folder of this site's relay.
 pub const RELAY_VARIABLE: &str = "TITIN_RELAY";
@@ -26,9 +25,10 @@ const KEY_FILE: &str = "access";
 /// The rights of others than the owner and his group.
 const OTHERS: u32 = 0o007;
 
-/// The sites that a process reaches by relays, as long as it has paths.
+/// The sites that a process reaches by relays, as long as it has paths. Each has a lock of its own, since a relay may take
+/// long to answer.
 #[derive(Default)]
-pub(crate) struct ReachedSites(Mutex<HashMap<String, ReachedSite>>);
+pub(crate) struct ReachedSites(Mutex<HashMap<String, Arc<Mutex<Option<ReachedSite>>>>>);
 
 struct ReachedSite {
     /// Why relays do not let paths through.
@@ -36,43 +36,43 @@ struct ReachedSite {
     _admission: Admission,
 }
 
+/// Why a site is not reached.
+pub(crate) enum Unreached {
+    /// The next attempt may succeed.
+    Passing(String),
+    /// The next attempt fails, too.
+    Lasting(String),
+}
+
 impl ReachedSites {
     /// Has the relay of this process's site let paths to another site through.
     ///
     /// # Errors
     /// If no relay is named, or it does not answer, or refuses.
-    pub(crate) fn reach(&self, site: &str, reactor: &Reactor) -> Result<()> {
-        let mut sites = self.lock();
-        let Entry::Vacant(new) = sites.entry(site.to_owned()) else {
+    pub(crate) fn reach(&self, site: &str, reactor: &Reactor) -> Result<(), Unreached> {
+        let reached = self.site(site);
+        let mut reached = lock(&reached);
+        if reached.is_some() {
             return Ok(());
-        };
-        let relay = home_relay()?;
-        let permit = RunPermit {
-            run: (EndpointId::random().0 as u64).max(RELAY_KEY + 1),
-            permit: Secret::random(),
-            name: NAME.to_owned(),
-            sites: vec![site.to_owned()],
-            is_over: false,
-            hops: 0,
-        };
+        }
+        let relay = home_relay().map_err(Unreached::Lasting)?;
+        let permit = RunPermit::new(NAME.to_owned(), vec![site.to_owned()]);
         let refusals = Arc::new(Mutex::new(Vec::new()));
         let told = refusals.clone();
         let tell = move |news| {
             if let AdmissionNews::Refused(why) = news {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = why;
+                *lock(&told) = why;
             }
         };
         let (address, run, secret) = (relay.address.clone(), permit.run, permit.permit.clone());
         let begun = Admission::begin(relay, permit, tell);
-        let (admission, admitted) = begun.map_err(|error| {
-            PathError::NotOpened(match error {
-                AdmissionError::Unanswered(why) => format!(
-                    "the relay of this site does not answer at {address}: {why}; `titin relay run` starts it"
-                ),
-                AdmissionError::Refused(why) => {
-                    format!("the relay of this site refuses: {why}")
-                }
-            })
+        let (admission, admitted) = begun.map_err(|error| match error {
+            AdmissionError::Unanswered(why) => Unreached::Passing(format!(
+                "the relay of this site does not answer at {address}: {why}; `titin relay run` starts it"
+            )),
+            AdmissionError::Refused(why) => {
+                Unreached::Lasting(format!("the relay of this site refuses: {why}"))
+            }
         })?;
         reactor.reach_site(
             site,
@@ -86,7 +86,7 @@ impl ReachedSites {
                 congestion: admitted.congestion,
             },
         );
-        new.insert(ReachedSite {
+        *reached = Some(ReachedSite {
             refusals,
             _admission: admission,
         });
@@ -98,12 +98,10 @@ impl ReachedSites {
         let PathError::NotOpened(mut why) = why else {
             return why;
         };
-        let sites = self.lock();
         for site in addresses.iter().filter_map(Address::site) {
-            let refusals = sites.get(site).map(|site| &site.refusals);
-            let refusals = refusals.map(|refusals| refusals.lock());
-            let refusals =
-                refusals.map(|refusals| refusals.unwrap_or_else(PoisonError::into_inner));
+            let reached = self.site(site);
+            let reached = lock(&reached);
+            let refusals = reached.as_ref().map(|reached| lock(&reached.refusals));
             for refusal in refusals.iter().flat_map(|refusals| refusals.iter()) {
                 why += &format!("; {refusal}");
             }
@@ -111,24 +109,29 @@ impl ReachedSites {
         PathError::NotOpened(why)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, ReachedSite>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn site(&self, site: &str) -> Arc<Mutex<Option<ReachedSite>>> {
+        lock(&self.0).entry(site.to_owned()).or_default().clone()
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The relay of this process's site, whose folder is in the environment.
-fn home_relay() -> Result<HomeRelay> {
-    let Some(folder) = std::env::var_os(RELAY_VARIABLE).map(PathBuf::from) else {
-        return Err(PathError::NotOpened(format!(
+fn home_relay() -> Result<HomeRelay, String> {
+    let folder = std::env::var_os(RELAY_VARIABLE).filter(|folder| !folder.is_empty());
+    let Some(folder) = folder.map(PathBuf::from) else {
+        return Err(format!(
             "the environment variable {RELAY_VARIABLE} does not name the folder of this site's relay, which leads to other sites"
-        )));
+        ));
     };
     let unread = |name: &str, why: Unread| {
         let file = folder.join(name);
-        PathError::NotOpened(format!(
+        format!(
             "{}: {why}. {RELAY_VARIABLE} names the folder of this site's relay, and `titin relay run` starts it",
             file.display()
-        ))
+        )
     };
     let address = read_ordinary(&folder.join(ADDRESS_FILE));
     let address = address.map_err(|why| unread(ADDRESS_FILE, why))?;
@@ -136,7 +139,7 @@ fn home_relay() -> Result<HomeRelay> {
     let key = key.map_err(|why| unread(KEY_FILE, why))?;
     let key: Secret = key.trim().parse().map_err(|why| {
         let file = folder.join(KEY_FILE);
-        PathError::NotOpened(format!("{}: {why}", file.display()))
+        format!("{}: {why}", file.display())
     })?;
     Ok(HomeRelay {
         address: address.trim().to_owned(),

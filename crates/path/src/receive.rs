@@ -93,6 +93,9 @@ pub(crate) trait Destination {
     /// Why they cannot be kept.
     fn keep(&mut self) -> std::result::Result<Filling, String>;
 
+    /// Whether the program receives the messages, and does not only pass them on.
+    fn is_of_program(&self) -> bool;
+
     /// Whether there is room for a part.
     fn room(&self) -> DestinationRoom {
         DestinationRoom::Free
@@ -142,6 +145,10 @@ impl<M: ReceiveMemory> MemoryDestination<M> {
 }
 
 impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
+    fn is_of_program(&self) -> bool {
+        true
+    }
+
     fn begin(
         &mut self,
         _: u64,
@@ -388,11 +395,14 @@ impl<D: Destination> Transfer for ReceiveTransfer<D> {
             }
             let Some(message) = end.inbox.peek() else {
                 let is_over = end.inbox.exhausted();
-                return if is_over {
-                    Err(PathError::Closed)
-                } else {
-                    Ok(None)
-                };
+                if is_over {
+                    return Err(PathError::Closed);
+                }
+                if self.destination.is_of_program() {
+                    // The other program perhaps waits for a message that it has dropped.
+                    end.check_dropped()?;
+                }
+                return Ok(None);
             };
             let accepted = self.accept_part(end, state, message);
             // The sender hears first that a message was dropped, and then that it has come.

@@ -122,7 +122,10 @@ fn write_address(folder: &RelayFolder, mut address: SocketAddr) -> io::Result<()
     {
         address.set_ip((*own).into());
     }
-    fs::write(folder.address_path(), format!("{address}\n"))
+    // A program that reads meanwhile finds the old address or the new one.
+    let new = folder.address_path().with_extension("new");
+    fs::write(&new, format!("{address}\n"))?;
+    fs::rename(new, folder.address_path())
 }
 
 async fn serve_until_told(folder: &RelayFolder) -> Result<(), RelayError> {

@@ -74,8 +74,9 @@ impl RelayMedium {
             return None;
         };
         let access = self.access.get()?;
-        let (kind, addresses) = match (text.strip_prefix(SESSION), text.split_once(':')) {
-            (None, Some((_, place))) => {
+        let (kind, addresses) = match address.medium() {
+            Some(Medium::Relay) => {
+                let (_, place) = text.split_once(':')?;
                 let destination = Destination::parse(place)?;
                 let access = self.way_to(&destination.site, access)?;
                 let addresses = addresses_of(&access.relay);
@@ -85,8 +86,8 @@ impl RelayMedium {
                 };
                 (kind, addresses)
             }
-            (places, _) => {
-                let places = places?;
+            _ => {
+                let places = text.strip_prefix(SESSION)?;
                 let addresses: Vec<SocketAddr> = places.split(',').flat_map(addresses_of).collect();
                 if addresses.is_empty() {
                     return None;
@@ -140,6 +141,7 @@ impl SocketMedium for RelayMedium {
                 is_filled_by_one_stream: site.is_filled_by_one_stream(),
                 is_sealed: site.encrypt,
                 is_direct: false,
+                patience_setting: "patience",
             },
             site: Some(site.clone()),
         });
@@ -159,6 +161,7 @@ impl SocketMedium for RelayMedium {
                 is_filled_by_one_stream: congestion.is_some_and(|name| is_rate_based(&name)),
                 is_sealed: true,
                 is_direct: true,
+                patience_setting: "outage",
             },
             site: None,
         });

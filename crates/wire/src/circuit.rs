@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::handshake::{Handshake, Refusal};
-use crate::{Malformed, Secret};
+use crate::{EndpointId, Malformed, Secret};
 
 /// The most bytes of a message.
 pub const LONGEST: usize = 1 << 20;
@@ -95,6 +95,20 @@ pub struct RunPermit {
     /// By how many relays the permit has come.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u8,
+}
+
+impl RunPermit {
+    /// The permit of a new run, with a number and a secret of its own.
+    pub fn new(name: String, sites: Vec<String>) -> Self {
+        RunPermit {
+            run: (EndpointId::random().0 as u64).max(RELAY_KEY + 1),
+            permit: Secret::random(),
+            name,
+            sites,
+            is_over: false,
+            hops: 0,
+        }
+    }
 }
 
 /// The most relays by which news of a run go on. In a ring of relays old news would go round for ever.

@@ -169,7 +169,7 @@ class Path {
 public:
     /// Opens a path to the first of these addresses where a program listens with the key: "host:port", or several of them
     /// with commas. A path to another host is encrypted, and goes on after a cut, at whichever of the addresses answers then.
-    /// On this host it is a plain connection. "session:host:port" and "tcp:host:port" choose.
+    /// On this host it is a plain connection. "session:host:port" and "tcp:host:port" choose; "relay:site/host:port" is at another site.
     explicit Path(const std::string &addresses, const std::string &name = "", const PathOptions &options = PathOptions())
         : interrupt_(options.interrupt_) {
         detail::check(titin_path_open(addresses.c_str(), name.c_str(), options.raw(), &path_));

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use titin_os::{sockets, threads};
 use titin_transport::{Admission, AdmissionError, AdmissionNews, AdmittedRun, HomeRelay};
-use titin_wire::circuit::{self, AwaySite, RELAY_KEY, RunPermit};
+use titin_wire::Address;
+use titin_wire::circuit::{self, AwaySite, RunPermit};
 use titin_wire::connection::{Connection, SiteAccess};
-use titin_wire::{Address, EndpointId, Secret};
 
 use super::{RunView, Session, SessionError};
 use crate::event::Level;
@@ -56,16 +56,9 @@ impl HomeSite {
                 why,
             },
         };
-        let run = (EndpointId::random().0 as u64).max(RELAY_KEY + 1);
-        let permit = RunPermit {
-            run,
-            permit: Secret::random(),
-            name: plan.model.clone(),
-            sites: plan.sites_of_hosts().map(str::to_owned).collect(),
-            is_over: false,
-            hops: 0,
-        };
-        let secret = permit.permit.clone();
+        let sites = plan.sites_of_hosts().map(str::to_owned).collect();
+        let permit = RunPermit::new(plan.model.clone(), sites);
+        let (run, secret) = (permit.run, permit.permit.clone());
         let admitted = Admission::begin(relay.clone(), permit, tell);
         let (admission, admitted) = admitted.map_err(refused)?;
         let AdmittedRun {

@@ -94,6 +94,8 @@ pub(super) struct SessionTerms {
     pub(super) is_sealed: bool,
     /// Whether circuits have no relays in the way.
     pub(super) is_direct: bool,
+    /// What users call `patience`.
+    pub(super) patience_setting: &'static str,
 }
 
 impl SessionTerms {
@@ -455,9 +457,10 @@ impl SessionEnd {
             "" => String::new(),
             why => format!(": {why}"),
         };
-        let (what, setting) = match self.terms.is_direct {
-            true => ("connection", "outage"),
-            false => ("circuit", "patience"),
+        let setting = self.terms.patience_setting;
+        let what = match self.terms.is_direct {
+            true => "connection",
+            false => "circuit",
         };
         format!("no {what}{to} has come{from} for {time} s (`{setting}`){why}")
     }
@@ -816,6 +819,7 @@ mod tests {
             is_filled_by_one_stream: false,
             is_sealed: true,
             is_direct: false,
+            patience_setting: "patience",
         }
     }
 
