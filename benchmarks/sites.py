@@ -1,5 +1,5 @@
-"""Two sites that relays join, for `lines` and `distributed`: an emulated line between network namespaces, and the
-relays of the sites."""
+"""Two sites, for the benchmarks between sites: an emulated line between network namespaces, and the relays of the
+sites."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.native import TITIN
 #: The environment variable that names the emulator.
 VARIABLE = "TITIN_WANEM"
 MISSING = f"""\
-`lines` and `distributed` need root and an emulator of a wide-area line: {VARIABLE} names a command with `up --rtt MS \
+Benchmarks between sites need root and an emulator of a wide-area line: {VARIABLE} names a command with `up --rtt MS \
 --rate MBIT --loss PERCENT --cc NAME --tcp-buf BYTES --nodes 1` and `down`. It joins the network namespaces NAMEA \
 (10.71.0.1) and NAMEB (10.71.0.2) by a device `wan0`, where NAME is $WANEM_NAME, and puts the namespace NAMEA-n1 \
 behind NAMEA (10.71.11.254) and NAMEB-n1 behind NAMEB (10.71.12.254). Its process id is in /run/wanem/NAME/pid."""

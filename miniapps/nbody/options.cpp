@@ -118,7 +118,7 @@ bool read_options(int argc, char **argv, Options &o) {
     };
     const std::vector<Entry> entries = {
         {"particles", true, [&](auto &v) { o.particles = whole("particles", v, 4, 256); }},
-        {"mesh", true, [&](auto &v) { o.mesh = whole("mesh", v, 24, 1024); }},
+        {"mesh", true, [&](auto &v) { o.mesh = whole("mesh", v, 24, 512); }},
         {"steps", true, [&](auto &v) { o.steps = whole("steps", v, 0, 1e9); }},
         {"initial", true, [&](auto &v) { o.initial = one_of("initial", v, {"zeldovich", "wave", "random"}); }},
         {"seed", true, [&](auto &v) { o.seed = whole("seed", v, 0, 2147483647.); }},

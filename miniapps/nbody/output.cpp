@@ -30,7 +30,9 @@ void write_particles(const std::string &name, std::vector<Written> particles) {
     std::fwrite(length, 1, 2, file.get());
     std::fwrite(header.data(), 1, header.size(), file.get());
     for (const Written &particle : particles) std::fwrite(particle.values, sizeof particle.values, 1, file.get());
-    if (std::fflush(file.get())) throw std::runtime_error(name + " cannot be written: " + std::strerror(errno) + "; make room");
+    // A failure of an earlier buffer sticks to the file.
+    if (std::fflush(file.get()) || std::ferror(file.get()))
+        throw std::runtime_error(name + " cannot be written: " + std::strerror(errno) + "; make room");
 }
 
 Report::Report(const Options &options)

@@ -132,6 +132,8 @@ class RingByPaths : public Ring {
 public:
     explicit RingByPaths(const Options &options) : Ring(options.part, options.parts, options.one_way) {
         titin::PathOptions settings;
+        // The other site may start its part much later, from a queue say.
+        settings.patience(std::chrono::hours(24));
         if (!options.key.empty()) settings.key_file(options.key);
         if (options.streams) settings.streams(options.streams);
         // All listen before they open, so the ring closes whoever is first. Of two parts each has one path, `right`.

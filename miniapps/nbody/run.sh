@@ -7,7 +7,9 @@ MPI=${MPI:-openmpi}
 PORT=${PORT:-4760}
 make -s -j2 MPI="$MPI"
 nbody=build/$MPI/nbody
-[ -e build/key ] || titin path key build/key >build/key.log 2>&1
+[ -e build/key ] || titin path key build/key >/dev/null
+# A part whose neighbour has failed is not to wait for it.
+trap 'kill $(jobs -p) 2>/dev/null || :' EXIT
 part() {
     parts=$1 part=$2
     shift 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import canal, copying, distributed, harness, native, pairs, papers, paths, pull, soak
+from benchmarks import canal, copying, distributed, harness, native, nbody, pairs, papers, paths, pull, soak
 from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 from benchmarks.sites import Site
@@ -161,6 +161,65 @@ def test_a_path_and_sockets_find_a_time_for_each_size(medium, streams, kind, tmp
         made.cache_clear()
     assert list(found) == [1, 8, 10_001]
     assert all(time > 0 for time in found.values())
+
+
+def test_a_step_is_that_of_both_parts_where_they_wait_in_turn():
+    step = {"seconds": 1.0, "communication": 0.0, "waiting": 0.0, "received": 500_000.0}
+    late = {"seconds": 3.0, "communication": 2.0, "waiting": 1.0, "received": 500_000.0}
+    lost = {"seconds": 9.0, "communication": 8.0, "waiting": 8.0, "received": 500_000.0}
+    # The first step is not counted; in the last one a lost packet holds up both.
+    found = nbody.step_figures([[lost, step, late, step, lost], [lost, late, step, late, lost]], 1)
+    assert found == {
+        "step": 2000.0,
+        "average": 3750.0,
+        "communication": 1000.0,
+        "waiting": 500.0,
+        "bytes": 500_000.0,
+    }
+    ours = {name: [figure] * 3 for name, figure in found.items()}
+    figures = {"titin": ours, nbody.WHOLE: {"step": [1000.0] * 3}}
+    records = nbody.records("1992 ms", nbody.HALVES, figures, 1992.0)
+    # Half of the round trip, and 4 ms for the bytes.
+    assert [(record.rival, record.ratio) for record in records if record.target] == [(1000.0, 1.0)]
+
+
+def test_a_row_of_the_parts_has_their_shares():
+    ours = {"step": [200.0], "average": [240.0], "communication": [50.0], "waiting": [10.0], "bytes": [1e6]}
+    figures = {"titin": ours, nbody.WHOLE: {"step": [160.0]}}
+    far = nbody.records("37.6 ms", nbody.UNEQUAL, figures, 37.6)
+    here = nbody.records(nbody.LOCAL, nbody.HALVES, figures | {nbody.BY_MPI: {"step": [150.0]}})
+    host = ["one host", "32³, halves", "160 ms", "150 ms", "200 ms (1.25)", "240 ms", "50 ms", "25 %", "5 %", ""]
+    line = ["37.6 ms", "32³, 3:1", "160 ms", "", "200 ms (1.25)", "240 ms", "50 ms", "25 %", "5 %", "26.8 ms (1.87)"]
+    assert nbody.rows(far + here) == [host, line]
+
+
+def test_parts_that_end_in_other_bits_are_no_result():
+    figures = {"titin": {"state": ["a", "a"]}, nbody.WHOLE: {"state": ["a", "a"]}}
+    assert nbody.same_bits(nbody.HALVES, figures) == figures
+    figures["titin"]["state"] = ["a", "b"]
+    with pytest.raises(SystemExit, match=r"32³, halves: .* do not all end in the same bits"):
+        nbody.same_bits(nbody.HALVES, figures)
+
+
+def test_a_program_that_fails_ends_the_others_and_shows_its_output(tmp_path):
+    with pytest.raises(SystemExit, match="no such line"):
+        nbody.together([["sh", "-c", "echo no such line; exit 3"], ["sleep", "1000"]], tmp_path)
+
+
+def test_the_parts_of_the_code_find_what_the_whole_finds(tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "packages", lambda: None)
+    needs("mpicxx.openmpi", "mpirun.openmpi", "fftw-wisdom-to-conf")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    problem = nbody.Problem("small", 12, (1, 1, 1), steps=4, end=0.04, skipped=1)
+    figures = [
+        nbody.by_mpi(problem, tmp_path, []),
+        nbody.by_mpi(problem, tmp_path, nbody.divided(problem)),
+        nbody.by_paths(problem, tmp_path),
+    ]
+    assert len({figure["state"] for figure in figures}) == 1
+    assert figures[0]["bytes"] == 0 < figures[2]["bytes"]
+    assert all(figure["step"] > 0 for figure in figures)
 
 
 def test_the_target_of_a_path_is_the_best_ping_pong():

@@ -411,7 +411,7 @@ def test_a_cut_of_the_line_changes_no_bit(nbody: Nbody, hosts: Hosts, tmp_path: 
     [
         (["--shares", "1:2"], "--shares has 2 numbers, and there are 1 parts: give one a part"),
         (["--mesh", "33"], "--mesh is 33: give an even number"),
-        (["--mesh", "many"], "--mesh is `many`: give a number from 24 to 1024"),
+        (["--mesh", "many"], "--mesh is `many`: give a number from 24 to 512"),
         (["--particle", "a"], "--particles is `a`"),
         (["--mass"], "there is no option --mass; --help lists the options"),
         (["--parts", "4"], "part 0 would be 0.250000 boxes wide, and must be 0.273438 wide: take fewer --parts"),
