@@ -203,11 +203,13 @@ def test_a_destination_that_would_eat_its_source_is_refused(hosts: Hosts, tmp_pa
         bash list case > before
         refused() {{ {titin} "$@" && return 1 || [ $? = 2 ]; }}
         refused case n2:$PWD; refused case/ n2:$PWD/case; refused case n2:$PWD/case/deep
+        refused case n2:$PWD/case/new; cd case; refused deep/ n2:$PWD/deep/new; cd ..
+        {titin} --delete case/deep n2:$PWD; rm -r deep
         refused --delete case/ n2:; refused --delete case/ n2:~; refused --delete case/deep/ n2:$PWD/case
         bash list case > after; cmp before after
         """,
     )
-    assert said.count("the destination is the source, or below it") == 3, said
+    assert said.count("the destination is the source, or below it") == 5, said
     assert said.count("would be removed") + said.count("the destination is above the source") == 3, said
 
 

@@ -112,12 +112,18 @@ impl Destination {
                 PathMapping::Kept => self.root.join(&source.name),
                 _ => self.root.clone(),
             };
-            let with_above = |path: &Path| FileIdentity::with_above(path);
-            let found = match with_above(&place) {
-                found if found.is_empty() => with_above(&self.root),
-                found => found,
-            };
-            let is_source = found.contains(&source.identity);
+            // Of a place that is not there yet, the first directory above it that is there tells.
+            let here = Path::new(".");
+            let mut above = place
+                .ancestors()
+                .map(|path| match path.as_os_str().is_empty() {
+                    true => FileIdentity::with_above(here),
+                    false => FileIdentity::with_above(path),
+                });
+            let is_source = above
+                .find(|found| !found.is_empty())
+                .is_some_and(|found| found.contains(&source.identity));
+            let found = FileIdentity::with_above(&place);
             let is_above = delete
                 && found
                     .first()
