@@ -149,7 +149,8 @@ def test_a_host_behind_a_firewall_is_reached_through_ssh(hosts: Hosts, tmp_path:
         ("case nowhere.invalid:there", "ssh does not reach the other host", 2),
         ("case/program case/deep/../program n2:there", "two sources are called program", 2),
         ("--ssh no-such-ssh case n2:there", "cannot start no-such-ssh", 2),
-        ("case/deep/er/../../.. n2:$PWD/there", "", 0),
+        ("case/deep/er/../.. n2:$PWD/there", "", 0),
+        ("case/deep/er/../../.. n2:$PWD/there", "the destination is the source, or below it", 2),
         ("--outage=-1 case n2:there", "--outage -1 is no number of seconds", 2),
     ],
 )

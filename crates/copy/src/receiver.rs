@@ -77,26 +77,31 @@ pub(crate) fn receive_round(
         directories: Vec::new(),
         report: CopyReport::default(),
     };
-    loop {
-        match message {
-            (FromSender::Entries(entries), _) => {
-                let wanted = receiver.take_entries(entries)?;
-                message::send(path, &FromReceiver::Wanted(wanted), &[])?;
+    let over = loop {
+        let taken = match message {
+            (FromSender::Entries(entries), _) => receiver
+                .take_entries(entries)
+                .and_then(|wanted| message::send(path, &FromReceiver::Wanted(wanted), &[])),
+            (FromSender::Pieces(pieces), payload) => receiver.take_pieces(pieces, payload),
+            (FromSender::Gone(paths), _) => receiver.take_gone(&paths),
+            (FromSender::Over(over), _) => break over,
+        };
+        message = match taken.and_then(|()| memory.receive(path)) {
+            Ok(message) => message,
+            Err(why) => {
+                // A directory that files were to be written into is not left open to that.
+                receiver.finish_directories();
+                return Err(why);
             }
-            (FromSender::Pieces(pieces), payload) => receiver.take_pieces(pieces, payload)?,
-            (FromSender::Gone(paths), _) => receiver.take_gone(&paths)?,
-            (FromSender::Over(over), _) => {
-                receiver.finish(over.report, over.is_complete);
-                let answer = RoundAnswer {
-                    report: receiver.report,
-                    lacks_more: receiver.lacks_more,
-                };
-                message::send(path, &FromReceiver::Answer(answer.clone()), &[])?;
-                return Ok((answer.report, begun.elapsed()));
-            }
-        }
-        message = memory.receive(path)?;
-    }
+        };
+    };
+    receiver.finish(over.report, over.is_complete);
+    let answer = RoundAnswer {
+        report: receiver.report,
+        lacks_more: receiver.lacks_more,
+    };
+    message::send(path, &FromReceiver::Answer(answer.clone()), &[])?;
+    Ok((answer.report, begun.elapsed()))
 }
 
 struct Receiver<'a> {
@@ -470,6 +475,19 @@ impl Receiver<'_> {
             .name(path)
     }
 
+    /// Sets the permissions and times of directories.
+    fn finish_directories(&mut self) {
+        let directories = std::mem::take(&mut self.directories);
+        for (path, mode, modified) in directories.into_iter().rev() {
+            let set = self
+                .target_name(&path)
+                .and_then(|name| name.set(mode, modified));
+            if let Err(error) = set {
+                self.report.note_failed(path.as_os_str().as_bytes(), error);
+            }
+        }
+    }
+
     /// Removes what is not there at the sender any more.
     fn take_gone(&mut self, paths: &[GonePath]) -> Result<()> {
         for GonePath(bytes) in paths {
@@ -516,15 +534,7 @@ impl Receiver<'_> {
             told.remove_others(target, self.settings.only_look, &mut self.report);
             target.forget();
         }
-        let directories = std::mem::take(&mut self.directories);
-        for (path, mode, modified) in directories.into_iter().rev() {
-            let set = self
-                .target_name(&path)
-                .and_then(|name| name.set(mode, modified));
-            if let Err(error) = set {
-                self.report.note_failed(path.as_os_str().as_bytes(), error);
-            }
-        }
+        self.finish_directories();
         if self.settings.only_look {
             (self.report.files, self.report.bytes) = (sender.files, sender.bytes);
         }

@@ -153,10 +153,6 @@ fn split(bytes: &[u8]) -> Result<Vec<SharedBuffer>> {
 }
 
 impl<M: ReceiveMemory> Destination for PipeDestination<M> {
-    fn is_of_program(&self) -> bool {
-        false
-    }
-
     fn begin(
         &mut self,
         number: u64,

@@ -141,7 +141,7 @@ impl Path {
         memory: impl ReceiveMemory,
         limit: Option<Duration>,
     ) -> Result<ReceivedMessage> {
-        let mut transfer = ReceiveTransfer::new(MemoryDestination::new(memory));
+        let mut transfer = ReceiveTransfer::waiting(MemoryDestination::new(memory));
         let end = &self.end;
         end.call(&end.receives, "a message", limit, &mut transfer)
     }
@@ -173,7 +173,7 @@ impl Path {
     ) -> Result<ReceivedMessage> {
         let end = &self.end;
         let mut outgoing = SendTransfer::new(parts, layout, Draining::Awaited);
-        let mut incoming = ReceiveTransfer::new(MemoryDestination::new(memory));
+        let mut incoming = ReceiveTransfer::waiting(MemoryDestination::new(memory));
         let (mut sends, receives) = (Some(end.sends.enter(end)), end.receives.enter(end));
         let (mut sent, mut received) = (None, None);
         let done = end.wait("an exchange", TimeLimit::begin(limit), || {

@@ -93,9 +93,6 @@ pub(crate) trait Destination {
     /// Why they cannot be kept.
     fn keep(&mut self) -> std::result::Result<Filling, String>;
 
-    /// Whether the program receives the messages, and does not only pass them on.
-    fn is_of_program(&self) -> bool;
-
     /// Whether there is room for a part.
     fn room(&self) -> DestinationRoom {
         DestinationRoom::Free
@@ -145,10 +142,6 @@ impl<M: ReceiveMemory> MemoryDestination<M> {
 }
 
 impl<M: ReceiveMemory> Destination for MemoryDestination<M> {
-    fn is_of_program(&self) -> bool {
-        true
-    }
-
     fn begin(
         &mut self,
         _: u64,
@@ -216,6 +209,8 @@ pub(crate) struct ReceiveTransfer<D> {
     destination: D,
     /// Whether the destination knows of the long message.
     has_begun: bool,
+    /// Whether the call hears of messages that the other end drops while it waits.
+    hears_of_dropped: bool,
 }
 
 impl<D: Destination> ReceiveTransfer<D> {
@@ -223,6 +218,15 @@ impl<D: Destination> ReceiveTransfer<D> {
         ReceiveTransfer {
             destination,
             has_begun: false,
+            hears_of_dropped: false,
+        }
+    }
+
+    /// For a call in which the program waits: the other program perhaps waits, too, for a message that it has dropped.
+    pub(crate) fn waiting(destination: D) -> Self {
+        ReceiveTransfer {
+            hears_of_dropped: true,
+            ..ReceiveTransfer::new(destination)
         }
     }
 
@@ -395,14 +399,13 @@ impl<D: Destination> Transfer for ReceiveTransfer<D> {
             }
             let Some(message) = end.inbox.peek() else {
                 let is_over = end.inbox.exhausted();
-                if is_over {
-                    return Err(PathError::Closed);
-                }
-                if self.destination.is_of_program() {
-                    // The other program perhaps waits for a message that it has dropped.
+                if self.hears_of_dropped {
                     end.check_dropped()?;
                 }
-                return Ok(None);
+                return match is_over {
+                    true => Err(PathError::Closed),
+                    false => Ok(None),
+                };
             };
             let accepted = self.accept_part(end, state, message);
             // The sender hears first that a message was dropped, and then that it has come.
