@@ -89,8 +89,7 @@ pub(crate) fn receive_round(
         message = match taken.and_then(|()| memory.receive(path)) {
             Ok(message) => message,
             Err(why) => {
-                // A directory that files were to be written into is not left open to that.
-                receiver.finish_directories();
+                receiver.close_directories();
                 return Err(why);
             }
         };
@@ -485,6 +484,14 @@ impl Receiver<'_> {
             if let Err(error) = set {
                 self.report.note_failed(path.as_os_str().as_bytes(), error);
             }
+        }
+    }
+
+    /// Sets the permissions of directories alone, after a round that has failed: files were to be written into them.
+    fn close_directories(&mut self) {
+        for (path, mode, _) in std::mem::take(&mut self.directories).into_iter().rev() {
+            // The round has failed anyway.
+            let _ = self.target_name(&path).and_then(|name| name.set_mode(mode));
         }
     }
 

@@ -248,11 +248,17 @@ impl TargetName<'_> {
 
     /// Sets permissions and times of a file or directory that is no link.
     pub(crate) fn set(&self, mode: u32, modified: (i64, u32)) -> io::Result<()> {
+        let file = self.set_mode(mode)?;
+        Ok(fs::futimens(&file, &times(modified))?)
+    }
+
+    /// Sets the permissions of a file or directory that is no link. Returns it open.
+    pub(crate) fn set_mode(&self, mode: u32) -> io::Result<File> {
         let file = self.read()?;
         // That a directory hands its group on stays.
         let kept = fs::fstat(&file)?.st_mode & 0o7000;
         fs::fchmod(&file, Mode::from(mode | kept))?;
-        Ok(fs::futimens(&file, &times(modified))?)
+        Ok(file)
     }
 
     /// Sets the times of a link.
