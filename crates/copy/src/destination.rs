@@ -112,22 +112,21 @@ impl Destination {
                 PathMapping::Kept => self.root.join(&source.name),
                 _ => self.root.clone(),
             };
-            // Of a place that is not there yet, the first directory above it that is there tells.
-            let here = Path::new(".");
-            let mut above = place
-                .ancestors()
-                .map(|path| match path.as_os_str().is_empty() {
-                    true => FileIdentity::with_above(here),
-                    false => FileIdentity::with_above(path),
-                });
-            let is_source = above
-                .find(|found| !found.is_empty())
-                .is_some_and(|found| found.contains(&source.identity));
             let found = FileIdentity::with_above(&place);
             let is_above = delete
                 && found
                     .first()
                     .is_some_and(|place| source.above.contains(place));
+            // Of a place that is not there yet, the first directory above it that is there tells.
+            let mut nearest = std::iter::once(found).chain(place.ancestors().skip(1).map(|path| {
+                match path.as_os_str().is_empty() {
+                    true => FileIdentity::with_above(Path::new(".")),
+                    false => FileIdentity::with_above(path),
+                }
+            }));
+            let is_source = nearest
+                .find(|found| !found.is_empty())
+                .is_some_and(|found| found.contains(&source.identity));
             if is_source || is_above {
                 let where_it_is = if is_source {
                     "the source, or below it"

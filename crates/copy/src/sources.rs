@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,11 +52,14 @@ impl FileIdentity {
     }
 }
 
-/// The number of this system; 0 if it has none.
+/// The number of this system, which stays the same.
 fn system_identity() -> u64 {
-    let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let hash = blake3::hash(&id);
-    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("32 bytes"))
+    static IDENTITY: OnceLock<u64> = OnceLock::new();
+    *IDENTITY.get_or_init(|| {
+        let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let hash = blake3::hash(&id);
+        u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("32 bytes"))
+    })
 }
 
 /// What a source is.

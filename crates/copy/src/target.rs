@@ -129,12 +129,9 @@ impl TargetName<'_> {
         match self.stat()? {
             Some(stat) if file_type(&stat) == FileType::Directory => {
                 let lacks = stat.st_mode & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY;
-                if lacks && let Ok(directory) = self.read() {
+                if lacks {
                     // Only its owner may do this. Others hear of it when they write there.
-                    let _ = fs::fchmod(
-                        directory,
-                        Mode::from_raw_mode(stat.st_mode & 0o7777 | PRIVATE_DIRECTORY),
-                    );
+                    let _ = self.set_mode(stat.st_mode & 0o777 | PRIVATE_DIRECTORY);
                 }
                 Ok(false)
             }
