@@ -22,12 +22,14 @@ keep() {{
     until grep -q files said || ! kill -0 $sync 2>/dev/null; do sleep 0.05; done
 }}
 await_same() {{
-    for try in $(seq 300); do
+    local until=$((SECONDS + 30))
+    while [ $SECONDS -lt $until ]; do
         bash list case > one; bash list $1/case > two
         ! cmp -s one two || return 0
         sleep 0.1
     done
-    diff one two
+    diff one two | head -n 20
+    return 1
 }}
 finish() {{
     kill -INT $sync; wait $sync && return 1
@@ -53,8 +55,12 @@ DIRECTIONS = {"there": ("case", "n2:$PWD/there"), "back": ("n2:$PWD/case", "ther
 
 def run(hosts: Hosts, folder: Path, text: str) -> str:
     (folder / "commands.sh").write_text(FUNCTIONS + "there=there\n" + text)
-    done = hosts(2, "bash", "commands.sh")
-    assert done.returncode == 0, (done.stdout, (folder / "said").exists() and (folder / "said").read_text())
+    try:
+        done = hosts(2, "bash", "commands.sh")
+        assert done.returncode == 0, done.stdout
+    except (AssertionError, subprocess.TimeoutExpired) as failed:
+        said = folder / "said"
+        raise AssertionError(said.read_text() if said.exists() else "nothing said") from failed
     return done.stdout
 
 
