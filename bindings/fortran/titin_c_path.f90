@@ -18,6 +18,7 @@ module titin_c_path
    integer(c_int), parameter :: titin_path_pacing = 10
    integer(c_int), parameter :: titin_path_send_buffer = 11
    integer(c_int), parameter :: titin_path_receive_buffer = 12
+   integer(c_int), parameter :: titin_path_piece = 13
 
    interface
       type(c_ptr) function titin_path_options_new() bind(C)
@@ -130,6 +131,18 @@ module titin_c_path
          import
          type(c_ptr), value :: path
          integer(c_int), value :: figure
+      end function
+
+      integer(c_int) function titin_path_set_streams(path, streams) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int), value :: streams
+      end function
+
+      integer(c_int) function titin_path_set_piece(path, bytes) bind(C)
+         import
+         type(c_ptr), value :: path
+         integer(c_int64_t), value :: bytes
       end function
 
       integer(c_int) function titin_path_set_pacing(path, bytes_per_second) bind(C)

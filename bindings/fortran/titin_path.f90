@@ -24,7 +24,8 @@ module titin_path
    public :: path_listener_type, path_request_type, path_type, path_wait_any
    public :: titin_path_time, titin_path_messages_sent, titin_path_bytes_sent, titin_path_messages_received, &
       titin_path_bytes_received, titin_path_send_rate, titin_path_receive_rate, titin_path_waited, titin_path_round_trip, &
-      titin_path_retransmissions, titin_path_pacing, titin_path_send_buffer, titin_path_receive_buffer
+      titin_path_retransmissions, titin_path_pacing, titin_path_send_buffer, titin_path_receive_buffer, &
+      titin_path_piece
 
    character(len=*), parameter :: not_allocated = "an array that is not allocated was given to a path: allocate it first"
    character(len=*), parameter :: not_contiguous = &
@@ -59,6 +60,12 @@ module titin_path
       !> figure(which): a figure of this end of the path since it was opened, such as titin_path_round_trip (in seconds);
       !> titin_path.h has the list. NaN for a figure that the system does not measure.
       procedure :: figure => figure_of
+      !> set_streams(streams): has this end send large messages by at most so many streams (1 to 256) from now on, and opens
+      !> those that are missing: they carry messages as soon as they are there, which streams() tells. For 0 titin chooses.
+      procedure :: set_streams
+      !> set_piece(bytes): has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where
+      !> several streams carry them. For 0 titin chooses.
+      procedure :: set_piece
       !> set_pacing(rate): has this end send at most so many bytes per second from now on; 0 is for no limit.
       procedure :: set_pacing
       !> set_buffers(send, receive): sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is.
@@ -264,6 +271,20 @@ contains
       real(real64) :: figure
       figure = titin_path_figure(self%raw, int(which, c_int))
    end function
+
+   subroutine set_streams(self, streams, ierr)
+      class(path_type), intent(in) :: self
+      integer, intent(in) :: streams
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_set_streams(self%raw, int(streams, c_int)), ierr)
+   end subroutine
+
+   subroutine set_piece(self, bytes, ierr)
+      class(path_type), intent(in) :: self
+      integer(int64), intent(in) :: bytes
+      integer, intent(out), optional :: ierr
+      call finish(titin_path_set_piece(self%raw, bytes), ierr)
+   end subroutine
 
    subroutine set_pacing(self, rate, ierr)
       class(path_type), intent(in) :: self

@@ -167,8 +167,8 @@ def test_a_source_that_goes_away_while_it_is_read_takes_nothing_away(hosts: Host
         hosts,
         tmp_path,
         """
-        mkdir case/many; (cd case/many; seq 20000 | xargs touch)
-        keep --delete --every 0.2 n2:$PWD/case there
+        mkdir case/many; (cd case/many; seq 4000 | xargs touch)
+        keep --delete --every 0.01 n2:$PWD/case there
         sleep 1; mv case gone
         wait $sync && false || echo code $? >> said
         mv gone case; await_same there

@@ -162,7 +162,7 @@ impl Drop for Options {
 }
 
 /// The figures of a path, by their numbers in libtitin.
-const FIGURES: [&str; 13] = [
+const FIGURES: [&str; 14] = [
     "time",
     "messages_sent",
     "bytes_sent",
@@ -176,6 +176,7 @@ const FIGURES: [&str; 13] = [
     "pacing",
     "send_buffer",
     "receive_buffer",
+    "piece",
 ];
 
 pub fn seconds(timeout: Option<f64>) -> f64 {
@@ -190,7 +191,6 @@ pub struct Path {
     /// The calls that send and may not be done, in their order: they go on where the program drops their requests.
     sends: Mutex<VecDeque<Arc<Posted>>>,
     name: String,
-    streams: c_int,
 }
 
 #[pymethods]
@@ -250,8 +250,10 @@ impl Path {
 
     #[doc = doc!("Path.streams")]
     #[getter]
-    fn streams(&self) -> c_int {
-        self.streams
+    fn streams(&self, py: Python<'_>) -> PyResult<c_int> {
+        let path = self.path(py)?;
+        // SAFETY: the path lives as long as the call.
+        Ok(unsafe { sys::titin_path_streams(path.as_ptr()) })
     }
 
     #[doc = doc!("Path.statistics")]
@@ -260,6 +262,21 @@ impl Path {
         // SAFETY: the path lives as long as the call.
         let figure = |place| unsafe { sys::titin_path_figure(path.as_ptr(), place) };
         Ok(FIGURES.into_iter().zip((0..).map(figure)).collect())
+    }
+
+    #[doc = doc!("Path.set_streams")]
+    fn set_streams(&self, py: Python<'_>, streams: c_int) -> PyResult<()> {
+        // SAFETY: the path lives as long as the call.
+        self.path(py)?.wait(py, |path| unsafe {
+            sys::titin_path_set_streams(path, streams)
+        })
+    }
+
+    #[doc = doc!("Path.set_piece")]
+    fn set_piece(&self, py: Python<'_>, bytes: i64) -> PyResult<()> {
+        // SAFETY: the path lives as long as the call.
+        self.path(py)?
+            .wait(py, |path| unsafe { sys::titin_path_set_piece(path, bytes) })
     }
 
     #[doc = doc!("Path.set_pacing")]
@@ -634,8 +651,11 @@ impl Path {
         Ok(())
     }
 
-    fn __repr__(&self) -> String {
-        format!("Path(name={:?}, streams={})", self.name, self.streams)
+    fn __repr__(&self, py: Python<'_>) -> String {
+        match self.streams(py) {
+            Ok(streams) => format!("Path(name={:?}, streams={streams})", self.name),
+            Err(_) => format!("Path(name={:?}, closed)", self.name),
+        }
     }
 }
 
@@ -643,17 +663,11 @@ impl Path {
     fn of(path: Arc<Shared<sys::titin_path>>) -> Self {
         let handle = path.handle.as_ptr();
         // SAFETY: the path lives as long as `path`; the text is copied.
-        let (name, streams) = unsafe {
-            (
-                error::text(sys::titin_path_name(handle)),
-                sys::titin_path_streams(handle),
-            )
-        };
+        let name = unsafe { error::text(sys::titin_path_name(handle)) };
         Path {
             path: Mutex::new(Some(path)),
             sends: Mutex::default(),
             name,
-            streams,
         }
     }
 

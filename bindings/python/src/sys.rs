@@ -555,6 +555,8 @@ unsafe extern "C" {
         data: *mut c_void,
         timeout: c_double,
     ) -> c_int;
+    pub fn titin_path_set_streams(path: *mut titin_path, streams: c_int) -> c_int;
+    pub fn titin_path_set_piece(path: *mut titin_path, bytes: i64) -> c_int;
     pub fn titin_path_set_pacing(path: *mut titin_path, bytes_per_second: i64) -> c_int;
     pub fn titin_path_set_buffers(path: *mut titin_path, send: i64, receive: i64) -> c_int;
     pub fn titin_path_figure(path: *const titin_path, figure: c_int) -> c_double;

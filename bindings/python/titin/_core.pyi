@@ -472,7 +472,7 @@ class Path:
 
     @property
     def streams(self) -> int:
-        """The number of streams that carry large messages."""
+        """The number of streams that carry large messages of this end."""
 
     def statistics(self) -> dict[str, float]:
         """What this end of the path has carried since it was opened, and how, as a dict.
@@ -480,9 +480,22 @@ class Path:
         ``time`` (seconds), ``messages_sent``, ``bytes_sent``, ``messages_received``, ``bytes_received``, ``send_rate``
         and ``receive_rate`` (bytes per second of that time), ``waited`` (seconds for which calls have waited; several
         threads add up), ``round_trip`` (seconds, as the system has averaged it), ``retransmissions`` (packets),
-        ``pacing`` (the most bytes per second that this end sends; 0 without a limit), and ``send_buffer`` and
-        ``receive_buffer`` (of a stream, in bytes, as the system has them). NaN stands for what the system does not
-        measure.
+        ``pacing`` (the most bytes per second that this end sends; 0 without a limit), ``send_buffer`` and
+        ``receive_buffer`` (of a stream, in bytes, as the system has them), and ``piece`` (the bytes of a piece, if they
+        were set; 0 if titin chooses). NaN stands for what the system does not measure.
+        """
+
+    def set_streams(self, streams: int) -> None:
+        """Has this end send large messages by at most so many streams (1 to 256) from now on; 0: titin chooses.
+
+        Streams that are missing are opened, and carry messages as soon as they are there, as :attr:`streams` tells. What
+        the other end sends goes by as many streams as that end says.
+        """
+
+    def set_piece(self, bytes: int) -> None:
+        """Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on; 0: titin chooses.
+
+        Where several streams carry a message, each carries pieces of it.
         """
 
     def set_pacing(self, rate: int) -> None:

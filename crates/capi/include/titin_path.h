@@ -115,7 +115,7 @@ int titin_path_close(titin_path *path, double timeout);
 
 /* The name that the opening program has given; "" without a name. Lives as long as the path. */
 const char *titin_path_name(const titin_path *path);
-/* The number of streams that carry large messages. */
+/* The number of streams that carry large messages of this end. */
 int titin_path_streams(const titin_path *path);
 /* A figure of this end of the path since it was opened; NaN for a figure that the system does not measure. */
 double titin_path_figure(const titin_path *path, int figure);
@@ -133,8 +133,16 @@ enum {
     TITIN_PATH_RETRANSMISSIONS = 9,   /* packets that this host has sent again */
     TITIN_PATH_PACING = 10,           /* the most bytes per second that this end sends; 0 without a limit */
     TITIN_PATH_SEND_BUFFER = 11,      /* the buffers of a stream, in bytes, as the system has them: Linux gives twice the */
-    TITIN_PATH_RECEIVE_BUFFER = 12    /* size that was set */
+    TITIN_PATH_RECEIVE_BUFFER = 12,   /* size that was set */
+    TITIN_PATH_PIECE = 13             /* the bytes of a piece, if they were set; 0 if titin chooses */
 };
+/* Has this end send large messages by at most so many streams (1 to 256) from now on, and opens those that are missing: they
+ * carry messages as soon as they are there, which titin_path_streams tells. For 0 titin chooses. What the other end sends goes by
+ * as many streams as that end says. */
+int titin_path_set_streams(titin_path *path, int streams);
+/* Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where several streams carry them; for 0
+ * titin chooses. */
+int titin_path_set_piece(titin_path *path, int64_t bytes);
 /* Has this end send at most so many bytes per second from now on, by all streams together; 0 is for no limit. */
 int titin_path_set_pacing(titin_path *path, int64_t bytes_per_second);
 /* Sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is. */

@@ -194,11 +194,40 @@ unsafe extern "C" fn titin_path_figure(handle: *const PathHandle, figure: c_int)
             statistics
                 .buffers
                 .map_or(f64::NAN, |[_, receive]| receive as f64),
+            statistics.piece.unwrap_or(0) as f64,
         ];
         let place = usize::try_from(figure).ok();
         let found = place.and_then(|place| figures.get(place)).copied();
         found.ok_or_else(|| usage(format!("{figure} is no figure of a path")))
     })
+}
+
+/// # Safety
+/// `handle` is NULL or a path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_set_streams(handle: *mut PathHandle, streams: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_path(handle, |handle| {
+            handle
+                .path
+                .set_streams(options::number_of_streams(streams)?);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_set_piece(handle: *mut PathHandle, bytes: i64) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        on_path(handle, |handle| {
+            handle.path.set_piece(options::piece(bytes)?);
+            Ok(())
+        })
+    }
 }
 
 /// # Safety

@@ -567,6 +567,11 @@ impl Handler for PathRequests {
         }
     }
 
+    fn got_streams(&self, link: &Arc<Link>) {
+        let end = self.state().ends.get(&link.id()).cloned();
+        end.inspect(|end| end.ring());
+    }
+
     fn lost(&self, link: &Arc<Link>, why: LinkError) {
         let end = self.state().ends.remove(&link.id());
         if let Some(end) = end {

@@ -50,5 +50,6 @@ pub use receive::ReceivedMessage;
 pub use request::{Request, wait_any};
 pub use settings::PathSettings;
 pub use statistics::PathStatistics;
+pub use titin_transport::PIECE_SIZES;
 pub use titin_wire::Secret as Key;
 pub use titin_wire::frame::MAX_STREAMS as MOST_STREAMS;

@@ -64,7 +64,7 @@ impl Path {
         &self.end.name
     }
 
-    /// How many streams carry a large message at a time.
+    /// How many streams carry a large message of this end at a time.
     pub fn streams(&self) -> usize {
         self.end.carrier.streams()
     }
@@ -72,6 +72,19 @@ impl Path {
     /// What the path has carried, and how.
     pub fn statistics(&self) -> PathStatistics {
         self.end.counts.statistics(&self.end.link)
+    }
+
+    /// Has this end send large messages by at most so many streams from now on, and opens those that are missing: they carry
+    /// messages as soon as they are there, as [`Path::streams`] tells. `None`: titin chooses. What the other end sends is its
+    /// own affair.
+    pub fn set_streams(&self, most: Option<u32>) {
+        self.end.link.set_streams(most.map(|most| most as usize));
+    }
+
+    /// Has this end send large messages in pieces of so many bytes from now on, at most 1 MiB, where several streams carry
+    /// them. `None`: titin chooses.
+    pub fn set_piece(&self, bytes: Option<u64>) {
+        self.end.link.set_piece(bytes);
     }
 
     /// Has this end send at most so many bytes per second from now on; `None` is for no limit.

@@ -51,6 +51,7 @@ impl PathSettings {
             send_buffer: self.send_buffer,
             receive_buffer: self.receive_buffer,
             compress: None,
+            takes_streams: true,
         }
     }
 }

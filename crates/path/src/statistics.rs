@@ -29,6 +29,8 @@ pub struct PathStatistics {
     pub pacing: Option<u64>,
     /// The sizes of the buffers of a stream, as the system has them: to send and to receive.
     pub buffers: Option<[u64; 2]>,
+    /// The bytes of the pieces in which several streams carry a message; `None` if titin chooses.
+    pub piece: Option<u64>,
 }
 
 /// The counts of one end.
@@ -89,6 +91,7 @@ impl PathCounts {
             retransmissions: figures.retransmissions,
             pacing: figures.pacing,
             buffers: figures.buffers,
+            piece: figures.piece,
         }
     }
 }

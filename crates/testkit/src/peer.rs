@@ -53,6 +53,7 @@ impl RawPeer {
         let streams = header(&Frame::Streams {
             key,
             count,
+            is_set: false,
             pacing: 0,
             send_buffer: 0,
             receive_buffer: 0,

@@ -78,7 +78,7 @@ pub use doorbell::Doorbell;
 pub use error::LinkError;
 pub use inbox::{Acknowledge, Arrival, Inbox, InboxOptions, IncomingMessage};
 pub use inproc::Inproc;
-pub use link::{FrameReader, Handler, Link, LinkId, Received};
+pub use link::{FrameReader, Handler, Link, LinkId, PIECE_SIZES, Received};
 pub use medium::{LinkFigures, LinkPatience};
 pub use reactor::Reactor;
 pub use spin::WaitPolicy;

@@ -25,6 +25,7 @@ mod reader;
 mod received;
 mod room;
 mod socket;
+mod stream_rules;
 mod stream_shares;
 mod streams;
 mod writer;
@@ -51,7 +52,6 @@ use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::medium::{LinkFigures, LinkPatience, SocketMedium};
 use crate::spin::WaitPolicy;
-use crate::stream_growth::StreamRequest;
 use crate::ticket_queue::TicketQueue;
 use crate::token_connection::TokenConnection;
 use room::RoomWait;
@@ -62,6 +62,8 @@ pub(crate) use input::{LinkInput, Receivers};
 pub use reader::FrameReader;
 pub use received::Received;
 pub(crate) use socket::{read, read_with_files};
+pub use stream_rules::PIECE_SIZES;
+pub(crate) use stream_rules::StreamRules;
 pub(crate) use streams::FurtherStream;
 
 /// How long a caller waits until the reactor leaves the reading side: as long as a system call for a
@@ -129,6 +131,12 @@ pub trait Handler: Send + Sync {
     fn broken(&self, text: String) {
         let _ = text;
     }
+
+    /// The first of the further streams of an open link has joined. A caller that sleeps at the sockets of the link is to look
+    /// again.
+    fn got_streams(&self, link: &Arc<Link>) {
+        let _ = link;
+    }
 }
 
 /// A carrier beside the link's sockets. The link hands all frames but control messages to the
@@ -153,8 +161,8 @@ pub(crate) struct LinkSockets {
     pub(crate) medium: Arc<dyn SocketMedium>,
     /// The further streams that have joined.
     pub(crate) further: Vec<FurtherStream>,
-    /// Asks for more further streams; `None` if none may join later.
-    pub(crate) request: Option<StreamRequest>,
+    /// The rules for further streams; `None` if the link has the first stream alone.
+    pub(crate) rules: Option<Arc<StreamRules>>,
     /// The meter of the line, if the medium measures the line.
     pub(crate) line: Option<Arc<LineMeter>>,
 }
@@ -186,7 +194,10 @@ pub struct Link {
     input: Mutex<LinkInput>,
     output: TicketQueue<FrameWriter, Deferred>,
     closed: AtomicBool,
-    streams: Option<FurtherStreams>,
+    /// The further streams, once there are some.
+    streams: OnceLock<FurtherStreams>,
+    /// The rules for them; `None` if the link has the first stream alone.
+    rules: Option<Arc<StreamRules>>,
     line: Option<Arc<LineMeter>>,
     /// The conduits of the link alone, if it has any.
     conduits: OnceLock<Arc<ConduitTable>>,
@@ -213,13 +224,14 @@ impl Link {
             first: socket,
             medium,
             further,
-            request,
+            rules,
             line,
         } = sockets;
-        let streams = if further.is_empty() {
-            None
-        } else {
-            Some(FurtherStreams::new(further, request, line.clone())?)
+        let streams = match &rules {
+            Some(rules) if !further.is_empty() => {
+                FurtherStreams::new(further, rules.clone(), line.clone())?.into()
+            }
+            _ => OnceLock::new(),
         };
         let addresses = sockets::addresses_of_ends(&socket);
         Ok(Arc::new_cyclic(|this| Link {
@@ -238,6 +250,7 @@ impl Link {
             output: TicketQueue::new(FrameWriter::default()),
             closed: AtomicBool::new(false),
             streams,
+            rules,
             line,
             conduits: OnceLock::new(),
             fault: OnceLock::new(),
@@ -348,7 +361,7 @@ impl Link {
         message: &Outgoing<'_>,
         room: RoomWait<'_>,
     ) -> Result<SendReport, LinkError> {
-        match &self.streams {
+        match self.streams.get() {
             Some(streams) if streams.should_carry(message) => {
                 self.send_by_streams(streams, message, room)
             }
@@ -405,7 +418,24 @@ impl Link {
 
     /// How many streams carry large messages.
     pub(crate) fn streams(&self) -> usize {
-        self.streams.as_ref().map_or(1, FurtherStreams::count)
+        self.streams.get().map_or(1, FurtherStreams::used)
+    }
+
+    /// Has this end send large messages by at most so many streams from now on, and asks for those that are missing, which
+    /// join soon, unless the system or the other end has no room for them. `None`: titin chooses. A link whose medium has no
+    /// further streams stays as it is.
+    pub fn set_streams(&self, most: Option<usize>) {
+        let count = self.streams.get().map_or(0, FurtherStreams::count);
+        if let Some(rules) = &self.rules {
+            rules.set_most(most, count);
+        }
+        self.pace_streams();
+    }
+
+    /// Has this end send large messages in pieces of so many bytes from now on, where several streams carry them. `None`:
+    /// titin chooses.
+    pub fn set_piece(&self, bytes: Option<u64>) {
+        self.rules.iter().for_each(|rules| rules.set_piece(bytes));
     }
 
     /// What is known of the link's streams.
@@ -418,34 +448,49 @@ impl Link {
             retransmissions: figures.iter().map(|stream| stream.retransmissions).sum(),
             pacing: first.and_then(|stream| stream.pacing),
             buffers: last.and_then(|stream| stream.buffers),
+            piece: self.rules.as_ref().and_then(|rules| rules.piece()),
         }
     }
 
-    /// Has this end send at most so many bytes a second by the present streams; `None` is for no limit. For streams over a
+    /// Has this end send at most so many bytes a second by all streams; `None` is for no limit. For streams over a
     /// network.
     pub fn set_pacing(&self, rate: Option<u64>) {
-        let settings = LinkSettings {
+        let changed = LinkSettings {
             pacing: Some(rate.unwrap_or(sockets::NO_PACING)),
             ..LinkSettings::default()
         };
-        self.medium.set_pacing(&self.socket, &settings, 1);
+        self.medium.set_pacing(&self.socket, &changed, 1);
+        self.rules.iter().for_each(|rules| rules.note(&changed));
+        self.pace_streams();
+    }
+
+    /// Has the further streams share the pacing of the link.
+    fn pace_streams(&self) {
+        let Some(settings) = self.rules.as_ref().map(|rules| rules.settings()) else {
+            return;
+        };
         // No limit has no shares.
-        let streams = rate.map_or(1, |_| self.streams() as u64);
-        for socket in self.streams.iter().flat_map(FurtherStreams::sockets) {
+        let streams = match settings.pacing {
+            None => return,
+            Some(sockets::NO_PACING) => 1,
+            Some(_) => self.streams() as u64,
+        };
+        for socket in self.further_sockets() {
             self.medium.set_pacing(socket, &settings, streams);
         }
     }
 
-    /// Sets the sizes of the buffers of the present streams at this end, in bytes; `None` leaves a size as it is. The
+    /// Sets the sizes of the buffers of each stream at this end, in bytes; `None` leaves a size as it is. The
     /// system may have a limit.
     pub fn set_buffers(&self, send: Option<u64>, receive: Option<u64>) {
-        let settings = LinkSettings {
+        let changed = LinkSettings {
             send_buffer: send,
             receive_buffer: receive,
             ..LinkSettings::default()
         };
+        self.rules.iter().for_each(|rules| rules.note(&changed));
         self.sockets()
-            .for_each(|socket| self.medium.set_buffers(socket, &settings));
+            .for_each(|socket| self.medium.set_buffers(socket, &changed));
     }
 
     /// Has the link be lost when a stream has not reached the other end for so long, if the link
@@ -475,8 +520,12 @@ impl Link {
     }
 
     fn sockets(&self) -> impl Iterator<Item = &Descriptor> {
-        let further = self.streams.iter().flat_map(FurtherStreams::sockets);
-        std::iter::once(&self.socket).chain(further)
+        std::iter::once(&self.socket).chain(self.further_sockets())
+    }
+
+    fn further_sockets(&self) -> impl Iterator<Item = &Descriptor> {
+        let streams = self.streams.get().into_iter();
+        streams.flat_map(FurtherStreams::sockets)
     }
 
     /// The meter of the line, if the medium measures the line.
@@ -499,17 +548,36 @@ impl Link {
     /// # Errors
     /// If the system does not watch the socket, or the link has one stream alone.
     pub(crate) fn add_stream(&self, stream: FurtherStream) -> Result<(), LinkError> {
-        let streams = self.streams.as_ref().ok_or(LinkError::Closed)?;
-        streams.add(stream)?;
+        let rules = self.rules.as_ref().ok_or(LinkError::Closed)?;
+        self.medium.set_buffers(stream.socket(), &rules.settings());
+        match self.streams.get() {
+            Some(streams) => streams.add(stream)?,
+            None => self.begin_streams(stream, rules)?,
+        }
+        self.pace_streams();
         self.apply_patience();
+        Ok(())
+    }
+
+    /// Adds the first of the further streams, and has the reactor watch them.
+    fn begin_streams(
+        &self,
+        stream: FurtherStream,
+        rules: &Arc<StreamRules>,
+    ) -> Result<(), LinkError> {
+        let streams = FurtherStreams::new(vec![stream], rules.clone(), self.line.clone())?;
+        // Callers that attend change what the reactor watches.
+        let _watched = self.awaits_room();
+        let epoll = self.epoll.upgrade().ok_or(LinkError::Closed)?;
+        let data = epoll::EventData::new_u64(self.id.0);
+        epoll::add(&*epoll, streams.epoll(), data, self.events(false))?;
+        let _ = self.streams.set(streams);
         Ok(())
     }
 
     /// The other end asks for further streams: so many in all.
     pub(crate) fn request_streams(&self, count: usize) {
-        self.streams
-            .as_ref()
-            .inspect(|streams| streams.request(count));
+        self.rules.iter().for_each(|rules| rules.request(count));
     }
 
     /// Has the reactor find the end of the link, even if the socket has no more bytes.
@@ -522,9 +590,7 @@ impl Link {
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.flush();
-        self.streams
-            .iter()
-            .for_each(|streams| drop(streams.flush()));
+        self.streams.get().inspect(|streams| drop(streams.flush()));
         // Only the sending half: if the receiving half were closed too, the next bytes to come in
         // would make the system drop sent bytes that are not delivered yet.
         self.shut(Shutdown::Write);
@@ -541,7 +607,7 @@ impl Link {
 
     /// A descriptor that is ready when a further stream is, if there are further streams.
     pub(crate) fn streams_epoll(&self) -> Option<&Descriptor> {
-        self.streams.as_ref().map(FurtherStreams::epoll)
+        self.streams.get().map(FurtherStreams::epoll)
     }
 
     /// Writes the queue, as far as the socket takes the bytes. A thread already at work does so
@@ -580,7 +646,7 @@ impl Link {
         let outcome = match input.read(self, &is_wanted) {
             Ok(_) => Ok(self
                 .streams
-                .as_ref()
+                .get()
                 .and_then(|streams| input.unwatch_ended(streams))),
             Err(why) => Err(self.fault.get().cloned().unwrap_or(why)),
         };
@@ -713,7 +779,7 @@ impl Link {
 
     fn shut(&self, how: Shutdown) {
         let _ = shutdown(&self.socket, how);
-        self.streams.iter().for_each(|streams| streams.shut(how));
+        self.streams.get().inspect(|streams| streams.shut(how));
     }
 
     /// Asks the reactor to call [`Link::flush`] when the socket can take more, or no longer to.

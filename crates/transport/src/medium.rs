@@ -163,6 +163,8 @@ pub struct LinkFigures {
     pub pacing: Option<u64>,
     /// The bytes of the buffers of a stream for large messages: to send and to receive.
     pub buffers: Option<[u64; 2]>,
+    /// The bytes of the pieces in which several streams carry a message, if the program has set them.
+    pub piece: Option<u64>,
 }
 
 impl LinkFigures {
@@ -173,6 +175,7 @@ impl LinkFigures {
             retransmissions: sockets::retransmissions(socket),
             pacing: sockets::pacing_rate(socket),
             buffers: sockets::buffers(socket),
+            piece: None,
         }
     }
 }

@@ -583,9 +583,10 @@ impl Worker {
         growing: Option<GrowingLink>,
         agreement: Agreement,
     ) {
-        let request = growing.is_some().then(|| self.stream_request(token));
+        let growing_link = growing.as_ref();
+        let rules = growing_link.map(|growing| growing.rules(self.stream_request(token)));
         let (epoll, receivers) = (&self.reactor.epoll, &self.receivers);
-        let link = match first.open(further, request, LinkId(token), epoll, receivers) {
+        let link = match first.open(further, rules, LinkId(token), epoll, receivers) {
             Ok(link) => link,
             // A listening process need not hear of a link that was never opened.
             Err((tag, why)) => {
@@ -675,7 +676,11 @@ impl Worker {
         // From here on the epoll descriptor of the link's streams watches the socket.
         self.unregister(&stream.socket);
         if let (true, Some(open)) = (self.growing.contains(link), self.links.get(&link)) {
+            let had_further = open.streams_epoll().is_some();
             let _ = self.growing.join(link, open, number, stream);
+            if !had_further {
+                self.receivers.handler.got_streams(open);
+            }
             return;
         }
         match self.incomplete.join(link, number, stream) {
@@ -689,7 +694,7 @@ impl Worker {
         let agreement = link.request.agreement;
         let growing = GrowingLink::new(&link.first, link.request);
         let (first, further) = link.finish();
-        self.open(token, first, further, growing, agreement);
+        self.open(token, first, further, Some(growing), agreement);
     }
 
     /// Gives up a link whose streams do not all come, because of the stream numbered `stream`, or

@@ -67,7 +67,8 @@
 //! further stream. The data frame of a message in **pieces** is on the first stream, without
 //! payload. The pieces are on any of the further streams and in any order, also before the data
 //! frame; each byte comes once. By **more streams** the listener asks the dialler for so many
-//! further streams in all. The dialler opens them, or leaves the link as it is.
+//! further streams in all, at any time. The dialler opens them, or leaves the link as it is. Flag 1 of
+//! streams: the user has set their number, and neither end asks for more by itself.
 //!
 //! A **message** is one data frame and as many more frames as the payload needs. The pieces of one
 //! message come in order, pieces of different conduits interleave. Sequence numbers count from 0 on
@@ -99,6 +100,7 @@ pub const MAX_CONTROL: u64 = 256 << 20;
 const FLAG_NEXT: u8 = 1;
 const FLAG_SAME: u8 = 2;
 const FLAG_ENDED: u8 = 1;
+const FLAG_SET: u8 = 1;
 
 /// The 64 bytes as numbers, not yet checked against the kind of frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -258,6 +260,8 @@ pub enum Frame {
         key: u64,
         /// Number of further streams.
         count: u64,
+        /// Whether the user has set the number, so that neither end asks for more by itself.
+        is_set: bool,
         /// The most bytes per second that each end sends.
         pacing: u64,
         /// Bytes of the send buffer of a socket.
@@ -523,6 +527,7 @@ impl Header {
             13 => Ok(Frame::Streams {
                 key: self.sequence,
                 count: body,
+                is_set: self.flags & FLAG_SET != 0,
                 pacing: self.total,
                 send_buffer: self.stamp,
                 receive_buffer: self.next,
@@ -738,11 +743,13 @@ impl From<&Frame> for Header {
             Frame::Streams {
                 key,
                 count,
+                is_set,
                 pacing,
                 send_buffer,
                 receive_buffer,
             } => Header {
                 kind: 13,
+                flags: flag(is_set, FLAG_SET),
                 sequence: key,
                 body: count,
                 total: pacing,
@@ -936,6 +943,7 @@ mod tests {
             Frame::Streams {
                 key: 1,
                 count: 2,
+                is_set: true,
                 pacing: 3,
                 send_buffer: 4,
                 receive_buffer: 5,
@@ -1023,6 +1031,7 @@ mod tests {
         let crowd = Frame::Streams {
             key: 1,
             count: 257,
+            is_set: true,
             pacing: 0,
             send_buffer: 0,
             receive_buffer: 0,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Compress;
-use crate::frame::Frame;
+use crate::frame::{Frame, MAX_STREAMS};
 
 /// The settings of a link by tcp. For a setting that is `None`, titin or the operating system
 /// chooses.
@@ -28,6 +28,9 @@ pub struct LinkSettings {
     /// Whether titin compresses large messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compress: Option<Compress>,
+    /// Whether the program may ask for further streams while the link is open.
+    #[serde(skip)]
+    pub takes_streams: bool,
 }
 
 impl LinkSettings {
@@ -41,6 +44,7 @@ impl LinkSettings {
         !LinkSettings {
             streams: None,
             compress: None,
+            takes_streams: false,
             ..*self
         }
         .is_empty()
@@ -65,20 +69,22 @@ impl LinkSettings {
         Frame::Streams {
             key,
             count,
+            is_set: self.streams.is_some(),
             pacing: number(self.pacing),
             send_buffer: number(self.send_buffer),
             receive_buffer: number(self.receive_buffer),
         }
     }
 
-    /// The settings of sockets from the other end's frame.
-    pub fn told(pacing: u64, send_buffer: u64, receive_buffer: u64) -> Self {
+    /// The settings from the other end's frame. `streams` is the number of streams, if it is set.
+    pub fn told(streams: Option<u64>, pacing: u64, send_buffer: u64, receive_buffer: u64) -> Self {
         let [pacing, send_buffer, receive_buffer] =
             [pacing, send_buffer, receive_buffer].map(|number| (number > 0).then_some(number));
         LinkSettings {
             pacing,
             send_buffer,
             receive_buffer,
+            streams: streams.map(|streams| streams.clamp(1, MAX_STREAMS) as u32),
             ..LinkSettings::default()
         }
     }
@@ -95,20 +101,28 @@ mod tests {
             receive_buffer: Some(3),
             ..LinkSettings::default()
         };
-        let Frame::Streams {
-            key: 7,
-            count: 2,
-            pacing,
-            send_buffer,
-            receive_buffer,
-        } = sockets.frame(7, 2)
-        else {
-            panic!("another frame");
+        let told = |settings: &LinkSettings, count| {
+            let Frame::Streams {
+                key: 7,
+                count,
+                is_set,
+                pacing,
+                send_buffer,
+                receive_buffer,
+            } = settings.frame(7, count)
+            else {
+                panic!("another frame");
+            };
+            let streams = is_set.then_some(count);
+            LinkSettings::told(streams, pacing, send_buffer, receive_buffer)
         };
-        assert_eq!(
-            LinkSettings::told(pacing, send_buffer, receive_buffer),
-            sockets
-        );
+        assert_eq!(told(&sockets, 2), sockets);
+        let sole = LinkSettings {
+            streams: Some(1),
+            ..sockets
+        };
+        // One stream is no further stream.
+        assert_eq!(told(&sole, 0), sole);
         assert!(sockets.is_of_sockets());
         let streams = LinkSettings {
             streams: Some(2),

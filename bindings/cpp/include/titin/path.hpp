@@ -161,6 +161,7 @@ struct PathStatistics {
     double pacing;              ///< the most bytes per second that this end sends; 0 without a limit
     double send_buffer;         ///< the buffers of a stream, in bytes, as the system has them
     double receive_buffer;
+    std::int64_t piece;         ///< the bytes of a piece, if they were set; 0 if titin chooses
 };
 
 /// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
@@ -187,7 +188,7 @@ public:
 
     /// The name that the opening program has given.
     std::string name() const { return titin_path_name(raw()); }
-    /// The number of streams that carry large messages.
+    /// The number of streams that carry large messages of this end.
     int streams() const { return titin_path_streams(raw()); }
     /// What the path has carried, and how.
     PathStatistics statistics() const {
@@ -205,8 +206,16 @@ public:
                 figure(TITIN_PATH_RETRANSMISSIONS),
                 figure(TITIN_PATH_PACING),
                 figure(TITIN_PATH_SEND_BUFFER),
-                figure(TITIN_PATH_RECEIVE_BUFFER)};
+                figure(TITIN_PATH_RECEIVE_BUFFER),
+                count(TITIN_PATH_PIECE)};
     }
+    /// Has this end send large messages by at most so many streams (1 to 256) from now on, and opens those that are missing:
+    /// they carry messages as soon as they are there, which streams() tells. For 0 titin chooses. What the other end sends goes by
+    /// as many streams as that end says.
+    void set_streams(int streams) { detail::check(titin_path_set_streams(raw(), streams)); }
+    /// Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where several streams carry
+    /// them; for 0 titin chooses.
+    void set_piece(std::int64_t bytes) { detail::check(titin_path_set_piece(raw(), bytes)); }
     /// Has this end send at most so many bytes per second from now on; 0 is for no limit.
     void set_pacing(std::int64_t rate) { detail::check(titin_path_set_pacing(raw(), rate)); }
     /// Sets the sizes of each stream's buffers at this end, in bytes; 0 leaves a size as it is.

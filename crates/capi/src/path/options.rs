@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-use titin_path::{Interrupt, Key, MOST_STREAMS, PathSettings, read_key, usual_key};
+use titin_path::{Interrupt, Key, MOST_STREAMS, PIECE_SIZES, PathSettings, read_key, usual_key};
 use titin_runtime::Result;
 
 use crate::error::{null, status, usage, value};
@@ -59,6 +59,31 @@ fn size(number: i64, what: &str) -> Result<Option<u64>> {
         ))
     })?;
     Ok((number > 0).then_some(number))
+}
+
+/// A number of streams; `None` for 0.
+pub(super) fn number_of_streams(streams: c_int) -> Result<Option<u32>> {
+    let streams = size(streams.into(), "the number of streams")?;
+    match streams {
+        Some(many) if many > MOST_STREAMS => Err(usage(format!(
+            "{many} streams: a path has at most {MOST_STREAMS}"
+        ))),
+        streams => Ok(streams.map(|streams| streams as u32)),
+    }
+}
+
+/// The bytes of a piece; `None` for 0.
+pub(super) fn piece(bytes: i64) -> Result<Option<u64>> {
+    let bytes = size(bytes, "the bytes of a piece")?;
+    match bytes {
+        Some(wrong) if !PIECE_SIZES.contains(&wrong) => {
+            let (least, most) = PIECE_SIZES.into_inner();
+            Err(usage(format!(
+                "a piece of {wrong} bytes: it has {least} to {most}"
+            )))
+        }
+        bytes => Ok(bytes),
+    }
 }
 
 /// A limit in bytes per second; `None` for 0.
@@ -133,13 +158,7 @@ unsafe extern "C" fn titin_path_options_streams(
     // SAFETY: as the caller promises.
     unsafe {
         change(options, |options| {
-            let streams = size(streams.into(), "the number of streams")?;
-            if let Some(many) = streams.filter(|streams| *streams > MOST_STREAMS) {
-                return Err(usage(format!(
-                    "{many} streams: a path has at most {MOST_STREAMS}"
-                )));
-            }
-            options.settings.streams = streams.map(|streams| streams as u32);
+            options.settings.streams = number_of_streams(streams)?;
             Ok(())
         })
     }

@@ -151,11 +151,11 @@ impl LinkInput {
         receivers: &Receivers,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<usize, LinkError> {
-        if let Some(streams) = &link.streams {
+        if let Some(streams) = link.streams.get() {
             self.take_in_streams(streams)?;
         }
         let count = self.read_first_stream(link, receivers, is_wanted)?;
-        let Some(streams) = &link.streams else {
+        let Some(streams) = link.streams.get() else {
             return Ok(count);
         };
         match &self.ended {

@@ -233,7 +233,8 @@ impl FrameReader {
         let DataFrame {
             head, body, total, ..
         } = frame;
-        if self.streams.len() > 1 && body == 0 && total > 0 {
+        // The pieces may come before this end hears that their stream has joined.
+        if body == 0 && total > 0 {
             self.streams[number].state = ParserState::Header;
             return self.announce(head, meta, total, out);
         }

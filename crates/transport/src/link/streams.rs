@@ -28,6 +28,7 @@ use super::full_time::{FullTime, MEASUREMENT};
 use super::payload::{PayloadRest, slice_parts};
 use super::room::RoomWait;
 use super::socket::write;
+use super::stream_rules::StreamRules;
 use super::stream_shares::StreamShares;
 use crate::carrier::Outgoing;
 use crate::error::LinkError;
@@ -70,8 +71,9 @@ pub(super) struct FurtherStreams {
     count: AtomicUsize,
     epoll: Descriptor,
     output: TicketQueue<StreamOutputs, ()>,
-    /// Asks for more streams; `None` if their number is set.
-    request: Option<StreamRequest>,
+    rules: Arc<StreamRules>,
+    /// Asks for as many streams as titin chooses.
+    suggest: StreamRequest,
     /// The meter of the line, if the medium measures the line.
     line: Option<Arc<LineMeter>>,
 }
@@ -96,7 +98,7 @@ struct StreamOutputs {
     /// No stream has taken anything for a while: the next thread does not wait for the streams
     /// again.
     stalled: bool,
-    /// Lets the number of streams grow on a line that no medium measures.
+    /// Chooses the number of streams on a line that no medium measures.
     growth: Option<(FullTime, StreamGrowth)>,
 }
 
@@ -124,9 +126,9 @@ struct MessagePieces {
 
 /// The bytes of the smallest and the largest piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct PieceSizes {
-    smallest: u64,
-    largest: u64,
+pub(super) struct PieceSizes {
+    pub(super) smallest: u64,
+    pub(super) largest: u64,
 }
 
 /// A piece under way, written from the caller's memory.
@@ -143,6 +145,8 @@ struct PayloadInProgress<'a> {
     pieces: MessagePieces,
     /// What each stream carries of the message; `None` if each may carry any of it.
     shares: Option<StreamShares>,
+    /// How many of the streams may begin pieces.
+    used: usize,
     /// The piece under way on each stream.
     under_way: Vec<Option<PieceInProgress>>,
     /// Whether some of the message has been written.
@@ -213,18 +217,20 @@ impl PieceInProgress {
 }
 
 impl<'a> PayloadInProgress<'a> {
-    /// A message by `streams` streams, or by those with a share.
+    /// A message by the first `used` of `streams` streams, or by those with a share.
     fn new(
         message: &'a Outgoing<'a>,
         streams: usize,
+        used: usize,
         shares: Option<StreamShares>,
         sizes: PieceSizes,
     ) -> Self {
-        let used = shares.as_ref().map_or(streams, StreamShares::count);
+        let carrying = shares.as_ref().map_or(used, StreamShares::count);
         PayloadInProgress {
             message,
-            pieces: MessagePieces::new(message, used, sizes),
+            pieces: MessagePieces::new(message, carrying, sizes),
             shares,
+            used,
             under_way: (0..streams).map(|_| None).collect(),
             torn: false,
         }
@@ -232,6 +238,9 @@ impl<'a> PayloadInProgress<'a> {
 
     /// The next piece for the stream at the place `number`.
     fn next_piece(&mut self, number: usize) -> Option<PieceInProgress> {
+        if number >= self.used {
+            return None;
+        }
         let shares = self.shares.as_mut();
         let most = shares
             .as_ref()
@@ -246,16 +255,19 @@ impl<'a> PayloadInProgress<'a> {
     /// Lets all streams carry the rest: those with a share are slower than expected. False if they do
     /// already.
     fn use_all_streams(&mut self) -> bool {
-        self.pieces.streams = self.under_way.len() as u64;
+        self.pieces.streams = self.used as u64;
         self.shares.take().is_some()
     }
 
-    /// Uses streams that have joined, too, unless the streams have shares; there are `count` now.
-    fn take_in_streams(&mut self, count: usize) {
+    /// Uses the first `used` of the streams from now on, also those that have joined, unless the streams have shares; there
+    /// are `count` now.
+    fn take_in_streams(&mut self, count: usize, used: usize) {
         self.under_way.resize_with(count, || None);
-        if self.shares.is_none() {
-            self.pieces.streams = count as u64;
+        if self.shares.is_none() || used < self.used {
+            self.shares = None;
+            self.pieces.streams = used as u64;
         }
+        self.used = used;
     }
 
     fn is_done(&self) -> bool {
@@ -276,6 +288,10 @@ impl FurtherStream {
             watched: Mutex::new(epoll::EventFlags::IN),
             meter: meter.map(|meter| (meter, AtomicUsize::new(0))),
         }
+    }
+
+    pub(super) fn socket(&self) -> &Descriptor {
+        &self.socket
     }
 
     /// Writes as much as one call takes; 0 if the socket is full.
@@ -305,27 +321,23 @@ impl FurtherStream {
 }
 
 impl FurtherStreams {
-    /// Streams that have joined. With a request, more may join.
+    /// Streams that have joined, at least one. More may join.
     pub(super) fn new(
         streams: Vec<FurtherStream>,
-        request: Option<StreamRequest>,
+        rules: Arc<StreamRules>,
         line: Option<Arc<LineMeter>>,
     ) -> Result<Self, Errno> {
-        let count = streams.len();
-        let growth = match (&line, &request) {
-            (None, Some(_)) => Some((FullTime::new(count), StreamGrowth::new(count))),
-            (Some(line), Some(request)) => {
-                line.grow(count, request.clone());
+        let (count, suggest) = (streams.len(), rules.suggestion());
+        let growth = match &line {
+            None => Some((FullTime::new(count), StreamGrowth::new(count))),
+            Some(line) => {
+                line.grow(count, suggest.clone());
                 None
             }
-            (_, None) => None,
         };
-        let most = match request {
-            Some(_) => MAX_STREAMS as usize,
-            None => count,
-        };
+        let places = 0..MAX_STREAMS;
         let further = FurtherStreams {
-            places: (0..most).map(|_| OnceLock::new()).collect(),
+            places: places.map(|_| OnceLock::new()).collect(),
             count: AtomicUsize::new(0),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?.into(),
             output: TicketQueue::new(StreamOutputs {
@@ -334,7 +346,8 @@ impl FurtherStreams {
                 stalled: false,
                 growth,
             }),
-            request,
+            rules,
+            suggest,
             line,
         };
         for stream in streams {
@@ -371,6 +384,11 @@ impl FurtherStreams {
         self.count.load(Ordering::Acquire)
     }
 
+    /// By how many of the streams this end sends: by the first ones.
+    pub(super) fn used(&self) -> usize {
+        self.rules.used(self.count())
+    }
+
     /// The socket numbered `number`, from 1.
     pub(super) fn socket(&self, number: usize) -> &Descriptor {
         &self.stream(number - 1).socket
@@ -403,17 +421,18 @@ impl FurtherStreams {
     }
 
     fn piece_sizes(&self) -> PieceSizes {
-        match self.line {
+        let chosen = match self.line {
             Some(_) => PIECES_OF_A_LINE,
             None => PIECES,
-        }
+        };
+        self.rules.piece_sizes().unwrap_or(chosen)
     }
 
     /// What each stream carries of a new message of `total` bytes. `None` if all streams should carry the
     /// message, each as much as it takes.
     fn shares(&self, outputs: &StreamOutputs, total: u64) -> Option<StreamShares> {
         let line = self.line.as_ref()?;
-        let now = Instant::now();
+        let (now, used) = (Instant::now(), self.used());
         let room = |(number, stream): (usize, &StreamOutput)| {
             let room = self.stream(number).room(now);
             match stream.queued_frame.is_empty() {
@@ -421,7 +440,8 @@ impl FurtherStreams {
                 false => StreamRoom::default(),
             }
         };
-        let rooms: Vec<StreamRoom> = outputs.streams.iter().enumerate().map(room).collect();
+        let rooms = outputs.streams.iter().enumerate().take(used).map(room);
+        let rooms: Vec<StreamRoom> = rooms.collect();
         // The messages of the queue come first, by all streams.
         let is_free = outputs.queue.is_empty();
         let shares = is_free.then(|| StreamShares::of(total, &rooms)).flatten();
@@ -433,7 +453,7 @@ impl FurtherStreams {
     /// Whether the further streams should carry a message: a large message, unless the message
     /// supersedes others. The first stream drops superseded messages that have not left yet.
     pub(super) fn should_carry(&self, message: &Outgoing<'_>) -> bool {
-        message.length() > SMALL && message.meta.supersedes.is_none()
+        message.length() > SMALL && message.meta.supersedes.is_none() && self.used() > 1
     }
 
     /// Writes the payload of a message; waits for a while if no stream takes anything, and then copies
@@ -469,11 +489,6 @@ impl FurtherStreams {
         self.output
             .work_if_free(|outputs, _| outcome = self.write_queue_and_watch(outputs));
         outcome
-    }
-
-    /// Asks the reactor for so many streams in all, unless their number is set.
-    pub(super) fn request(&self, count: usize) {
-        self.request.as_ref().inspect(|request| request(count));
     }
 
     /// Ends the process's own half of each connection, or both halves.
@@ -525,10 +540,11 @@ impl FurtherStreams {
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
         let shares = self.shares(outputs, message.length());
         let streams = outputs.streams.len();
-        let mut payload = PayloadInProgress::new(message, streams, shares, self.piece_sizes());
+        let (used, sizes) = (self.used(), self.piece_sizes());
+        let mut payload = PayloadInProgress::new(message, streams, used, shares, sizes);
         loop {
             outputs.take_in_streams(self.count());
-            payload.take_in_streams(outputs.streams.len());
+            payload.take_in_streams(outputs.streams.len(), self.used());
             let written = self
                 .write_round(outputs, &mut payload)
                 .map_err(|failure| failure.torn_if(payload.torn))?;
@@ -600,7 +616,8 @@ impl FurtherStreams {
         loop {
             let stream = &mut outputs.streams[number];
             if stream.queued_frame.is_empty() {
-                let Some((pieces, rest)) = outputs.queue.front_mut() else {
+                let mut queue = outputs.queue.front_mut().filter(|_| number < self.used());
+                let Some((pieces, rest)) = &mut queue else {
                     return Ok(written);
                 };
                 if let Some(piece) = pieces.next(u64::MAX) {
@@ -674,20 +691,21 @@ impl FurtherStreams {
 
     /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
     fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
-        let (Some(request), Some((full, growth))) = (&self.request, &mut outputs.growth) else {
+        let Some((full, growth)) = &mut outputs.growth else {
             return;
         };
         let (now, count) = (Instant::now(), outputs.streams.len());
         let sample = full.note(count, is_full, now);
         let wanted = growth.note(count, sample, MEASUREMENT, now);
-        wanted.inspect(|wanted| request(*wanted));
+        wanted.inspect(|wanted| (self.suggest)(*wanted));
     }
 
     /// Has the epoll descriptor watch for room in each socket with waiting bytes.
     fn watch(&self, outputs: &mut StreamOutputs) {
-        let has_queue = !outputs.queue.is_empty();
+        // A stream that this end does not send by any more writes the rest of its frame only.
+        let (has_queue, used) = (!outputs.queue.is_empty(), self.used());
         for (number, stream) in outputs.streams.iter_mut().enumerate() {
-            let wanted = has_queue || !stream.queued_frame.is_empty();
+            let wanted = (has_queue && number < used) || !stream.queued_frame.is_empty();
             self.watch_one(number, stream, wanted);
         }
     }
@@ -801,6 +819,7 @@ impl From<LinkError> for StreamFailure {
 mod tests {
     use std::time::Duration;
 
+    use titin_wire::LinkSettings;
     use titin_wire::frame::Head;
 
     use super::*;
@@ -841,11 +860,17 @@ mod tests {
         let parts = [IoSlice::new(&payload)];
         let meta = Arc::default();
         let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
-        let mut payload = PayloadInProgress::new(&message, 8, None, PIECES_OF_A_LINE);
+        let mut payload = PayloadInProgress::new(&message, 8, 8, None, PIECES_OF_A_LINE);
         assert_eq!(payload.next_piece(0).unwrap().length, 32 << 10);
-        payload.take_in_streams(128);
+        payload.take_in_streams(128, 128);
         let length = payload.next_piece(127).unwrap().length;
         assert!(length < 17 << 10, "{length}");
+    }
+
+    /// Rules by which titin chooses.
+    fn rules() -> Arc<StreamRules> {
+        let settings = LinkSettings::default();
+        Arc::new(StreamRules::new(settings, 3, Arc::new(|_| ())))
     }
 
     /// Three new streams of a line, measured or not, and their other ends.
@@ -863,7 +888,7 @@ mod tests {
             FurtherStream::new(socket, Vec::new(), is_measured.then(meter))
         });
         let line = is_measured.then(Arc::default);
-        let streams = FurtherStreams::new(streams.collect(), None, line).unwrap();
+        let streams = FurtherStreams::new(streams.collect(), rules(), line).unwrap();
         (streams, others)
     }
 
@@ -892,7 +917,7 @@ mod tests {
         let mut outputs = outputs_of_three();
         change(&streams, &mut outputs);
         let shares = streams.shares(&outputs, message.length());
-        let mut payload = PayloadInProgress::new(&message, 3, shares, PIECES_OF_A_LINE);
+        let mut payload = PayloadInProgress::new(&message, 3, 3, shares, PIECES_OF_A_LINE);
         while !payload.is_done() {
             streams.write_round(&mut outputs, &mut payload).unwrap();
         }
@@ -940,7 +965,7 @@ mod tests {
             window: 2 * flight,
         };
         let shares = StreamShares::of(200_000, &[room(200_000), room(100), room(100)]);
-        let mut payload = PayloadInProgress::new(&message, 3, shares, PIECES_OF_A_LINE);
+        let mut payload = PayloadInProgress::new(&message, 3, 3, shares, PIECES_OF_A_LINE);
         let first = payload.next_piece(0).unwrap().length;
         assert!(payload.next_piece(1).is_none() && payload.next_piece(2).is_none());
         assert!(payload.use_all_streams());
@@ -1000,9 +1025,104 @@ mod tests {
     }
 
     #[test]
+    fn fewer_streams_carry_the_rest_of_a_message_and_more_again() {
+        let (streams, _others) = three_streams(false);
+        let payload = vec![7; 400_000];
+        let parts = [IoSlice::new(&payload)];
+        let meta = Arc::default();
+        let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
+        let sizes = PieceSizes {
+            smallest: 1000,
+            largest: 1000,
+        };
+        let mut payload = PayloadInProgress::new(&message, 3, streams.used(), None, sizes);
+        let begin = |payload: &mut PayloadInProgress<'_>| {
+            let used = streams.used();
+            payload.take_in_streams(3, used);
+            [0, 1, 2].map(|number| payload.next_piece(number).map(|piece| piece.offset))
+        };
+        assert_eq!(begin(&mut payload), [Some(0), Some(1000), Some(2000)]);
+        streams.rules.set_most(Some(2), streams.count());
+        assert_eq!(begin(&mut payload), [Some(3000), Some(4000), None]);
+        assert_eq!(payload.pieces.streams, 2);
+        streams.rules.set_most(None, streams.count());
+        assert_eq!(begin(&mut payload), [Some(5000), Some(6000), Some(7000)]);
+    }
+
+    #[test]
+    fn a_stream_that_is_not_used_takes_nothing_from_the_queue_and_is_not_watched_for_it() {
+        let (streams, others) = three_streams(false);
+        let bytes = vec![7; 3_000_000];
+        let parts = [IoSlice::new(&bytes)];
+        let meta = Arc::default();
+        let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
+        streams.rules.set_most(Some(2), streams.count());
+        let mut outputs = outputs_of_three();
+        outputs.streams[2].queued_frame = vec![7; 64];
+        let payload = PayloadInProgress::new(&message, 3, streams.used(), None, PIECES);
+        outputs.copy_rest(payload).unwrap();
+        streams.watch(&mut outputs);
+        assert!(outputs.streams.iter().all(|stream| stream.watched));
+        streams.write_queue(&mut outputs).unwrap();
+        streams.watch(&mut outputs);
+        let watched: Vec<bool> = outputs
+            .streams
+            .iter()
+            .map(|stream| stream.watched)
+            .collect();
+        // The sockets of the two that are used are full.
+        assert_eq!(watched, [true, true, false]);
+        let mut frames = vec![0; 1 << 20];
+        assert_eq!(rustix::io::read(&others[2], &mut frames).unwrap(), 64);
+    }
+
+    #[test]
+    fn the_program_sets_the_sizes_of_pieces() {
+        let (streams, _others) = three_streams(true);
+        assert_eq!(
+            (streams.piece_sizes(), streams.rules.piece()),
+            (PIECES_OF_A_LINE, None)
+        );
+        for (wanted, set) in [
+            (Some(20_000), Some(20_000)),
+            (Some(1), Some(1 << 10)),
+            (Some(u64::MAX), Some(PIECE as u64)),
+            (None, None),
+        ] {
+            streams.rules.set_piece(wanted);
+            assert_eq!(streams.rules.piece(), set);
+            let all = streams.piece_sizes();
+            assert_eq!(all.largest, set.unwrap_or(PIECES_OF_A_LINE.largest));
+        }
+    }
+
+    #[test]
+    fn titin_asks_for_streams_unless_their_number_is_set() {
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let answer = asked.clone();
+        let request: StreamRequest = Arc::new(move |count| answer.store(count, Ordering::Relaxed));
+        let rules = Arc::new(StreamRules::new(LinkSettings::default(), 2, request));
+        let suggest = rules.suggestion();
+        let asked = || asked.swap(0, Ordering::Relaxed);
+        suggest(4);
+        assert_eq!(asked(), 4);
+        rules.set_most(Some(8), 4);
+        assert_eq!((asked(), rules.used(4)), (8, 4));
+        rules.set_most(Some(3), 8);
+        suggest(16);
+        assert_eq!((asked(), rules.used(8)), (0, 3));
+        // The first stream carries all: no further one is needed.
+        rules.set_most(Some(1), 0);
+        assert_eq!((asked(), rules.used(8)), (0, 1));
+        rules.set_most(None, 8);
+        suggest(16);
+        assert_eq!((asked(), rules.used(8)), (16, 8));
+    }
+
+    #[test]
     fn pieces_are_smaller_on_a_measured_line() {
         let sizes = |line| {
-            let streams = FurtherStreams::new(Vec::new(), None, line).unwrap();
+            let streams = FurtherStreams::new(Vec::new(), rules(), line).unwrap();
             streams.piece_sizes()
         };
         assert_eq!(sizes(None), PIECES);

@@ -158,7 +158,7 @@ impl Dialling {
             return self.purpose;
         };
         self.further = further;
-        if further > 0 || self.settings.is_of_sockets() {
+        if further > 0 || self.settings.is_of_sockets() || self.settings.takes_streams {
             Purpose::Streams
         } else {
             Purpose::Data

@@ -1,6 +1,6 @@
 //! Open links that further streams may join.
 //!
-//! The end of the link that sends asks for more streams. The process that has dialled the link dials
+//! The end of the link that sends asks for more streams, by itself or because the program wants them. The process that has dialled the link dials
 //! the streams, whichever end asks. A stream serves first at the end that listens, and the dialler
 //! hears of it: so no end ever sends by a stream that the other end has given up.
 
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use titin_wire::frame::{Frame, Header};
+use titin_wire::frame::{Frame, Header, MAX_STREAMS};
 
 use super::dial::Target;
 use super::pending::{JoiningStream, Pending, StreamsRequest};
 use crate::error::LinkError;
-use crate::link::Link;
+use crate::link::{Link, StreamRules};
 use crate::medium::send_whole;
-use crate::stream_growth::MOST_GROWN_STREAMS;
+use crate::stream_growth::StreamRequest;
 
 /// The descriptors of a stream of the medium with the most of them, and the share of the process's
 /// descriptors that may serve for streams that join later.
@@ -42,14 +42,18 @@ pub(super) struct GrowingLinks {
 }
 
 impl GrowingLink {
-    /// The link of the stream `first`; `None` if the user has set the number of streams.
-    pub(super) fn new(first: &Pending, request: StreamsRequest) -> Option<Self> {
-        let may_grow = request.count > 0 && request.settings.may_grow();
-        may_grow.then(|| GrowingLink {
+    /// The link of the stream `first`.
+    pub(super) fn new(first: &Pending, request: StreamsRequest) -> Self {
+        GrowingLink {
             request,
             target: first.target(),
             count: request.count,
-        })
+        }
+    }
+
+    /// The rules for the streams of the link, which asks for more by `request`.
+    pub(super) fn rules(&self, request: StreamRequest) -> StreamRules {
+        StreamRules::new(self.request.settings, self.request.count as usize, request)
     }
 
     /// Whether the process has dialled the link.
@@ -69,7 +73,7 @@ impl GrowingLink {
             return Vec::new();
         };
         let StreamsRequest { key, settings, .. } = self.request;
-        let most = (MOST_GROWN_STREAMS as u64).min(self.count + places);
+        let most = MAX_STREAMS.min(self.count + places);
         let count = count.min(most);
         let mut begun = Vec::new();
         while self.count < count {
@@ -93,10 +97,9 @@ impl GrowingLink {
     /// # Errors
     /// [`LinkError`] if the stream comes to nothing.
     fn join(&mut self, link: &Link, number: u64, pending: Pending) -> Result<(), LinkError> {
-        let StreamsRequest { key, settings, .. } = self.request;
+        let key = self.request.key;
         if !self.is_dialled() {
             self.count += 1;
-            pending.medium.set_buffers(&pending.socket, &settings);
             let frame = Frame::Join { key, number };
             send_whole(&pending.socket, &Header::from(&frame).encode())?;
         }

@@ -17,11 +17,10 @@ use super::dial::{Connecting, Dialling, Target};
 use crate::error::LinkError;
 use crate::line_meter::LineMeter;
 use crate::link::{
-    FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, read,
+    FurtherStream, Link, LinkCarrier, LinkId, LinkInput, LinkSockets, Receivers, StreamRules, read,
     read_with_files,
 };
 use crate::medium::{LinkSetup, ProvedConnection, SocketMedium, send_whole};
-use crate::stream_growth::StreamRequest;
 use crate::token_connection::TokenConnection;
 use titin_os::Descriptor;
 
@@ -389,6 +388,7 @@ impl Pending {
                 Frame::Streams {
                     key,
                     count,
+                    is_set,
                     pacing,
                     send_buffer,
                     receive_buffer,
@@ -396,7 +396,12 @@ impl Pending {
                 Purpose::Streams,
                 None,
             ) => {
-                let settings = LinkSettings::told(pacing, send_buffer, receive_buffer);
+                let settings = LinkSettings::told(
+                    is_set.then_some(count),
+                    pacing,
+                    send_buffer,
+                    receive_buffer,
+                );
                 self.medium.set_buffers(&self.socket, &settings);
                 send_whole(&self.socket, header)?;
                 Ok(HandshakeStep::Gather(StreamsRequest {
@@ -466,7 +471,7 @@ impl Pending {
     pub(super) fn open(
         mut self,
         further: Vec<Pending>,
-        request: Option<StreamRequest>,
+        rules: Option<StreamRules>,
         id: LinkId,
         epoll: &Arc<Descriptor>,
         receivers: &Arc<Receivers>,
@@ -494,7 +499,7 @@ impl Pending {
             first: self.socket,
             medium: self.medium,
             further,
-            request,
+            rules: rules.map(Arc::new),
             line,
         };
         Link::new(id, tag, sockets, epoll, input, carrier, detour).map_err(|why| (tag, why))
