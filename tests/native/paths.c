@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include <titin_path.h>
+#include <unistd.h>
 
 enum { MANY = 700000 };
 
@@ -247,6 +248,29 @@ static void echo(titin_path *path, int listens) {
     CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
 }
 
+/* Large messages by other numbers of streams and in other pieces. */
+static void change_streams(titin_path *path) {
+    const int counts[] = {3, 5, 1, 2};
+    double *many = malloc(MANY * sizeof *many);
+    for (int step = 0; step < 4; step++) {
+        const int count = counts[step];
+        CHECK(titin_path_set_streams(path, count) == 0 && titin_path_set_piece(path, 1500 * (step + 1)) == 0);
+        CHECK(titin_path_figure(path, TITIN_PATH_PIECE) == 1500 * (step + 1));
+        for (int tries = 0; titin_path_streams(path) != count && tries < 20000; tries++) usleep(1000);
+        CHECK(titin_path_streams(path) == count);
+        for (int i = 0; i < MANY; i++) many[i] = i + step;
+        CHECK(titin_path_send_array(path, TITIN_F64, 1, (int64_t[]){MANY}, NULL, TITIN_ORDER_C, NULL, many, TITIN_WAIT) == 0);
+        memset(many, 0, MANY * sizeof *many);
+        CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){MANY}, NULL, TITIN_ORDER_C, many, TITIN_WAIT) == 0);
+        for (int i = 0; i < MANY; i++) CHECK(many[i] == i + step);
+    }
+    free(many);
+    CHECK(titin_path_set_streams(path, 257) == TITIN_ERROR_USAGE && strstr(titin_error(), "at most 256"));
+    CHECK(titin_path_set_streams(path, -1) == TITIN_ERROR_USAGE && titin_path_set_streams(path, 0) == 0);
+    CHECK(titin_path_set_piece(path, 1023) == TITIN_ERROR_USAGE && strstr(titin_error(), "1024 to 1048576"));
+    CHECK(titin_path_set_piece(path, 0) == 0 && titin_path_figure(path, TITIN_PATH_PIECE) == 0);
+}
+
 static int wanted;
 
 static int interrupted(void *data) { return *(int *)data; }
@@ -265,7 +289,7 @@ static void end(titin_path *path, int listens) {
     CHECK(waited > 0.01 && time > waited && titin_path_figure(path, TITIN_PATH_SEND_RATE) * time > 8 * MANY);
     CHECK(titin_path_figure(path, TITIN_PATH_RECEIVE_RATE) * time > 8 * MANY);
     CHECK(titin_path_figure(path, TITIN_PATH_ROUND_TRIP) > 0 && titin_path_figure(path, TITIN_PATH_RETRANSMISSIONS) >= 0);
-    CHECK(isnan(titin_path_figure(path, 13)) && strstr(titin_error(), "13 is no figure of a path"));
+    CHECK(isnan(titin_path_figure(path, 14)) && strstr(titin_error(), "14 is no figure of a path"));
     CHECK(titin_path_figure(path, TITIN_PATH_PACING) == 4e9);
     CHECK(titin_path_set_pacing(path, 5000000) == 0 && titin_path_figure(path, TITIN_PATH_PACING) == 5e6);
     CHECK(titin_path_set_pacing(path, 0) == 0 && titin_path_figure(path, TITIN_PATH_PACING) == 0);
@@ -301,6 +325,7 @@ static void converse(titin_path *path, int listens) {
     requests(path, listens);
     pieces(path, listens);
     echo(path, listens);
+    change_streams(path);
     end(path, listens);
 }
 
@@ -316,8 +341,8 @@ int main(int argc, char **argv) {
         puts(titin_path_listener_address(listener));
         fflush(stdout);
         CHECK(titin_path_accept(listener, TITIN_WAIT, &path) == 0);
-        titin_path_listener_free(listener);
         converse(path, 1);
+        titin_path_listener_free(listener);
         return 0;
     }
     titin_path_options *options = titin_path_options_new();

@@ -1,11 +1,14 @@
 // One of the two ends of a path, as paths.c.
 #include "check.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <complex>
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <titin/path.hpp>
@@ -171,6 +174,30 @@ void echo(titin::Path &path, bool listens) {
     path.barrier();
 }
 
+/// Large messages by other numbers of streams and in other pieces.
+void change_streams(titin::Path &path) {
+    std::vector<double> numbers(many);
+    const int counts[] = {3, 5, 1, 2};
+    for (int step = 0; step < 4; step++) {
+        const int count = counts[step];
+        path.set_streams(count);
+        path.set_piece(1500 * (step + 1));
+        CHECK(path.statistics().piece == 1500 * (step + 1));
+        for (int tries = 0; path.streams() != count && tries < 20000; tries++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        CHECK(path.streams() == count);
+        for (int i = 0; i < many; i++) numbers[std::size_t(i)] = i + step;
+        path.send(numbers);
+        std::fill(numbers.begin(), numbers.end(), 0.0);
+        path.receive_into(numbers);
+        for (int i = 0; i < many; i++) CHECK(numbers[std::size_t(i)] == i + step);
+    }
+    refused_saying<titin::UsageError>("at most 256", [&] { path.set_streams(257); });
+    refused_saying<titin::UsageError>("1024 to 1048576", [&] { path.set_piece(1023); });
+    path.set_streams(0);
+    path.set_piece(0);
+}
+
 bool wanted;
 
 void end(titin::Path &path, bool listens) {
@@ -215,6 +242,7 @@ void converse(titin::Path path, bool listens) {
     requests(path, listens);
     pieces(path, listens);
     echo(path, listens);
+    change_streams(path);
     end(path, listens);
 }
 

@@ -35,7 +35,6 @@ program paths
       write (output_unit, "(a)") listener%address()
       flush (output_unit)
       call listener%accept(path)
-      call listener%stop()
    else
       call path%open(place, key="0123", ierr=ierr)
       call check(ierr == titin_error_usage .and. .not. path%is_open(), "a key that is none")
@@ -57,6 +56,8 @@ program paths
    call requests()
    call pieces()
    call echo()
+   call change_streams()
+   if (listens) call listener%stop()
    call finish()
 
 contains
@@ -346,6 +347,37 @@ contains
       call path%relay(path, timeout=0.01_real64, ierr=ierr)
       call check(ierr == titin_error_timeout, "a relay that takes longer")
       call path%barrier()
+   end subroutine
+
+   !> Large messages by other numbers of streams and in other pieces.
+   subroutine change_streams()
+      integer, parameter :: counts(4) = [3, 5, 1, 2]
+      real(real64), allocatable :: numbers(:)
+      integer(int64) :: begun, now, rate
+      integer :: step, i
+      allocate (numbers(many))
+      do step = 1, 4
+         call path%set_streams(counts(step))
+         call path%set_piece(1500_int64*step)
+         call check(nint(path%figure(titin_path_piece)) == 1500*step, "a piece")
+         call system_clock(begun, rate)
+         now = begun
+         do while (path%streams() /= counts(step) .and. now - begun < 20*rate)
+            call system_clock(now)
+         end do
+         call check(path%streams() == counts(step), "other streams")
+         numbers(:) = [(real(i + step - 2, real64), i=1, many)]
+         call path%send(numbers)
+         numbers(:) = 0
+         call path%receive(numbers)
+         call check(all(nint(numbers) == [(i + step - 2, i=1, many)]), "numbers by other streams")
+      end do
+      call path%set_streams(257, ierr=ierr)
+      call check(ierr == titin_error_usage, "too many streams")
+      call path%set_piece(1023_int64, ierr=ierr)
+      call check(ierr == titin_error_usage, "a small piece")
+      call path%set_streams(0)
+      call path%set_piece(0_int64)
    end subroutine
 
    subroutine finish()

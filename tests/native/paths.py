@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 
 import numpy as np
 import titin
@@ -157,6 +158,24 @@ def echo(path, listens):
     path.barrier()
 
 
+def change_streams(path):
+    """Large messages by other numbers of streams and in other pieces."""
+    for step, count in enumerate([3, 5, 1, 2]):
+        path.set_streams(count)
+        path.set_piece(1500 * (step + 1))
+        assert path.statistics()["piece"] == 1500 * (step + 1)
+        until = time.monotonic() + 20
+        while path.streams != count and time.monotonic() < until:
+            time.sleep(0.001)
+        assert path.streams == count
+        path.send(np.arange(MANY) + float(step))
+        assert (path.receive() == np.arange(MANY) + step).all()
+    refused(titin.UsageError, "at most 256", lambda: path.set_streams(257))
+    refused(titin.UsageError, "1024 to 1048576", lambda: path.set_piece(1023))
+    path.set_streams(0)
+    path.set_piece(0)
+
+
 def end(path, listens):
     # Other ends interrupt a call here.
     refused(titin.Timeout, "longer than 0.01 s", lambda: path.receive(timeout=0.01))
@@ -198,6 +217,7 @@ def converse(path, listens):
     requests(path, listens)
     pieces(path, listens)
     echo(path, listens)
+    change_streams(path)
     end(path, listens)
 
 

@@ -218,6 +218,7 @@ fn link_settings(link: &model::LinkTuning) -> Box<LinkSettings> {
         send_buffer,
         receive_buffer,
         compress,
+        takes_streams: false,
     }
     .into()
 }
