@@ -1,8 +1,8 @@
 ! The bare interfaces of titin_path.h.
 module titin_c_path
-   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int, c_int64_t, c_null_ptr, c_ptr
    implicit none
-   private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_ptr
+   private :: c_char, c_double, c_funptr, c_int, c_int64_t, c_null_ptr, c_ptr
 
    ! The figures of titin_path_figure.
    integer(c_int), parameter :: titin_path_time = 0
@@ -19,6 +19,16 @@ module titin_c_path
    integer(c_int), parameter :: titin_path_send_buffer = 11
    integer(c_int), parameter :: titin_path_receive_buffer = 12
    integer(c_int), parameter :: titin_path_piece = 13
+
+   ! The layout of an array of an exchange.
+   type, bind(C) :: titin_path_layout
+      integer(c_int) :: dtype = 0
+      integer(c_int) :: rank = 0
+      type(c_ptr) :: extents = c_null_ptr
+      type(c_ptr) :: strides = c_null_ptr
+      integer(c_int) :: order = 0
+      type(c_ptr) :: names = c_null_ptr
+   end type
 
    interface
       type(c_ptr) function titin_path_options_new() bind(C)
@@ -223,6 +233,21 @@ module titin_c_path
          type(c_ptr), intent(out) :: message
       end function
 
+      integer(c_int) function titin_path_exchange_array(path, data, data_layout, memory, memory_layout, timeout) bind(C)
+         import
+         type(c_ptr), value :: path, data, memory
+         type(titin_path_layout), intent(in) :: data_layout, memory_layout
+         real(c_double), value :: timeout
+      end function
+
+      integer(c_int) function titin_path_exchange_array_message(path, data, layout, timeout, message) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         type(titin_path_layout), intent(in) :: layout
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: message
+      end function
+
       integer(c_int) function titin_path_barrier(path, timeout) bind(C)
          import
          type(c_ptr), value :: path
@@ -334,6 +359,20 @@ module titin_c_path
          import
          type(c_ptr), value :: path, bytes
          integer(c_int64_t), value :: length
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_iexchange_array(path, data, data_layout, memory, memory_layout, request) bind(C)
+         import
+         type(c_ptr), value :: path, data, memory
+         type(titin_path_layout), intent(in) :: data_layout, memory_layout
+         type(c_ptr), intent(out) :: request
+      end function
+
+      integer(c_int) function titin_path_iexchange_array_message(path, data, layout, request) bind(C)
+         import
+         type(c_ptr), value :: path, data
+         type(titin_path_layout), intent(in) :: layout
          type(c_ptr), intent(out) :: request
       end function
 

@@ -82,17 +82,17 @@ module titin_path
          receive_real32, receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
       generic :: receive => receive_message, receive_int8, receive_int16, receive_int32, receive_int64, &
          receive_real32, receive_real64, receive_complex32, receive_complex64, receive_bool, receive_logical
-      !> exchange(data, into, timeout, received): sends data and receives the bytes of the next message into an array of the
-      !> same kind, both at once. `received` is the number of elements received, of which there may be fewer than `into` has.
-      !> exchange(data, message, timeout) receives a message whose size is not known.
+      !> exchange(data, into, timeout, as): sends an array as send does, and receives one as receive does, both at once. The two
+      !> are of the same kind, and may differ in shape; `as` holds for both.
+      !> exchange(data, message, timeout, as) receives a message whose size and type need not be known.
       procedure, private :: exchange_int8, exchange_int16, exchange_int32, exchange_int64, exchange_real32, &
-         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, unknown_int8, unknown_int16, &
-         unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, unknown_complex64, &
-         unknown_bool
+         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, exchange_logical, unknown_int8, &
+         unknown_int16, unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, &
+         unknown_complex64, unknown_bool, unknown_logical
       generic :: exchange => exchange_int8, exchange_int16, exchange_int32, exchange_int64, exchange_real32, &
-         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, unknown_int8, unknown_int16, &
-         unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, unknown_complex64, &
-         unknown_bool
+         exchange_real64, exchange_complex32, exchange_complex64, exchange_bool, exchange_logical, unknown_int8, &
+         unknown_int16, unknown_int32, unknown_int64, unknown_real32, unknown_real64, unknown_complex32, &
+         unknown_complex64, unknown_bool, unknown_logical
       !> cycle(to, message, timeout): receives the next message and passes it on to another path, piece by piece as the pieces
       !> come in. Without `message` the message only passes.
       procedure :: cycle => cycle_message
@@ -110,7 +110,7 @@ module titin_path
          ireceive_real32, ireceive_real64, ireceive_complex32, ireceive_complex64, ireceive_bool
       generic :: ireceive => ireceive_message, ireceive_int8, ireceive_int16, ireceive_int32, ireceive_int64, &
          ireceive_real32, ireceive_real64, ireceive_complex32, ireceive_complex64, ireceive_bool
-      !> iexchange(data, into, request), of bytes as exchange; iexchange(data, request) for a message whose size is not known.
+      !> iexchange(data, into, request, as); iexchange(data, request, as) for a message whose size and type need not be known.
       procedure, private :: iexchange_int8, iexchange_int16, iexchange_int32, iexchange_int64, iexchange_real32, &
          iexchange_real64, iexchange_complex32, iexchange_complex64, iexchange_bool, iunknown_int8, iunknown_int16, &
          iunknown_int32, iunknown_int64, iunknown_real32, iunknown_real64, iunknown_complex32, iunknown_complex64, &
@@ -616,121 +616,241 @@ contains
       flat = logical(bytes)
    end subroutine
 
-   subroutine exchange_int8(self, data, into, timeout, received, ierr)
+   ! The layout of an array for C. The extents must outlive it.
+   function layout_of(dtype, rank, extents) result(layout)
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      integer(c_int64_t), intent(in), target :: extents(*)
+      type(titin_path_layout) :: layout
+      layout%dtype = dtype
+      layout%rank = int(rank, c_int)
+      layout%extents = c_loc(extents)
+      layout%order = titin_order_fortran
+   end function
+
+   subroutine exchange_arrays(self, dtype, ranks, extents, into_extents, data, into, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: ranks(2)
+      integer(c_int64_t), intent(in), target :: extents(*), into_extents(*)
+      type(c_ptr), intent(in) :: data, into
+      real(real64), intent(in), optional :: timeout
+      integer, intent(in), optional :: as
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: wrong
+      integer(c_int) :: used
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, found="exchange on a path: "//wrong)
+         return
+      end if
+      call finish(titin_path_exchange_array(self%raw, data, layout_of(used, ranks(1), extents), into, &
+         layout_of(used, ranks(2), into_extents), patience(timeout)), ierr)
+   end subroutine
+
+   subroutine exchange_unknown(self, dtype, rank, extents, data, message, timeout, as, ierr)
+      class(path_type), intent(in) :: self
+      integer(c_int), intent(in) :: dtype
+      integer, intent(in) :: rank
+      integer(c_int64_t), intent(in), target :: extents(*)
+      type(c_ptr), intent(in) :: data
+      type(titin_message), intent(inout) :: message
+      real(real64), intent(in), optional :: timeout
+      integer, intent(in), optional :: as
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: wrong
+      type(c_ptr) :: raw
+      integer(c_int) :: used, status
+      call told(dtype, as, used, wrong)
+      if (allocated(wrong)) then
+         call finish(titin_error_usage, ierr, found="exchange on a path: "//wrong)
+         return
+      end if
+      status = titin_path_exchange_array_message(self%raw, data, layout_of(used, rank, extents), patience(timeout), raw)
+      call message%own(raw)
+      call finish(status, ierr)
+   end subroutine
+
+   subroutine exchange_int8(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int8), intent(in), contiguous, target :: data(..)
       integer(int8), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_i8
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_int16(self, data, into, timeout, received, ierr)
+   subroutine exchange_int16(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int16), intent(in), contiguous, target :: data(..)
       integer(int16), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_i16
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_int32(self, data, into, timeout, received, ierr)
+   subroutine exchange_int32(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int32), intent(in), contiguous, target :: data(..)
       integer(int32), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_i32
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_int64(self, data, into, timeout, received, ierr)
+   subroutine exchange_int64(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int64), intent(in), contiguous, target :: data(..)
       integer(int64), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_i64
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_real32(self, data, into, timeout, received, ierr)
+   subroutine exchange_real32(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       real(real32), intent(in), contiguous, target :: data(..)
       real(real32), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_f32
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_real64(self, data, into, timeout, received, ierr)
+   subroutine exchange_real64(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       real(real64), intent(in), contiguous, target :: data(..)
       real(real64), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_f64
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_complex32(self, data, into, timeout, received, ierr)
+   subroutine exchange_complex32(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       complex(real32), intent(in), contiguous, target :: data(..)
       complex(real32), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_c64
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_complex64(self, data, into, timeout, received, ierr)
+   subroutine exchange_complex64(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       complex(real64), intent(in), contiguous, target :: data(..)
       complex(real64), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_c128
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine exchange_bool(self, data, into, timeout, received, ierr)
+   subroutine exchange_bool(self, data, into, timeout, as, ierr)
       class(path_type), intent(in) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
       logical(c_bool), intent(inout), contiguous, target :: into(..)
+      integer(c_int), parameter :: dtype = titin_bool
       include "titin_path_exchange.inc"
    end subroutine
 
-   subroutine unknown_int8(self, data, message, timeout, ierr)
+   subroutine unknown_int8(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int8), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_int16(self, data, message, timeout, ierr)
+   subroutine unknown_int16(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int16), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_int32(self, data, message, timeout, ierr)
+   subroutine unknown_int32(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_int64(self, data, message, timeout, ierr)
+   subroutine unknown_int64(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       integer(int64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_real32(self, data, message, timeout, ierr)
+   subroutine unknown_real32(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       real(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_real64(self, data, message, timeout, ierr)
+   subroutine unknown_real64(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       real(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_complex32(self, data, message, timeout, ierr)
+   subroutine unknown_complex32(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       complex(real32), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_complex64(self, data, message, timeout, ierr)
+   subroutine unknown_complex64(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       complex(real64), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
       include "titin_path_unknown.inc"
    end subroutine
 
-   subroutine unknown_bool(self, data, message, timeout, ierr)
+   subroutine unknown_bool(self, data, message, timeout, as, ierr)
       class(path_type), intent(in) :: self
       logical(c_bool), intent(in), contiguous, target :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
       include "titin_path_unknown.inc"
+   end subroutine
+
+   subroutine exchange_logical(self, data, into, timeout, ierr)
+      class(path_type), intent(in) :: self
+      logical, intent(in), contiguous, target :: data(..)
+      logical, intent(inout), contiguous, target :: into(..)
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t), target :: extents(titin_max_rank), into_extents(titin_max_rank)
+      logical, pointer :: flat(:), into_flat(:)
+      logical(c_bool), allocatable, target :: bytes(:), into_bytes(:)
+
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t)) .or. .not. is_there(c_loc(into), shape(into, c_int64_t))) then
+         call finish(titin_error_usage, ierr, found=not_allocated)
+         return
+      end if
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      into_extents(:rank(into)) = extents_of(shape(into, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents(:rank(data)))])
+      call c_f_pointer(c_loc(into), into_flat, [product(into_extents(:rank(into)))])
+      allocate (bytes(size(flat, kind=c_int64_t)), into_bytes(size(into_flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      into_bytes(:) = logical(into_flat, c_bool)
+      call exchange_arrays(self, titin_bool, [rank(data), rank(into)], extents, into_extents, c_loc(bytes), c_loc(into_bytes), &
+         timeout, ierr=ierr)
+      into_flat = logical(into_bytes)
+   end subroutine
+
+   subroutine unknown_logical(self, data, message, timeout, ierr)
+      class(path_type), intent(in) :: self
+      logical, intent(in), contiguous, target :: data(..)
+      type(titin_message), intent(inout) :: message
+      real(real64), intent(in), optional :: timeout
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t), target :: extents(titin_max_rank)
+      logical, pointer :: flat(:)
+      logical(c_bool), allocatable, target :: bytes(:)
+
+      if (.not. is_there(c_loc(data), shape(data, c_int64_t))) then
+         call finish(titin_error_usage, ierr, found=not_allocated)
+         return
+      end if
+      extents(:rank(data)) = extents_of(shape(data, c_int64_t))
+      call c_f_pointer(c_loc(data), flat, [product(extents(:rank(data)))])
+      allocate (bytes(size(flat, kind=c_int64_t)))
+      bytes(:) = logical(flat, c_bool)
+      call exchange_unknown(self, titin_bool, rank(data), extents, c_loc(bytes), message, timeout, ierr=ierr)
    end subroutine
 
    subroutine cycle_message(self, to, message, timeout, ierr)
@@ -1013,120 +1133,138 @@ contains
       include "titin_path_ireceive.inc"
    end subroutine
 
-   subroutine iexchange_int8(self, data, into, request, ierr)
+   subroutine iexchange_int8(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int8), intent(in), target, asynchronous :: data(..)
       integer(int8), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_i8
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_int16(self, data, into, request, ierr)
+   subroutine iexchange_int16(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int16), intent(in), target, asynchronous :: data(..)
       integer(int16), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_i16
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_int32(self, data, into, request, ierr)
+   subroutine iexchange_int32(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int32), intent(in), target, asynchronous :: data(..)
       integer(int32), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_i32
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_int64(self, data, into, request, ierr)
+   subroutine iexchange_int64(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int64), intent(in), target, asynchronous :: data(..)
       integer(int64), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_i64
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_real32(self, data, into, request, ierr)
+   subroutine iexchange_real32(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       real(real32), intent(in), target, asynchronous :: data(..)
       real(real32), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_f32
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_real64(self, data, into, request, ierr)
+   subroutine iexchange_real64(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       real(real64), intent(in), target, asynchronous :: data(..)
       real(real64), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_f64
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_complex32(self, data, into, request, ierr)
+   subroutine iexchange_complex32(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       complex(real32), intent(in), target, asynchronous :: data(..)
       complex(real32), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_c64
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_complex64(self, data, into, request, ierr)
+   subroutine iexchange_complex64(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       complex(real64), intent(in), target, asynchronous :: data(..)
       complex(real64), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_c128
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iexchange_bool(self, data, into, request, ierr)
+   subroutine iexchange_bool(self, data, into, request, as, ierr)
       class(path_type), intent(in) :: self
       logical(c_bool), intent(in), target, asynchronous :: data(..)
       logical(c_bool), intent(inout), target, asynchronous :: into(..)
+      integer(c_int), parameter :: dtype = titin_bool
       include "titin_path_iexchange.inc"
    end subroutine
 
-   subroutine iunknown_int8(self, data, request, ierr)
+   subroutine iunknown_int8(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int8), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i8
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_int16(self, data, request, ierr)
+   subroutine iunknown_int16(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int16), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i16
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_int32(self, data, request, ierr)
+   subroutine iunknown_int32(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i32
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_int64(self, data, request, ierr)
+   subroutine iunknown_int64(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       integer(int64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_i64
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_real32(self, data, request, ierr)
+   subroutine iunknown_real32(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       real(real32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f32
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_real64(self, data, request, ierr)
+   subroutine iunknown_real64(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       real(real64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_f64
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_complex32(self, data, request, ierr)
+   subroutine iunknown_complex32(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       complex(real32), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c64
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_complex64(self, data, request, ierr)
+   subroutine iunknown_complex64(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       complex(real64), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_c128
       include "titin_path_iunknown.inc"
    end subroutine
 
-   subroutine iunknown_bool(self, data, request, ierr)
+   subroutine iunknown_bool(self, data, request, as, ierr)
       class(path_type), intent(in) :: self
       logical(c_bool), intent(in), target, asynchronous :: data(..)
+      integer(c_int), parameter :: dtype = titin_bool
       include "titin_path_iunknown.inc"
    end subroutine
 end module titin_path

@@ -20,9 +20,9 @@ int main(int argc, char **argv) {
     double u[CELLS + 2] = {0}, before[CELLS + 2];
     if (left) u[0] = 100;
     const int own = left ? CELLS : 1, other = left ? CELLS + 1 : 0;
+    const titin_path_layout cell = {.dtype = TITIN_F64, .rank = 1, .extents = (const int64_t[]){1}};
     for (int step = 0; step < STEPS; step++) {
-        if (titin_path_exchange(path, &u[own], sizeof u[own], &u[other], sizeof u[other], TITIN_WAIT, NULL))
-            return titin_explain(stderr);
+        if (titin_path_exchange_array(path, &u[own], &cell, &u[other], &cell, TITIN_WAIT)) return titin_explain(stderr);
         memcpy(before, u, sizeof u);
         for (int i = 1; i <= CELLS; i++) u[i] += 0.25 * (before[i - 1] - 2 * before[i] + before[i + 1]);
     }

@@ -18,7 +18,7 @@ void half(bool left, const std::string &address) {
     if (left) u[0] = 100;
     const int own = left ? cells : 1, other = left ? cells + 1 : 0;
     for (int step = 0; step < steps; step++) {
-        path.exchange(&u[own], sizeof(double), &u[other], sizeof(double));
+        path.exchange(titin::Span(&u[own], {1}), titin::Span(&u[other], {1}));
         const std::vector<double> before = u;
         for (int i = 1; i <= cells; i++) u[i] += 0.25 * (before[i - 1] - 2 * before[i] + before[i + 1]);
     }

@@ -27,7 +27,7 @@ program bar
       other = 0
    end if
    do step = 1, steps
-      call path%exchange(u(own), u(other))
+      call path%exchange(u(own:own), u(other:other))
       u(1:cells) = u(1:cells) + 0.25_real64*(u(0:cells - 1) - 2*u(1:cells) + u(2:cells + 1))
    end do
    print "(es24.16e3)", u(1:cells)

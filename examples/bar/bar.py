@@ -16,8 +16,7 @@ with PathListener(address).accept() if left else Path(address, "bar") as path:
         u[0] = 100
     own, other = (slice(-2, -1), slice(-1, None)) if left else (slice(1, 2), slice(0, 1))
     for _ in range(STEPS):
-        path.send(u[own])
-        u[other] = path.receive().view(np.float64)
+        u[other] = path.exchange(u[own])
         u[1:-1] += 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
 for cell in u[1:-1]:
     print(repr(float(cell)))

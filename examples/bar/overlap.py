@@ -19,7 +19,7 @@ with path:
         send = path.isend(u[own : own + 1].copy())
         new = u[1:-1] + 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
         # The cell at the cut had an old neighbour.
-        u[other] = neighbour.wait().view(float)[0]
+        u[other] = neighbour.wait()[0]
         new[own - 1] = u[own] + 0.25 * (u[own - 1] - 2 * u[own] + u[own + 1])
         send.wait()
         u[1:-1] = new

@@ -118,6 +118,132 @@ static void exchange(titin_path *path, int listens) {
     titin_message_free(message);
 }
 
+/* Writes a number as an element of a type. For the types of 16 bits that C does not have, the number stands for the bits. */
+static void put(int dtype, int number, void *element) {
+    const int64_t whole = number;
+    const float real32[] = {(float)number, (float)-number};
+    const double real64[] = {number, -number};
+    const uint8_t flag = number % 2;
+    const int is_real32 = dtype == TITIN_F32 || dtype == TITIN_C64, is_real64 = dtype == TITIN_F64 || dtype == TITIN_C128;
+    const void *from = dtype == TITIN_BOOL ? &flag : is_real32 ? real32 : is_real64 ? real64 : (const void *)&whole;
+    memcpy(element, from, (size_t)titin_dtype_size(dtype));
+}
+
+/* Six numbers in two rows, as elements of a type. */
+static void fill(int dtype, int order, int first, char *elements) {
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++) {
+            const int place = order == TITIN_ORDER_C ? 3 * i + j : 2 * j + i;
+            put(dtype, first + 3 * i + j, elements + place * titin_dtype_size(dtype));
+        }
+}
+
+/* An exchange of arrays of every type, from and into either order. The last one of each type does not wait. */
+static void types(titin_path *path, int listens) {
+    static const int all[] = {TITIN_BOOL, TITIN_I8,  TITIN_I16, TITIN_I32, TITIN_I64, TITIN_U8,   TITIN_U16, TITIN_U32,
+                              TITIN_U64,  TITIN_F32, TITIN_F64, TITIN_C64, TITIN_C128, TITIN_F16, TITIN_BF16};
+    static const int64_t extents[] = {2, 3};
+    for (size_t type = 0; type < sizeof all / sizeof *all; type++)
+        for (int turn = 0; turn < 4; turn++) {
+            const titin_path_layout sent = {all[type], 2, extents, .order = turn % 2 ? TITIN_ORDER_FORTRAN : TITIN_ORDER_C};
+            const titin_path_layout wanted = {all[type], 2, extents, .order = turn / 2 ? TITIN_ORDER_FORTRAN : TITIN_ORDER_C};
+            char own[6 * 16], others[6 * 16] = {0}, expected[6 * 16] = {0};
+            fill(all[type], sent.order, 1 + 10 * listens, own);
+            fill(all[type], wanted.order, 11 - 10 * listens, expected);
+            if (turn < 3) CHECK(titin_path_exchange_array(path, own, &sent, others, &wanted, TITIN_WAIT) == 0);
+            else {
+                titin_path_request *request;
+                CHECK(titin_path_iexchange_array(path, own, &sent, others, &wanted, &request) == 0);
+                CHECK(titin_path_wait(request, TITIN_WAIT) == 0);
+                CHECK(titin_path_request_length(request) == 6 * titin_dtype_size(all[type]));
+                titin_path_request_free(request);
+            }
+            CHECK(!memcmp(others, expected, sizeof others));
+        }
+}
+
+/* Exchanges of arrays of other kinds: large ones, with strides, of two types, and where the receiver does not know the type. */
+static void arrays(titin_path *path, int listens) {
+    double *own = malloc(MANY * sizeof *own), *others = malloc(MANY * sizeof *others);
+    for (int i = 0; i < MANY; i++) own[i] = i + listens;
+    const int64_t many = MANY;
+    const titin_path_layout numbers = {TITIN_F64, 1, &many, .order = TITIN_ORDER_C};
+    CHECK(titin_path_exchange_array(path, own, &numbers, others, &numbers, TITIN_WAIT) == 0);
+    for (int i = 0; i < MANY; i++) CHECK(others[i] == i + 1 - listens);
+    free(own);
+    free(others);
+
+    /* The last column but one goes out, and the last one is the neighbour's. */
+    double u[4][5] = {{0}};
+    for (int i = 0; i < 4; i++) u[i][3] = i + 10 * listens;
+    const titin_path_layout column = {TITIN_F64, 1, (int64_t[]){4}, (int64_t[]){sizeof u[0]}, .order = TITIN_ORDER_C};
+    CHECK(titin_path_exchange_array(path, &u[0][3], &column, &u[0][4], &column, TITIN_WAIT) == 0);
+    for (int i = 0; i < 4; i++) CHECK(u[i][3] == i + 10 * listens && u[i][4] == i + 10 * (1 - listens));
+
+    /* The program that listens sends whole numbers, and the other one a single real number. */
+    const int32_t whole[] = {7, -8};
+    const float real = 2.5F;
+    int32_t back[2] = {0};
+    float found = 0;
+    const titin_path_layout two = {TITIN_I32, 1, (int64_t[]){2}, .order = TITIN_ORDER_C}, one = {.dtype = TITIN_F32};
+    if (listens) CHECK(titin_path_exchange_array(path, whole, &two, &found, &one, TITIN_WAIT) == 0 && found == 2.5F);
+    else CHECK(titin_path_exchange_array(path, &real, &one, back, &two, TITIN_WAIT) == 0 && !memcmp(back, whole, sizeof back));
+
+    titin_message *message;
+    const titin_path_layout named = {TITIN_I32, 1, (int64_t[]){2}, .names = (const char *const[]){"cell"}};
+    CHECK(titin_path_exchange_array_message(path, whole, &named, TITIN_WAIT, &message) == 0);
+    const int32_t *seen = titin_message_array(message, TITIN_I32, 1, (int64_t[]){2}, TITIN_ANY);
+    CHECK(seen && seen[0] == 7 && seen[1] == -8);
+    titin_message_free(message);
+    titin_path_request *request;
+    CHECK(titin_path_iexchange_array_message(path, whole, &two, &request) == 0);
+    CHECK(titin_path_wait(request, TITIN_WAIT) == 0 && titin_path_request_message(request, &message) == 0);
+    CHECK(titin_message_dtype(message) == TITIN_I32 && titin_message_extent(message, 0) == 2);
+    titin_path_request_free(request);
+    titin_message_free(message);
+}
+
+/* Both ends hear of an array that does not fit, in an exchange at either end. */
+static void exchange_misfit(titin_path *path, int listens) {
+    const titin_path_layout whole = {TITIN_I32, 1, (int64_t[]){2}, .order = TITIN_ORDER_C};
+    const titin_path_layout real = {TITIN_F64, 1, (int64_t[]){2}, .order = TITIN_ORDER_C};
+    const int32_t numbers[2] = {1, 2};
+    double room[2] = {5, 6};
+    static const char both[] = "expected an array of float64 of shape [2], found int32 of shape [2]";
+    static const char shapes[] = "expected an array of float64 of shape [2], found float64 of shape [3]";
+    if (listens) {
+        CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, room, TITIN_WAIT) ==
+              TITIN_ERROR_TYPE_MISMATCH);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+        CHECK(titin_path_exchange_array(path, room, &real, &room, &real, TITIN_WAIT) == TITIN_ERROR_USAGE);
+        double others[2];
+        CHECK(titin_path_exchange_array(path, room, &real, others, &real, TITIN_WAIT) == TITIN_ERROR_TYPE_MISMATCH);
+        CHECK(strstr(titin_error(), both));
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+        titin_path_request *request;
+        CHECK(titin_path_iexchange_array(path, room, &real, others, &real, &request) == 0);
+        CHECK(titin_path_wait(request, TITIN_WAIT) == TITIN_ERROR_TYPE_MISMATCH && strstr(titin_error(), shapes));
+        titin_path_request_free(request);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+        return;
+    }
+    CHECK(titin_path_exchange_array(path, numbers, &whole, room, &real, TITIN_WAIT) == TITIN_ERROR_MESSAGE_LOST);
+    CHECK(strstr(titin_error(), both) && room[0] == 5);
+    CHECK(titin_path_barrier(path, TITIN_WAIT) == 0);
+    for (int turn = 0; turn < 2; turn++) {
+        const double three[3] = {1, 2, 3};
+        const int dtype = turn ? TITIN_F64 : TITIN_I32;
+        const int64_t extents[] = {2 + turn};
+        room[0] = 0;
+        CHECK(titin_path_send_array(path, dtype, 1, extents, NULL, TITIN_ORDER_C, NULL, turn ? (const void *)three : numbers,
+                                    TITIN_WAIT) == 0);
+        CHECK(titin_path_barrier(path, TITIN_WAIT) == TITIN_ERROR_MESSAGE_LOST);
+        CHECK(strstr(titin_error(), turn ? shapes : both));
+        CHECK(titin_path_receive_array(path, TITIN_F64, 1, (int64_t[]){2}, NULL, TITIN_ORDER_C, room, TITIN_WAIT) == 0);
+        CHECK(room[0] == 5 && room[1] == 6);
+    }
+}
+
 static void parts(titin_path *path, int listens) {
     char word[8] = "";
     int64_t length;
@@ -321,6 +447,9 @@ static void converse(titin_path *path, int listens) {
     surprise(path, listens);
     misfit(path, listens);
     exchange(path, listens);
+    types(path, listens);
+    arrays(path, listens);
+    exchange_misfit(path, listens);
     parts(path, listens);
     requests(path, listens);
     pieces(path, listens);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <complex>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -98,6 +99,134 @@ void exchange(titin::Path &path, bool listens) {
     CHECK(message.array<std::uint8_t>().size() == (listens ? 16 : 8));
 }
 
+// A number as an element of a type. For bfloat16 the number stands for the bits.
+template <class T>
+T element(int number) {
+    if constexpr (std::is_same_v<T, bool>) return number % 2 != 0;
+    else if constexpr (std::is_same_v<T, titin::bfloat16>) {
+        const auto bits = std::uint16_t(number);
+        T made;
+        std::memcpy(static_cast<void *>(&made), &bits, sizeof made);
+        return made;
+    } else if constexpr (std::is_arithmetic_v<T>) return T(number);
+    else return T(typename T::value_type(number), typename T::value_type(-number));
+}
+
+// Six numbers in two rows.
+template <class T>
+std::array<T, 6> filled(titin::Order order, int first) {
+    std::array<T, 6> elements{};
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++)
+            elements[std::size_t(order == titin::Order::C ? 3 * i + j : 2 * j + i)] = element<T>(first + 3 * i + j);
+    return elements;
+}
+
+template <class T>
+void exchange_type(titin::Path &path, bool listens) {
+    for (int turn = 0; turn < 4; turn++) {
+        const titin::Order sent = turn % 2 ? titin::Order::Fortran : titin::Order::C;
+        const titin::Order wanted = turn / 2 ? titin::Order::Fortran : titin::Order::C;
+        const std::array<T, 6> own = filled<T>(sent, listens ? 11 : 1), expected = filled<T>(wanted, listens ? 1 : 11);
+        std::array<T, 6> others{};
+        const titin::Span out(own, {2, 3}, sent);
+        titin::Span in(others, {2, 3}, wanted);
+        if (turn < 3) path.exchange(out, in);
+        else path.iexchange(out, in).wait();
+        CHECK(!std::memcmp(others.data(), expected.data(), sizeof expected));
+    }
+}
+
+// An exchange of arrays of every type, from and into either order. The last one of each type does not wait.
+void types(titin::Path &path, bool listens) {
+    exchange_type<bool>(path, listens);
+    exchange_type<std::int8_t>(path, listens);
+    exchange_type<std::int16_t>(path, listens);
+    exchange_type<std::int32_t>(path, listens);
+    exchange_type<std::int64_t>(path, listens);
+    exchange_type<std::uint8_t>(path, listens);
+    exchange_type<std::uint16_t>(path, listens);
+    exchange_type<std::uint32_t>(path, listens);
+    exchange_type<std::uint64_t>(path, listens);
+    exchange_type<float>(path, listens);
+    exchange_type<double>(path, listens);
+    exchange_type<std::complex<float>>(path, listens);
+    exchange_type<std::complex<double>>(path, listens);
+    // C++ has no type for float16.
+    for (int turn = 0; turn < 4; turn++) {
+        const auto own = filled<std::uint16_t>(titin::Order::C, listens ? 11 : 1);
+        std::array<std::uint16_t, 6> others{};
+        const std::int64_t extents[] = {2, 3};
+        const titin_path_layout layout{TITIN_F16, 2, extents, nullptr, TITIN_ORDER_C, nullptr};
+        CHECK(titin_path_exchange_array(path.raw(), own.data(), &layout, others.data(), &layout, TITIN_WAIT) == 0);
+        CHECK(others == filled<std::uint16_t>(titin::Order::C, listens ? 1 : 11));
+    }
+    exchange_type<titin::bfloat16>(path, listens);
+}
+
+// Exchanges of arrays of other kinds: large ones, with strides, of two types, and where the receiver does not know the type.
+void arrays(titin::Path &path, bool listens) {
+    std::vector<double> own(many), others(many);
+    for (int i = 0; i < many; i++) own[std::size_t(i)] = i + listens;
+    path.exchange(own, others);
+    for (int i = 0; i < many; i++) CHECK(others[std::size_t(i)] == i + 1 - listens);
+
+    // The last column but one goes out, and the last one is the neighbour's.
+    double u[4][5] = {};
+    for (int i = 0; i < 4; i++) u[i][3] = i + 10 * listens;
+    path.exchange(titin::Span<const double>(&u[0][3], {4}, titin::Extents{5}), titin::Span<double>(&u[0][4], {4}, titin::Extents{5}));
+    for (int i = 0; i < 4; i++) CHECK(u[i][3] == i + 10 * listens && u[i][4] == i + 10 * (1 - listens));
+
+    // The program that listens sends whole numbers, and the other one a single real number.
+    const std::vector<std::int32_t> whole{7, -8};
+    const float real = 2.5F;
+    if (listens) {
+        float found = 0;
+        path.exchange(whole, titin::Span<float>(&found, {}), std::chrono::minutes(1));
+        CHECK(found == 2.5F);
+    } else {
+        std::int32_t back[2];
+        path.exchange(&real, titin::Extents{}, back);
+        CHECK(back[0] == 7 && back[1] == -8);
+    }
+    // Braces are extents, and not a number of bytes.
+    const titin::Message message = listens ? path.exchange(whole.data(), {2}) : path.exchange(whole);
+    CHECK((message.array<std::int32_t>().vector() == whole));
+    const std::int32_t two[] = {7, -8};
+    titin::PathRequest request = listens ? path.iexchange(two) : path.iexchange(whole.data(), {2});
+    request.wait();
+    CHECK((request.message().array<std::int32_t>().vector() == whole));
+}
+
+// Both ends hear of an array that does not fit, in an exchange at either end.
+void exchange_misfit(titin::Path &path, bool listens) {
+    const std::string both = "expected an array of float64 of shape [2], found int32 of shape [2]";
+    const std::string shapes = "expected an array of float64 of shape [2], found float64 of shape [3]";
+    const std::vector<std::int32_t> whole{1, 2};
+    std::vector<double> real{5, 6}, room(2);
+    if (listens) {
+        refused_saying<titin::TypeMismatch>(both, [&] { path.receive_into(room); });
+        path.barrier();
+        refused_saying<titin::UsageError>("shares memory", [&] { path.exchange(real, real); });
+        refused_saying<titin::TypeMismatch>(both, [&] { path.exchange(real, room); });
+        path.barrier();
+        titin::PathRequest request = path.iexchange(real.data(), {2}, room);
+        refused_saying<titin::TypeMismatch>(shapes, [&] { request.wait(); });
+        return path.barrier();
+    }
+    refused_saying<titin::MessageLost>(both, [&] { path.exchange(whole, room); });
+    path.barrier();
+    path.send(whole);
+    refused_saying<titin::MessageLost>(both, [&] { path.barrier(); });
+    path.receive_into(room);
+    CHECK(room == real);
+    path.send(std::vector<double>{1, 2, 3});
+    refused_saying<titin::MessageLost>(shapes, [&] { path.barrier(); });
+    room.assign(2, 0);
+    path.receive_into(room);
+    CHECK(room == real);
+}
+
 void parts(titin::Path &path, bool listens) {
     if (!listens) return path.send_parts({{"he", 2}, {"llo", 3}});
     char word[8] = "";
@@ -131,7 +260,7 @@ void pieces(titin::Path &path, bool listens) {
     if (!listens) {
         path.isend_parts({{"he", 2}, {"llo", 3}}).wait();
         path.isend_bytes("hello", 5).wait();
-        const std::array<std::uint8_t, 5> word{'h', 'e', 'l', 'l', 'o'};
+        const std::uint8_t word[] = {'h', 'e', 'l', 'l', 'o'};
         path.isend(word).wait();
         path.barrier();
         return path.send(std::array<char, 4>{'n', 'e', 'x', 't'});
@@ -238,6 +367,9 @@ void converse(titin::Path path, bool listens) {
     surprise(path, listens);
     misfit(path, listens);
     exchange(path, listens);
+    types(path, listens);
+    arrays(path, listens);
+    exchange_misfit(path, listens);
     parts(path, listens);
     requests(path, listens);
     pieces(path, listens);

@@ -12,8 +12,8 @@ contains
 end module interruption
 
 program paths
-   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
-   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, output_unit, real32, real64
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, output_unit, real32, real64
    use interruption, only: is_wanted, wanted
    use titin
    use titin_c
@@ -52,6 +52,9 @@ program paths
    call surprise()
    call misfit()
    call exchange()
+   call types()
+   call arrays()
+   call exchange_misfit()
    call parts()
    call requests()
    call pieces()
@@ -178,17 +181,247 @@ contains
       call path%barrier()
    end subroutine
 
+   ! Bytes, as C exchanges them.
    subroutine exchange()
       type(titin_message) :: message
-      real(real64) :: own(1000), others(1001)
-      integer(int64) :: received
+      type(c_ptr) :: raw
+      real(real64), target :: own(1000), others(1001)
+      integer(c_int64_t) :: received
       integer :: i
       own = [(real(merge(1000, 0, listens) + i - 1, real64), i=1, 1000)]
-      call path%exchange(own, others, received=received)
-      call check(received == 1000, "as many as were sent")
+      call check(titin_path_exchange(path%raw, c_loc(own), 8000_c_int64_t, c_loc(others), 8008_c_int64_t, titin_wait, received) &
+         == titin_ok, "to exchange bytes")
+      call check(received == 8000, "as many as were sent")
       call check(all(nint(others(:1000)) == [(merge(0, 1000, listens) + i - 1, i=1, 1000)]), "the other's numbers")
-      call path%exchange(own(:merge(1, 2, listens)), message)
+      call check(titin_path_exchange_message(path%raw, c_loc(own), merge(8_c_int64_t, 16_c_int64_t, listens), titin_wait, raw) &
+         == titin_ok, "to exchange bytes of an unknown number")
+      call message%own(raw)
       call check(message%elements() == merge(16, 8, listens), "bytes of an unknown number")
+   end subroutine
+
+   ! Six numbers in two rows, at this end or at the other one.
+   pure function numbers(of_listener)
+      logical, intent(in) :: of_listener
+      integer :: numbers(2, 3)
+      integer :: i, j
+      do j = 1, 3
+         do i = 1, 2
+            numbers(i, j) = merge(11, 1, of_listener) + 3*(i - 1) + j - 1
+         end do
+      end do
+   end function
+
+   ! An exchange of arrays of every type. The last one of each type does not wait.
+   subroutine types()
+      call flags()
+      call int8s()
+      call int16s()
+      call int32s()
+      call int64s()
+      call int8s(as=titin_u8)
+      call int16s(as=titin_u16)
+      call int32s(as=titin_u32)
+      call int64s(as=titin_u64)
+      call real32s()
+      call real64s()
+      call complex32s()
+      call complex64s()
+      ! Fortran has no types for these: the numbers are their bits.
+      call int16s(as=titin_f16)
+      call int16s(as=titin_bf16)
+   end subroutine
+
+   ! Logicals are compared with another operator, and have two kinds.
+   subroutine flags()
+      type(path_request_type) :: request
+      type(titin_message) :: message
+      logical :: own(2, 3), others(2, 3), expected(2, 3)
+      logical(c_bool), target, asynchronous :: own_bytes(2, 3), bytes(2, 3)
+      own = mod(numbers(listens), 2) /= 0
+      expected = mod(numbers(.not. listens), 2) /= 0
+      own_bytes = logical(own, c_bool)
+      others = .not. expected
+      call path%exchange(own, others, ierr=ierr)
+      call check(ierr == titin_ok .and. all(others .eqv. expected), "an exchange of logicals")
+      call path%exchange(own, message, ierr=ierr)
+      call check(ierr == titin_ok .and. message%dtype() == titin_bool, "logicals of unknown extents")
+      bytes = .not. logical(expected, c_bool)
+      call path%exchange(own_bytes, bytes)
+      call check(all(logical(bytes) .eqv. expected), "an exchange of logicals of a byte")
+      bytes = .not. logical(expected, c_bool)
+      call path%iexchange(own_bytes, bytes, request)
+      call request%wait()
+      call check(all(logical(bytes) .eqv. expected), "logicals of a byte, without waiting")
+   end subroutine
+
+   subroutine int8s(as)
+      integer, intent(in), optional :: as
+      integer(int8), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = int(numbers(listens), int8)
+      expected = int(numbers(.not. listens), int8)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine int16s(as)
+      integer, intent(in), optional :: as
+      integer(int16), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = int(numbers(listens), int16)
+      expected = int(numbers(.not. listens), int16)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine int32s(as)
+      integer, intent(in), optional :: as
+      integer(int32), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = int(numbers(listens), int32)
+      expected = int(numbers(.not. listens), int32)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine int64s(as)
+      integer, intent(in), optional :: as
+      integer(int64), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = int(numbers(listens), int64)
+      expected = int(numbers(.not. listens), int64)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine real32s(as)
+      integer, intent(in), optional :: as
+      real(real32), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = real(numbers(listens), real32)
+      expected = real(numbers(.not. listens), real32)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine real64s(as)
+      integer, intent(in), optional :: as
+      real(real64), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = real(numbers(listens), real64)
+      expected = real(numbers(.not. listens), real64)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine complex32s(as)
+      integer, intent(in), optional :: as
+      complex(real32), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = cmplx(numbers(listens), -numbers(listens), real32)
+      expected = cmplx(numbers(.not. listens), -numbers(.not. listens), real32)
+      include "paths_types.inc"
+   end subroutine
+
+   subroutine complex64s(as)
+      integer, intent(in), optional :: as
+      complex(real64), target, asynchronous :: own(2, 3), others(2, 3), expected(2, 3)
+      type(path_request_type) :: request
+      integer :: turn
+      own = cmplx(numbers(listens), -numbers(listens), real64)
+      expected = cmplx(numbers(.not. listens), -numbers(.not. listens), real64)
+      include "paths_types.inc"
+   end subroutine
+
+   ! Exchanges of arrays of other kinds: large ones, with strides, of two types, and where the receiver does not know the type.
+   subroutine arrays()
+      type(titin_message) :: message
+      type(path_request_type) :: request
+      type(titin_path_layout) :: one, two
+      real(real64), allocatable :: own(:), others(:)
+      real(real64) :: u(5, 4), wanted(4)
+      integer(int32), target, asynchronous :: whole(2), back(2)
+      integer(int32), pointer :: seen(:)
+      integer(c_int64_t), target :: extents(1)
+      real(real32), target :: number, found
+      integer :: i
+      allocate (own(many), others(many))
+      own(:) = [(real(i - 1 + merge(1, 0, listens), real64), i=1, many)]
+      call path%exchange(own, others, timeout=60.0_real64)
+      call check(all(nint(others) == [(i - 1 + merge(0, 1, listens), i=1, many)]), "many numbers of an exchange")
+
+      ! The last row but one goes out, and the last one is the neighbour's.
+      u = 0
+      u(4, :) = [(real(i + merge(10, 0, listens), real64), i=0, 3)]
+      wanted = [(real(i + merge(0, 10, listens), real64), i=0, 3)]
+      call path%exchange(u(4, :), u(5, :))
+      call check(all(nint(u(5, :)) == nint(wanted)), "a row of the neighbour")
+
+      ! The program that listens sends whole numbers, and the other one a single real number.
+      whole = [7, -8]
+      number = 2.5
+      found = 0
+      extents = 2
+      two = titin_path_layout(dtype=titin_i32, rank=1, extents=c_loc(extents))
+      one = titin_path_layout(dtype=titin_f32)
+      if (listens) then
+         call check(titin_path_exchange_array(path%raw, c_loc(whole), two, c_loc(found), one, titin_wait) == titin_ok, "a number")
+         call check(nint(2*found) == 5, "a single number")
+      else
+         call check(titin_path_exchange_array(path%raw, c_loc(number), one, c_loc(back), two, titin_wait) == titin_ok, "numbers")
+         call check(all(back == whole), "whole numbers for a single number")
+      end if
+      call path%exchange(whole, message)
+      call message%view(seen)
+      call check(all(seen == whole), "an array of unknown extents")
+      call path%iexchange(whole, request)
+      call request%wait()
+      call request%message(message)
+      call message%view(seen)
+      call check(all(seen == whole), "an array of unknown extents, without waiting")
+   end subroutine
+
+   ! Both ends hear of an array that does not fit, in an exchange at either end.
+   subroutine exchange_misfit()
+      character(len=*), parameter :: both = "expected an array of float64 of shape [2], found int32 of shape [2]"
+      character(len=*), parameter :: other_shape = "expected an array of float64 of shape [2], found float64 of shape [3]"
+      type(path_request_type) :: request
+      type(titin_message) :: message
+      real(real64), target, asynchronous :: own(2), room(2)
+      integer(int32) :: whole(2)
+      whole = [1, 2]
+      own = [5, 6]
+      room = 0
+      if (listens) then
+         call path%receive(room, ierr=ierr)
+         call check(ierr == titin_error_type_mismatch .and. index_of(both) > 0, "another type")
+         call path%barrier()
+         call path%exchange(own, room, as=titin_i16, ierr=ierr)
+         call check(ierr == titin_error_usage .and. index_of("does not hold the bits") > 0, "as another type")
+         call path%exchange(own, room, ierr=ierr)
+         call check(ierr == titin_error_type_mismatch .and. index_of(both) > 0, "another type in an exchange")
+         call path%barrier()
+         call path%iexchange(own, room, request)
+         call request%wait(ierr=ierr)
+         call check(ierr == titin_error_type_mismatch .and. index_of(other_shape) > 0, "another shape in an exchange")
+         call path%barrier()
+         return
+      end if
+      call path%exchange(whole, message, ierr=ierr)
+      call check(ierr == titin_error_message_lost .and. index_of(both) > 0, "a dropped array in an exchange")
+      call path%barrier()
+      call path%send(whole)
+      call path%barrier(ierr=ierr)
+      call check(ierr == titin_error_message_lost .and. index_of(both) > 0, "an array of another type")
+      call path%receive(room)
+      call check(all(nint(room) == [5, 6]), "the array of an exchange with an error")
+      call path%send([1.0_real64, 2.0_real64, 3.0_real64])
+      call path%barrier(ierr=ierr)
+      call check(ierr == titin_error_message_lost .and. index_of(other_shape) > 0, "an array of another shape")
+      room = 0
+      call path%receive(room)
+      call check(all(nint(room) == [5, 6]), "the array of a call with an error")
    end subroutine
 
    subroutine parts()
@@ -241,11 +474,14 @@ contains
          call check(all(nint(others(:, i)) == [i - 1, many/2 + i - 1] + merge(0, 1, listens)), "the other's numbers")
       end do
       hundred = [(real(i - 1 + merge(1, 0, listens), real64), i=1, 100)]
-      call path%iexchange(hundred, more, request)
+      call check(titin_path_iexchange(path%raw, c_loc(hundred), 800_c_int64_t, c_loc(more), 808_c_int64_t, request%raw) == &
+         titin_ok, "to exchange bytes")
       call request%wait()
       call check(request%length() == 800, "bytes of an exchange")
       call check(all(nint(more(:100)) == [(i - 1 + merge(0, 1, listens), i=1, 100)]), "numbers of an exchange")
-      call path%iexchange(hundred(:merge(1, 2, listens)), request)
+      call titin_path_request_free(request%raw)
+      call check(titin_path_iexchange_message(path%raw, c_loc(hundred), merge(8_c_int64_t, 16_c_int64_t, listens), request%raw) &
+         == titin_ok, "to exchange bytes of an unknown number")
       call request%wait()
       call request%message(message)
       call check(message%elements() == merge(16, 8, listens), "bytes of an unknown number")

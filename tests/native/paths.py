@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+import ml_dtypes
 import numpy as np
 import titin
 from titin.path import Path, PathListener, wait_any
@@ -81,6 +82,71 @@ def exchange(path, listens):
     assert np.array_equal(path.receive().view(np.float64), np.arange(1000.0) + (not listens) * 1000)
     path.send(own[: 1 if listens else 2].tobytes())
     assert path.receive().nbytes == (16 if listens else 8)
+
+
+def filled(code, first):
+    """Six numbers in two rows. For the types of 16 bits that C does not have, the numbers stand for the bits."""
+    numbers = np.arange(first, first + 6).reshape(2, 3)
+    if code in ("e", "bfloat16"):
+        return numbers.astype(np.uint16).view(np.float16 if code == "e" else ml_dtypes.bfloat16)
+    if code in "FD":
+        return (numbers - 1j * numbers).astype(code)
+    return (numbers % 2 if code == "?" else numbers).astype(code)
+
+
+def types(path, listens):
+    """An exchange of arrays of every type, from and into either order. The last one of each type does not wait."""
+    for code in [*"?bhiqBHIQfdFDe", "bfloat16"]:
+        for turn in range(4):
+            own = np.array(filled(code, 11 if listens else 1), order="F" if turn % 2 else "C")
+            expected = filled(code, 1 if listens else 11)
+            if turn < 2:
+                found = path.exchange(own)
+            else:
+                found = np.zeros_like(expected, order="F" if turn == 3 else "C")
+                receive, send = path.ireceive_into(found), path.isend(own)
+                send.wait()
+                receive.wait()
+            assert found.dtype == expected.dtype and found.shape == (2, 3)
+            assert found.tobytes() == expected.tobytes()
+
+
+def arrays(path, listens):
+    """Exchanges of arrays of other kinds: large ones, with strides, and of two types."""
+    assert np.array_equal(path.exchange(np.arange(MANY, dtype=float) + listens), np.arange(MANY) + (not listens))
+    u = np.zeros((4, 5))
+    u[:, 3] = np.arange(4) + 10 * listens
+    u[:, 4] = path.exchange(u[:, 3])
+    assert np.array_equal(u[:, 4], np.arange(4) + 10 * (not listens))
+    whole, real = np.array([7, -8], dtype=np.int32), np.array(2.5, dtype=np.float32)
+    found = path.exchange(whole if listens else real)
+    expected = real if listens else whole
+    assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert path.exchange(whole).tolist() == [7, -8]
+    assert path.exchange(whole).dtype == np.int32
+
+
+def exchange_misfit(path, listens):
+    """Both ends hear of an array that does not fit. An exchange takes any array here: this end sends and receives."""
+    both = "expected an array of float64 of shape [2], found int32 of shape [2]"
+    shapes = "expected an array of float64 of shape [2], found float64 of shape [3]"
+    whole, real, room = np.array([1, 2], dtype=np.int32), np.array([5.0, 6.0]), np.zeros(2)
+    if listens:
+        refused(titin.TypeMismatch, both, lambda: path.receive_into(room))
+        path.barrier()
+        for misfit in (both, shapes):
+            path.send(real)
+            refused(titin.TypeMismatch, misfit, lambda: path.receive_into(room))
+            path.barrier()
+        return
+    path.send(whole)
+    refused(titin.MessageLost, both, path.receive)
+    path.barrier()
+    for array, misfit in ((whole, both), (np.zeros(3), shapes)):
+        path.send(array)
+        refused(titin.MessageLost, misfit, path.barrier)
+        path.receive_into(room)
+        assert np.array_equal(room, real)
 
 
 def parts(path, listens):
@@ -213,6 +279,9 @@ def converse(path, listens):
     surprise(path, listens)
     misfit(path, listens)
     exchange(path, listens)
+    types(path, listens)
+    arrays(path, listens)
+    exchange_misfit(path, listens)
     parts(path, listens)
     requests(path, listens)
     pieces(path, listens)

@@ -91,6 +91,79 @@ static void arguments(void) {
                   "share memory"));
 }
 
+static void arrays(void) {
+    double u[4][5] = {{0}}, v[4] = {1, 2, 3, 4}, room[4];
+    const int64_t four = 4, step = sizeof u[0], back = -(int64_t)sizeof u[0], none = 0;
+    const titin_path_layout row = {TITIN_F64, 1, &four, .order = TITIN_ORDER_C};
+    const titin_path_layout column = {TITIN_F64, 1, &four, &step, .order = TITIN_ORDER_C};
+    const titin_path_layout upwards = {TITIN_F64, 1, &four, &back, .order = TITIN_ORDER_C};
+    const titin_path_layout repeated = {TITIN_F64, 1, &four, &none, .order = TITIN_ORDER_C};
+    const titin_path_layout unknown = {77, 1, &four, .order = TITIN_ORDER_C};
+    titin_path_request *request = (titin_path_request *)1;
+    titin_message *message = (titin_message *)1;
+    CHECK(titin_path_exchange_array(NULL, v, &row, room, &row, 0) == TITIN_ERROR_USAGE);
+    CHECK(refuses(titin_path_exchange_array(here, v, NULL, room, &row, 0), TITIN_ERROR_USAGE, "fill in a titin_path_layout"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &row, room, NULL, 0), TITIN_ERROR_USAGE, "fill in a titin_path_layout"));
+    CHECK(refuses(titin_path_exchange_array(here, NULL, &row, room, &row, 0), TITIN_ERROR_USAGE, "NULL was given"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &unknown, room, &row, 0), TITIN_ERROR_USAGE, "dtype 77"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &row, room, &unknown, 0), TITIN_ERROR_USAGE, "dtype 77"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &row, room, &row, -1), TITIN_ERROR_USAGE, "timeout"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &row, u, &repeated, 0), TITIN_ERROR_USAGE, "elements that share memory"));
+    CHECK(refuses(titin_path_exchange_array(here, v, &row, v, &row, 0), TITIN_ERROR_USAGE, "shares memory with the array to send"));
+    CHECK(refuses(titin_path_exchange_array(here, &u[1][0], &row, &u[0][2], &column, 0), TITIN_ERROR_USAGE, "without overlaps"));
+    CHECK(refuses(titin_path_exchange_array(here, &u[0][2], &column, &u[3][2], &upwards, 0), TITIN_ERROR_USAGE, "without overlaps"));
+    CHECK(refuses(titin_path_iexchange_array(here, v, &row, v, &row, &request), TITIN_ERROR_USAGE, "without overlaps"));
+    CHECK(request == NULL);
+    CHECK(refuses(titin_path_iexchange_array(here, v, &row, room, &row, NULL), TITIN_ERROR_USAGE, "the request"));
+    CHECK(refuses(titin_path_iexchange_array_message(here, v, NULL, &request), TITIN_ERROR_USAGE, "titin_path_layout"));
+    CHECK(refuses(titin_path_exchange_array_message(here, v, NULL, 0, &message), TITIN_ERROR_USAGE, "titin_path_layout"));
+    CHECK(message == NULL);
+    CHECK(refuses(titin_path_exchange_array_message(here, v, &row, 0, NULL), TITIN_ERROR_USAGE, "the message"));
+
+    /* Nothing of all that was sent. A row goes out, and comes in from below to the top of a column beside it. */
+    CHECK(titin_path_send_array(there, TITIN_F64, 1, &four, NULL, TITIN_ORDER_C, NULL, v, TITIN_WAIT) == 0);
+    const titin_path_layout named = {TITIN_F64, 1, &four, .names = (const char *const[]){"cell"}};
+    CHECK(titin_path_exchange_array(here, &u[1][0], &named, &u[3][4], &upwards, TITIN_WAIT) == 0);
+    for (int i = 0; i < 4; i++) CHECK(u[3 - i][4] == i + 1);
+    CHECK(titin_path_receive(there, TITIN_WAIT, &message) == 0 && titin_message_elements(message) == 4);
+    CHECK(!strcmp(titin_message_index_name(message, 0), "cell"));
+    titin_message_free(message);
+}
+
+/* If only the sending of an exchange fails, the message that has come is there for the next call. */
+static void half_an_exchange(void) {
+    const int64_t much = INT64_C(200) << 20, shape[] = {2, 3}, steps[] = {6 * sizeof(double), 2 * sizeof(double)};
+    char *bytes = calloc(much, 1);
+    const titin_path_layout large = {TITIN_U8, 1, &much, .order = TITIN_ORDER_C};
+    const double numbers[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    /* In place, in another order, and with gaps. */
+    const titin_path_layout layouts[] = {{TITIN_F64, 2, shape, .order = TITIN_ORDER_C},
+                                         {TITIN_F64, 2, shape, .order = TITIN_ORDER_FORTRAN},
+                                         {TITIN_F64, 2, shape, .strides = steps}};
+    for (int i = 0; i < 3; i++) {
+        double room[12] = {0}, turned[6] = {0};
+        titin_message *message;
+        titin_path_request *request;
+        CHECK(titin_path_send_array(there, TITIN_F64, 2, shape, NULL, TITIN_ORDER_C, NULL, numbers, TITIN_WAIT) == 0);
+        CHECK(titin_path_exchange_array(here, bytes, &large, room, &layouts[i], 0.3) == TITIN_ERROR_TIMEOUT);
+        CHECK(titin_path_receive_array(here, TITIN_F64, 2, shape, NULL, TITIN_ORDER_FORTRAN, turned, TITIN_WAIT) == 0);
+        for (int j = 0; j < 6; j++) CHECK(turned[j] == numbers[j % 2][j / 2]);
+        CHECK(refuses(titin_path_receive(there, TITIN_WAIT, &message), TITIN_ERROR_MESSAGE_LOST, "given up"));
+
+        /* A call that does not wait has the elements as well. */
+        CHECK(titin_path_send_array(there, TITIN_F64, 2, shape, NULL, TITIN_ORDER_C, NULL, numbers, TITIN_WAIT) == 0);
+        CHECK(titin_path_iexchange_array(here, bytes, &large, room, &layouts[i], &request) == 0);
+        CHECK(titin_path_wait(request, 0.3) == TITIN_ERROR_TIMEOUT && titin_path_cancel(request, NULL) == 0);
+        CHECK(titin_path_wait(request, TITIN_WAIT) == TITIN_ERROR_CLOSED);
+        CHECK(titin_path_request_length(request) == sizeof numbers);
+        titin_path_request_free(request);
+        const int distances[3][2] = {{3, 1}, {1, 2}, {6, 2}};
+        for (int j = 0; j < 6; j++) CHECK(room[j / 3 * distances[i][0] + j % 3 * distances[i][1]] == numbers[j / 3][j % 3]);
+        CHECK(refuses(titin_path_receive(there, TITIN_WAIT, &message), TITIN_ERROR_MESSAGE_LOST, "given up"));
+    }
+    free(bytes);
+}
+
 /* A message of which the sender gives up a part is lost, and the next one is not. */
 static void given_up(void) {
     const int64_t much = INT64_C(200) << 20;
@@ -188,6 +261,8 @@ int main(int argc, char **argv) {
     keys(getenv("TITIN_PATH_KEY"));
     addresses(address, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     arguments();
+    arrays();
+    half_an_exchange();
     given_up();
     fork_of_this();
     killed(listener, argv[0]);

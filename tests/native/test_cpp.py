@@ -1,4 +1,4 @@
-"""Programs that compile with titin.hpp, and programs that the compiler must refuse."""
+"""Programs that compile with the headers of C++, and programs that the compiler must refuse."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .conftest import Build
 
 HEAD = """\
 #include <titin.hpp>
+#include <titin/path.hpp>
 #include <list>
-void program(titin::Instance &instance, titin::Field &field, const titin::Message &message,
+void program(titin::Instance &instance, titin::Field &field, const titin::Message &message, titin::Path &path,
              const std::vector<double> &constant, std::vector<double> &writable, std::vector<char> &chars) {
-    (void)instance, (void)field, (void)message, (void)constant, (void)writable, (void)chars;
+    (void)instance, (void)field, (void)message, (void)path, (void)constant, (void)writable, (void)chars;
     %s
 }
 """
@@ -39,6 +40,12 @@ TAKEN = [
     "field.receive_at(0.0, std::vector{titin::Span(writable, {2})});",
     "field.send(0.0, constant); field.send(0.0, std::vector<double>(4), constant.data());",
     'instance.receive_any({"in", "other"}); instance.receive_any(std::vector<titin::Port>());',
+    "path.exchange(constant, chars); path.exchange(constant, titin::Span(chars, {2, 2}), std::chrono::seconds(1));",
+    "path.exchange(constant.data(), {2, 2}, writable); path.exchange(constant.data(), {2}); path.exchange(chars);",
+    "path.exchange(chars, std::chrono::seconds(1)); path.exchange(constant.data(), 8, std::chrono::seconds(1));",
+    "path.exchange(constant.data(), sizeof(double), writable.data(), 8); path.exchange(nullptr, 0, &writable[0], 8);",
+    "double table[2][3]; path.iexchange(table, writable).wait(); path.isend(table).wait();",
+    "path.iexchange(constant).wait(); path.iexchange(constant.data(), {2}, chars).wait();",
 ]
 
 #: Wrong programs, and the words of the compiler's error for each.
@@ -59,6 +66,12 @@ REFUSED = {
     "field.receive_at(0.0, std::chrono::seconds(1), std::array<double, 4>());": "a temporary would be lost",
     "field.receive(1.5);": "what is received into is a std::vector",
     "std::list<double> list; field.send(0.0, list);": "arrays of a field are",
+    "path.exchange(writable, constant);": "are const",
+    "path.iexchange(writable, constant);": "are const",
+    "path.exchange(writable, std::vector<double>(4));": "a temporary would be lost",
+    "std::list<double> list; path.exchange(writable, list);": "what is received into is a std::vector",
+    "path.iexchange(std::vector<double>(4), writable);": "a temporary is gone before it is sent",
+    "path.iexchange(std::vector<double>(4));": "a temporary is gone before it is sent",
     "message.array<long double>();": "arrays hold",
     "message.value().array<std::string>();": "arrays hold",
     'instance.send("out", std::vector<std::string>(), 0.0);': "data are arrays",

@@ -58,6 +58,17 @@ typedef struct titin_path_listener titin_path_listener;
 typedef struct titin_path_options titin_path_options;
 /* A non-blocking call. */
 typedef struct titin_path_request titin_path_request;
+/* The layout of an array of an exchange, described as for titin_send_array. Each member may be left out, except `dtype`: an array
+ * of rank 0 is a single element, NULL for the strides is for an array without gaps, and 0 is C order. The layout of n numbers in
+ * a row is `{.dtype = TITIN_F64, .rank = 1, .extents = &n}`. A call does not need the layout after it has returned. */
+typedef struct titin_path_layout {
+    int dtype;
+    int rank;
+    const int64_t *extents;
+    const int64_t *strides;   /* in bytes */
+    int order;                /* TITIN_ORDER_C or TITIN_ORDER_FORTRAN */
+    const char *const *names; /* for sending only */
+} titin_path_layout;
 
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -138,7 +149,7 @@ enum {
 };
 /* Has this end send large messages by at most so many streams (1 to 256) from now on, and opens those that are missing: they
  * carry messages as soon as they are there, which titin_path_streams tells. For 0 titin chooses. What the other end sends goes by
- * as many streams as that end says. */
+ * as many streams as that end says. A plain connection gets more streams only as long as the listener is there. */
 int titin_path_set_streams(titin_path *path, int streams);
 /* Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where several streams carry them; for 0
  * titin chooses. */
@@ -184,6 +195,15 @@ int titin_path_exchange(titin_path *path, const void *bytes, int64_t length, voi
                         int64_t *received);
 /* The same for a message whose size is not known. */
 int titin_path_exchange_message(titin_path *path, const void *bytes, int64_t length, double timeout, titin_message **message);
+/* Sends an array as titin_path_send_array does, and receives one as titin_path_receive_array does, both at once. The two may
+ * differ in type and shape; if they are alike, one layout does for both. No element of the one may share memory with an element
+ * of the other: two columns of an array are fine. If only the sending fails, the received message is there for the next call
+ * that receives. */
+int titin_path_exchange_array(titin_path *path, const void *data, const titin_path_layout *data_layout, void *memory,
+                              const titin_path_layout *memory_layout, double timeout);
+/* Sends an array and receives a message whose size and type need not be known. */
+int titin_path_exchange_array_message(titin_path *path, const void *data, const titin_path_layout *layout, double timeout,
+                                      titin_message **message);
 
 /* Waits until the other program has come to its barrier as often as this one. After a call that was over time or interrupted,
  * the next one goes on with the same barrier. */
@@ -236,6 +256,11 @@ int titin_path_ireceive_array(titin_path *path, int dtype, int rank, const int64
 int titin_path_iexchange(titin_path *path, const void *bytes, int64_t length, void *memory, int64_t room,
                          titin_path_request **request);
 int titin_path_iexchange_message(titin_path *path, const void *bytes, int64_t length, titin_path_request **request);
+/* The received elements are there when test or wait has said that the call is done. */
+int titin_path_iexchange_array(titin_path *path, const void *data, const titin_path_layout *data_layout, void *memory,
+                               const titin_path_layout *memory_layout, titin_path_request **request);
+int titin_path_iexchange_array_message(titin_path *path, const void *data, const titin_path_layout *layout,
+                                       titin_path_request **request);
 int titin_path_ibarrier(titin_path *path, titin_path_request **request);
 int titin_path_icycle(titin_path *from, titin_path *to, void *memory, int64_t room, titin_path_request **request);
 int titin_path_icycle_message(titin_path *from, titin_path *to, titin_path_request **request);
@@ -256,8 +281,8 @@ int titin_path_wait_any(int count, titin_path_request *const *requests, double t
 int titin_path_cancel(titin_path_request *request, int *cancelled);
 /* The number of bytes of the message that the call has received; -1 with an error if there is none. */
 int64_t titin_path_request_length(const titin_path_request *request);
-/* The message that titin_path_ireceive, titin_path_iexchange_message or titin_path_icycle_message has received. Free it with
- * titin_message_free. */
+/* The message that titin_path_ireceive, titin_path_iexchange_message, titin_path_iexchange_array_message or
+ * titin_path_icycle_message has received. Free it with titin_message_free. */
 int titin_path_request_message(const titin_path_request *request, titin_message **message);
 /* For an event loop: puts `data` on the list (titin_ready_next, titin_ready_descriptor) when the call is done. May come early:
  * test says. Several lists may be given. */

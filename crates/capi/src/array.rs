@@ -324,8 +324,7 @@ impl CallerArray<'_> {
         if self.contiguous_order().is_some() {
             return Ok(());
         }
-        let steps = strides.iter().map(|stride| *stride as i64);
-        let elements = Footprint::new(self.data.addr(), self.shape, steps, self.size());
+        let elements = self.footprint();
         if elements.is_none_or(|elements| !elements.overlaps_itself()) {
             return Ok(());
         }
@@ -335,6 +334,19 @@ impl CallerArray<'_> {
             self.shape,
             &strides[..]
         )))
+    }
+
+    /// Whether an element shares memory with an element of another array.
+    pub(crate) fn overlaps(&self, other: &CallerArray<'_>) -> bool {
+        let both = self.footprint().zip(other.footprint());
+        both.is_some_and(|(own, others)| own.overlaps(&others))
+    }
+
+    /// The memory of the elements; `None` for an array without elements.
+    fn footprint(&self) -> Option<Footprint> {
+        let strides = self.strides();
+        let steps = strides.iter().map(|stride| *stride as i64);
+        Footprint::new(self.data.addr(), self.shape, steps, self.size())
     }
 
     /// The error for data that are not an array of the right type and shape.

@@ -1,6 +1,7 @@
 //! Paths: messages between two programs that share a key, without a manager.
 
 mod exchange;
+mod layout;
 mod listener;
 mod memory;
 mod options;

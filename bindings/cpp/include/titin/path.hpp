@@ -164,6 +164,36 @@ struct PathStatistics {
     std::int64_t piece;         ///< the bytes of a piece, if they were set; 0 if titin chooses
 };
 
+namespace detail {
+
+// `Given` is the T of an argument T &&.
+
+/// Whether an argument is an array to send.
+template <class Given>
+inline constexpr bool is_source = IsArray<std::remove_cv_t<std::remove_reference_t<Given>>>::value;
+
+/// Whether an argument stands for what an exchange receives into, and not for a time limit, extents or a number of bytes.
+template <class Given>
+inline constexpr bool is_target = !std::is_convertible_v<Given, TimeLimit> && !std::is_convertible_v<Given, Extents> &&
+                                  !std::is_convertible_v<Given, std::int64_t>;
+
+/// Fails to compile where a call that does not wait is given a temporary to send.
+template <class Given>
+constexpr void stays() {
+    static_assert(std::is_lvalue_reference_v<Given> || !owns<std::remove_cv_t<Given>>(),
+                  "a temporary is gone before it is sent: give an array that has a name");
+}
+
+/// The array that a call receives into.
+template <class Given>
+Array target(Given &into) {
+    receivable<Given, false>();
+    static_assert(is_writable<std::remove_reference_t<Given>>(), "these data are const");
+    return describe(into);
+}
+
+} // namespace detail
+
 /// A way to one other program. The destructor closes the path, and waits for at most 10 s until the other end has all
 /// messages; if an exception is on its way, the destructor does not wait. Several threads may use a path.
 class Path {
@@ -247,9 +277,7 @@ public:
     /// the shape must be those of the message.
     template <class T>
     void receive_into(T &&data, TimeLimit limit = {}) {
-        detail::receivable<T, false>();
-        static_assert(detail::is_writable<std::remove_reference_t<T>>(), "these data are const");
-        const detail::Array a = detail::describe(data);
+        const detail::Array a = detail::target<T>(data);
         detail::check(titin_path_receive_array(raw(), a.dtype, a.extents.rank(), a.extents.data(),
                                                a.strided ? a.strides : nullptr, a.order, const_cast<void *>(a.data),
                                                limit.seconds()));
@@ -261,17 +289,41 @@ public:
         return length;
     }
 
-    /// Sends bytes and receives the next message into memory with this room, both at once: neither waits for the other.
-    /// Returns the number of bytes received. The two places must not overlap.
-    std::int64_t exchange(const void *bytes, std::int64_t length, void *memory, std::int64_t room, TimeLimit limit = {}) {
+    /// Sends an array, as send does, and receives an array into memory of the program, as receive_into does, both at once:
+    /// neither waits for the other. The two arrays may differ in type and shape, and must not share elements. If only the sending
+    /// fails, the received message is there for the next call that receives.
+    template <class Out, class In, class = std::enable_if_t<detail::IsArray<Out>::value && detail::is_target<In>>>
+    void exchange(const Out &data, In &&into, TimeLimit limit = {}) {
+        exchange_arrays(detail::describe(data), detail::target<In>(into), limit);
+    }
+    /// The same for an array from a pointer to its elements, contiguous in C order.
+    template <class T, class In, class = std::enable_if_t<detail::is_target<In>>>
+    void exchange(const T *data, const Extents &extents, In &&into, TimeLimit limit = {}) {
+        exchange_arrays(detail::describe(data, extents), detail::target<In>(into), limit);
+    }
+    /// Sends an array and receives the next message, whose size and type need not be known.
+    template <class T, class = std::enable_if_t<detail::IsArray<T>::value>>
+    Message exchange(const T &data, TimeLimit limit = {}) {
+        return exchange_message(detail::describe(data), limit);
+    }
+    template <class T>
+    Message exchange(const T *data, const Extents &extents, TimeLimit limit = {}) {
+        return exchange_message(detail::describe(data, extents), limit);
+    }
+    /// Sends bytes, without a type, and receives the bytes of the next message into memory with this room. Returns their number.
+    /// The two places must not overlap.
+    template <class Length, class = std::enable_if_t<std::is_convertible_v<Length, std::int64_t>>>
+    std::int64_t exchange(const void *bytes, Length length, void *memory, std::int64_t room, TimeLimit limit = {}) {
         std::int64_t received;
-        detail::check(titin_path_exchange(raw(), bytes, length, memory, room, limit.seconds(), &received));
+        detail::check(titin_path_exchange(raw(), bytes, std::int64_t(length), memory, room, limit.seconds(), &received));
         return received;
     }
-    /// The same for a message whose size is not known.
-    Message exchange(const void *bytes, std::int64_t length, TimeLimit limit = {}) {
+    /// The same for a message whose size is not known. `length` is a template argument so that {n} stands for extents here, as it
+    /// does for send, and not for a number of bytes.
+    template <class Length, class = std::enable_if_t<std::is_convertible_v<Length, std::int64_t>>>
+    Message exchange(const void *bytes, Length length, TimeLimit limit = {}) {
         titin_message *message;
-        detail::check(titin_path_exchange_message(raw(), bytes, length, limit.seconds(), &message));
+        detail::check(titin_path_exchange_message(raw(), bytes, std::int64_t(length), limit.seconds(), &message));
         return Message(message);
     }
 
@@ -301,10 +353,9 @@ public:
     // The non-blocking forms. Each goes on while the program computes. What is sent must live and stay as it is until the call
     // is done.
 
-    template <class T, class = std::enable_if_t<detail::IsArray<std::decay_t<T>>::value>>
+    template <class T, class = std::enable_if_t<detail::is_source<T>>>
     PathRequest isend(T &&data) {
-        static_assert(std::is_lvalue_reference_v<T> || !detail::owns<std::remove_cv_t<T>>(),
-                      "a temporary is gone before it is sent: give an array that has a name");
+        detail::stays<T>();
         return isend_array(detail::describe(data));
     }
     template <class T>
@@ -326,9 +377,7 @@ public:
     /// The elements are there when test or wait has said that the call is done.
     template <class T>
     PathRequest ireceive_into(T &&data) {
-        detail::receivable<T, false>();
-        static_assert(detail::is_writable<std::remove_reference_t<T>>(), "these data are const");
-        const detail::Array a = detail::describe(data);
+        const detail::Array a = detail::target<T>(data);
         return posted([&](auto request) {
             return titin_path_ireceive_array(raw(), a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
                                              a.order, const_cast<void *>(a.data), request);
@@ -343,12 +392,35 @@ public:
             return titin_path_ireceive_parts(raw(), places.count(), places.data(), places.lengths(), request);
         });
     }
-    /// If only the sending fails, the call has its error, and the message was received all the same.
-    PathRequest iexchange(const void *bytes, std::int64_t length, void *memory, std::int64_t room) {
-        return posted([&](auto request) { return titin_path_iexchange(raw(), bytes, length, memory, room, request); });
+    /// If only the sending fails, the call has its error, and the message was received all the same. The elements are there when
+    /// test or wait has said that the call is done.
+    template <class Out, class In, class = std::enable_if_t<detail::is_source<Out> && detail::is_target<In>>>
+    PathRequest iexchange(Out &&data, In &&into) {
+        detail::stays<Out>();
+        return iexchange_arrays(detail::describe(data), detail::target<In>(into));
     }
-    PathRequest iexchange(const void *bytes, std::int64_t length) {
-        return posted([&](auto request) { return titin_path_iexchange_message(raw(), bytes, length, request); });
+    template <class T, class In, class = std::enable_if_t<detail::is_target<In>>>
+    PathRequest iexchange(const T *data, const Extents &extents, In &&into) {
+        return iexchange_arrays(detail::describe(data, extents), detail::target<In>(into));
+    }
+    template <class T, class = std::enable_if_t<detail::is_source<T>>>
+    PathRequest iexchange(T &&data) {
+        detail::stays<T>();
+        return iexchange_message(detail::describe(data));
+    }
+    template <class T>
+    PathRequest iexchange(const T *data, const Extents &extents) {
+        return iexchange_message(detail::describe(data, extents));
+    }
+    template <class Length, class = std::enable_if_t<std::is_convertible_v<Length, std::int64_t>>>
+    PathRequest iexchange(const void *bytes, Length length, void *memory, std::int64_t room) {
+        return posted([&](auto request) {
+            return titin_path_iexchange(raw(), bytes, std::int64_t(length), memory, room, request);
+        });
+    }
+    template <class Length, class = std::enable_if_t<std::is_convertible_v<Length, std::int64_t>>>
+    PathRequest iexchange(const void *bytes, Length length) {
+        return posted([&](auto request) { return titin_path_iexchange_message(raw(), bytes, std::int64_t(length), request); });
     }
     PathRequest ibarrier() {
         return posted([&](auto request) { return titin_path_ibarrier(raw(), request); });
@@ -392,6 +464,39 @@ private:
             return titin_path_isend_array(raw(), a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr,
                                           a.order, nullptr, a.data, request);
         });
+    }
+
+    void exchange_arrays(const detail::Array &data, const detail::Array &into, TimeLimit limit) {
+        const titin_path_layout data_layout = layout(data), memory_layout = layout(into);
+        detail::check(titin_path_exchange_array(raw(), data.data, &data_layout, const_cast<void *>(into.data), &memory_layout,
+                                                limit.seconds()));
+    }
+
+    Message exchange_message(const detail::Array &data, TimeLimit limit) {
+        const titin_path_layout data_layout = layout(data);
+        titin_message *message;
+        detail::check(titin_path_exchange_array_message(raw(), data.data, &data_layout, limit.seconds(), &message));
+        return Message(message);
+    }
+
+    PathRequest iexchange_arrays(const detail::Array &data, const detail::Array &into) {
+        const titin_path_layout data_layout = layout(data), memory_layout = layout(into);
+        return posted([&](auto request) {
+            return titin_path_iexchange_array(raw(), data.data, &data_layout, const_cast<void *>(into.data), &memory_layout,
+                                              request);
+        });
+    }
+
+    PathRequest iexchange_message(const detail::Array &data) {
+        const titin_path_layout data_layout = layout(data);
+        return posted([&](auto request) {
+            return titin_path_iexchange_array_message(raw(), data.data, &data_layout, request);
+        });
+    }
+
+    /// The layout of an array for C. Lives as long as the array.
+    static titin_path_layout layout(const detail::Array &a) {
+        return {a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr, a.order, nullptr};
     }
 
     template <class Call>

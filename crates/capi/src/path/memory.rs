@@ -96,6 +96,16 @@ impl<'a> ArrayMemory<'a> {
         Ok(ArrayMemory(array))
     }
 
+    /// Fails if this array shares memory with an array that the same call sends.
+    pub(super) fn check_apart(&self, sent: &CallerArray<'_>) -> Result<()> {
+        match self.0.overlaps(sent) {
+            false => Ok(()),
+            true => Err(usage(
+                "the array to receive into shares memory with the array to send: give two arrays without overlaps",
+            )),
+        }
+    }
+
     /// Writes the elements of a received message, unless they were received in place.
     pub(super) fn fill(&self, received: &ReceivedMessage) {
         let is_elsewhere = received.bytes.len() as u64 == received.length;
@@ -153,6 +163,10 @@ impl PostedArray {
                 _extents: extents,
             }))
         }
+    }
+
+    pub(super) fn check_apart(&self, sent: &CallerArray<'_>) -> Result<()> {
+        self.memory.check_apart(sent)
     }
 
     pub(super) fn fill(&self, received: &ReceivedMessage) {

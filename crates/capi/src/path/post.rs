@@ -9,6 +9,7 @@ use titin_runtime::{Layout, Result};
 use crate::array::ArrayArguments;
 use crate::input;
 use crate::message::Message;
+use crate::path::layout::{RawLayout, to_receive, to_send};
 use crate::path::memory::{self, ArrayElements, PostedArray, PostedArrayMemory};
 use crate::path::receive::{check_apart, message_of, one_place};
 use crate::path::request::RequestHandle;
@@ -242,6 +243,54 @@ unsafe extern "C" fn titin_path_iexchange_message(
         post(handle, out, |handle| {
             let bytes: &'static [u8] = input::slice(bytes.cast(), length, "bytes")?;
             Ok(handle.path.post_exchange(bytes, None, ()))
+        })
+    }
+}
+
+/// # Safety
+/// As of `titin_path_exchange_array`: the elements to send do not change, and no other code uses those to receive into, until
+/// the call is done; `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_iexchange_array(
+    handle: *mut PathHandle,
+    data: *const c_void,
+    data_layout: *const RawLayout,
+    memory: *mut c_void,
+    memory_layout: *const RawLayout,
+    out: *mut *mut RequestHandle,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        post_array(handle, out, |handle| {
+            let mut sent = to_send(data, data_layout)?.read()?;
+            let array = PostedArray::new(to_receive(memory, memory_layout)?)?;
+            array.check_apart(&sent)?;
+            let elements = ArrayElements(sent.elements()?);
+            let layout: Layout = sent.form().to_layout();
+            let memory = PostedArrayMemory(array.clone());
+            let request = handle.path.post_exchange(elements, Some(layout), memory);
+            Ok((request, Some(array)))
+        })
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or a path; `layout` is NULL, or describes an array at `data`, as the header says, whose elements do not
+/// change until the call is done; `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_path_iexchange_array_message(
+    handle: *mut PathHandle,
+    data: *const c_void,
+    layout: *const RawLayout,
+    out: *mut *mut RequestHandle,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        post(handle, out, |handle| {
+            let mut array = to_send(data, layout)?.read()?;
+            let elements = ArrayElements(array.elements()?);
+            let layout: Layout = array.form().to_layout();
+            Ok(handle.path.post_exchange(elements, Some(layout), ()))
         })
     }
 }
