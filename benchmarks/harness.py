@@ -214,7 +214,7 @@ def in_parts(
         kept = found if quick else load(name)
         found = [record for record in kept if whole(record) not in fresh] + new
         if not quick and part != chosen[-1]:
-            save(name, found, quick=False)
+            save(name, found, quick=False, new=new)
     return found
 
 
@@ -317,8 +317,15 @@ def named(size: int) -> str:
     return f"{size} B" if size < KIB else f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
 
 
-def save(name: str, records: Sequence[Record], *, quick: bool, took: float | None = None) -> None:
-    """Writes the records of one question, and the seconds that they took; prints the records."""
+def save(
+    name: str,
+    records: Sequence[Record],
+    *,
+    quick: bool,
+    took: float | None = None,
+    new: Sequence[Record] | None = None,
+) -> None:
+    """Writes the records of one question, and the seconds that they took; prints the records, or the new ones alone."""
     folder = LOOKS if quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     data = {
@@ -328,7 +335,7 @@ def save(name: str, records: Sequence[Record], *, quick: bool, took: float | Non
         "records": [asdict(record) for record in records],
     }
     (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    for record in shown(records):
+    for record in shown(records if new is None else new):
         print("  " + describe(record))
 
 

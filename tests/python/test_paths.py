@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -274,6 +275,19 @@ def test_an_exchange_ends_with_the_error_of_either_half() -> None:
     there.send(b"on")
     assert bytes(here.exchange(b"again")) == b"on"
     assert bytes(there.receive()) == b"again"
+
+
+def test_an_exchange_that_waits_hears_of_a_dropped_message() -> None:
+    here, there = pair()
+    with ThreadPoolExecutor(1) as executor:
+        exchange = executor.submit(here.exchange, np.arange(3))
+        with pytest.raises(titin.TypeMismatch):
+            there.receive_into(np.empty(2))
+        # The other program sends nothing, and perhaps waits for another question.
+        with pytest.raises(titin.MessageLost, match="message 0"):
+            exchange.result(timeout=20)
+    here.send(b"on")
+    assert bytes(there.receive()) == b"on"
 
 
 def test_each_figure_has_its_name() -> None:

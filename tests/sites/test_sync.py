@@ -162,19 +162,21 @@ def test_a_source_that_is_replaced_while_ssh_begins_takes_nothing_away(hosts: Ho
     assert "another directory than before" in said and said.endswith("code 2\n"), said
 
 
-def test_a_source_that_goes_away_while_it_is_read_takes_nothing_away(hosts: Hosts, tmp_path: Path) -> None:
+@pytest.mark.parametrize("delete", ["--delete", ""])
+def test_a_source_that_goes_away_while_it_is_read_takes_nothing_away(hosts: Hosts, tmp_path: Path, delete: str) -> None:
     run(
         hosts,
         tmp_path,
-        """
+        f"""
         mkdir case/many; (cd case/many; seq 4000 | xargs touch)
-        keep --delete --every 0.01 n2:$PWD/case there
+        keep {delete} --every 0.01 n2:$PWD/case there
         sleep 1; mv case gone
         wait $sync && false || echo code $? >> said
         mv gone case; await_same there
         """,
     )
-    assert "removed" not in (tmp_path / "said").read_text()
+    said = (tmp_path / "said").read_text()
+    assert "removed" not in said and "case: No such file or directory" in said and said.endswith("code 2\n"), said
 
 
 def test_what_is_removed_at_the_destination_comes_back(hosts: Hosts, tmp_path: Path) -> None:

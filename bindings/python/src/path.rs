@@ -6,7 +6,6 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use pyo3::prelude::*;
 
@@ -14,7 +13,7 @@ use crate::argument::Text;
 use crate::array::Array;
 use crate::instance::taken;
 use crate::message::Message;
-use crate::path_request::{Posted, Request, Returns, first_of};
+use crate::path_request::{Posted, Request, Returns};
 use crate::session::{Unattached, interrupted, outcome};
 use crate::{error, sys};
 
@@ -397,29 +396,30 @@ impl Path {
         data: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        let begun = Instant::now();
-        let receive = self.ireceive(py)?;
-        let send = self.post_send(py, data)?;
-        let both = [&*receive.0, &*send];
-        let exchanged = loop {
-            // The error of the one ends the other.
-            if let Err(why) = both.iter().try_for_each(|call| call.test(py).map(drop)) {
-                break Err(why);
-            }
-            let waiting: Vec<&Posted> = both.into_iter().filter(|call| !call.is_done()).collect();
-            if waiting.is_empty() {
-                break Ok(());
-            }
-            let left = timeout.map(|timeout| (timeout - begun.elapsed().as_secs_f64()).max(0.0));
-            if let Err(why) = first_of(py, &waiting, left) {
-                break Err(why);
-            }
+        let (path, array) = (self.path(py)?, Array::to_send(data)?);
+        let layout = sys::titin_path_layout {
+            dtype: array.dtype,
+            rank: array.rank(),
+            extents: array.extents(),
+            strides: array.strides(),
+            order: array.order(),
+            names: array.names(),
         };
-        if let Err(why) = exchanged {
-            both.iter().try_for_each(|call| call.cancel(py).map(drop))?;
-            return Err(why);
-        }
-        receive.message(py)
+        let mut message = std::ptr::null_mut();
+        // SAFETY: this function holds the array's memory until the call has returned. The message is written to a place of
+        // this function.
+        path.wait(py, |path| unsafe {
+            let timeout = seconds(timeout);
+            sys::titin_path_exchange_array_message(
+                path,
+                array.data(),
+                &layout,
+                timeout,
+                &mut message,
+            )
+        })?;
+        // SAFETY: the call has handed the message out.
+        data_of(py, unsafe { taken(py, message) }?)
     }
 
     #[doc = doc!("Path.cycle")]

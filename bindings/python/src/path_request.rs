@@ -178,7 +178,7 @@ pub fn wait_any(
 }
 
 /// Waits until one of these calls is done. Returns its place.
-pub fn first_of(py: Python<'_>, calls: &[&Posted], timeout: Option<f64>) -> PyResult<usize> {
+fn first_of(py: Python<'_>, calls: &[&Posted], timeout: Option<f64>) -> PyResult<usize> {
     let Some(first) = calls.first() else {
         return Err(error::usage(py, "no requests were given to wait for"));
     };

@@ -83,6 +83,17 @@ pub type Find = unsafe extern "C" fn(*mut c_void, *const c_char, *mut *mut c_voi
 pub type Call = unsafe extern "C" fn(*mut c_void, *const titin_message, *mut titin_output) -> c_int;
 pub type Dispose = unsafe extern "C" fn(*mut c_void);
 
+/// As in titin_path.h.
+#[repr(C)]
+pub struct titin_path_layout {
+    pub dtype: c_int,
+    pub rank: c_int,
+    pub extents: *const i64,
+    pub strides: *const i64,
+    pub order: c_int,
+    pub names: *const *const c_char,
+}
+
 /// As in titin.h.
 #[repr(C)]
 pub struct titin_communicator {
@@ -554,6 +565,13 @@ unsafe extern "C" {
         order: c_int,
         data: *mut c_void,
         timeout: c_double,
+    ) -> c_int;
+    pub fn titin_path_exchange_array_message(
+        path: *mut titin_path,
+        data: *const c_void,
+        layout: *const titin_path_layout,
+        timeout: c_double,
+        message: *mut *mut titin_message,
     ) -> c_int;
     pub fn titin_path_set_streams(path: *mut titin_path, streams: c_int) -> c_int;
     pub fn titin_path_set_piece(path: *mut titin_path, bytes: i64) -> c_int;

@@ -488,8 +488,8 @@ class Path:
     def set_streams(self, streams: int) -> None:
         """Has this end send large messages by at most so many streams (1 to 256) from now on; 0: titin chooses.
 
-        Streams that are missing are opened, and carry messages as soon as they are there, as :attr:`streams` tells. What
-        the other end sends goes by as many streams as that end says.
+        Streams that are missing are opened, and carry messages as soon as they are there, as :attr:`streams` tells.
+        The other end sends by as many as it has set, or by all that are open if titin chooses for it.
         """
 
     def set_piece(self, bytes: int) -> None:
@@ -542,8 +542,8 @@ class Path:
     def exchange(self, data: Any, *, timeout: float | None = None) -> NDArray[Any]:
         """Sends an array and returns the next message, both at once: neither waits for the other.
 
-        Raises as :meth:`send` and :meth:`receive`. A message that was received before the sending failed is lost with
-        the exception.
+        Raises as :meth:`send` and :meth:`receive`. If only the sending fails, the received message is there for the
+        next call that receives.
         """
 
     def cycle(self, to: Path, *, keep: bool = True, timeout: float | None = None) -> NDArray[Any] | None:

@@ -148,8 +148,9 @@ enum {
     TITIN_PATH_PIECE = 13             /* the bytes of a piece, if they were set; 0 if titin chooses */
 };
 /* Has this end send large messages by at most so many streams (1 to 256) from now on, and opens those that are missing: they
- * carry messages as soon as they are there, which titin_path_streams tells. For 0 titin chooses. What the other end sends goes by
- * as many streams as that end says. A plain connection gets more streams only as long as the listener is there. */
+ * carry messages as soon as they are there, which titin_path_streams tells. For 0 titin chooses. The other end sends by as
+ * many as it has set, or by all that are open if titin chooses for it. A plain connection gets more streams only as long as the
+ * listener is there. */
 int titin_path_set_streams(titin_path *path, int streams);
 /* Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where several streams carry them; for 0
  * titin chooses. */

@@ -98,7 +98,7 @@ pub(crate) fn send_round(
         first += batch.len() as u64;
     }
     let end = walk.end();
-    if settings.delete {
+    if settings.delete || settings.watching.is_some() {
         // What was found of another directory says nothing.
         sources.check_same()?;
     }

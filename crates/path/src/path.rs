@@ -74,15 +74,15 @@ impl Path {
         self.end.counts.statistics(&self.end.link)
     }
 
-    /// Has this end send large messages by at most so many streams from now on, and opens those that are missing: they carry
-    /// messages as soon as they are there, as [`Path::streams`] tells. `None`: titin chooses. What the other end sends is its
-    /// own affair.
+    /// Has this end send large messages by at most so many streams from now on, at most 256, and opens those that are missing:
+    /// they carry messages as soon as they are there, as [`Path::streams`] tells. `None`: titin chooses. The other end sends by
+    /// as many as it has set, or by all that are open if titin chooses for it.
     pub fn set_streams(&self, most: Option<u32>) {
         self.end.link.set_streams(most.map(|most| most as usize));
     }
 
-    /// Has this end send large messages in pieces of so many bytes from now on, at most 1 MiB, where several streams carry
-    /// them. `None`: titin chooses.
+    /// Has this end send large messages in pieces of so many bytes from now on, of the nearest of 1 KiB to 1 MiB, where
+    /// several streams carry them. `None`: titin chooses.
     pub fn set_piece(&self, bytes: Option<u64>) {
         self.end.link.set_piece(bytes);
     }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use titin_path::{Key, Listener, Path, PathSettings, parse_addresses};
-use titin_testkit::Watchdog;
+use titin_testkit::{Relay, Watchdog};
 
 /// The two media of a path, as in addresses.
 const MEDIA: [&str; 2] = ["tcp:", "session:"];
@@ -30,13 +30,7 @@ fn with_streams(streams: Option<u32>) -> PathSettings {
 
 /// Waits until large messages of an end go by so many streams.
 fn await_streams(path: &Path, count: usize) {
-    let begun = Instant::now();
     while path.streams() != count {
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "{} of {count} streams",
-            path.streams()
-        );
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -88,18 +82,12 @@ fn streams_come_and_go_while_data_flow() {
                     there.set_streams(Some(other));
                     await_streams(here, one as usize);
                     await_streams(there, other as usize);
-                    let begun = Instant::now();
                     for count in counts {
                         let before = count.load(Ordering::Relaxed);
                         while count.load(Ordering::Relaxed) < before + 8 {
-                            assert!(begun.elapsed() < Duration::from_secs(30), "{medium}");
                             thread::sleep(Duration::from_millis(1));
                         }
                     }
-                    eprintln!(
-                        "{medium} {begins_with:?} {one} {other} {:?}",
-                        begun.elapsed()
-                    );
                 }
                 is_over.store(true, Ordering::Relaxed);
             });
@@ -125,10 +113,8 @@ fn a_program_that_waits_receives_by_streams_that_join() {
                 thread::sleep(Duration::from_millis(200));
                 from.set_streams(Some(4));
                 await_streams(from, 4);
-                let begun = Instant::now();
                 from.send(&large, None).unwrap();
                 assert!(receiver.join().unwrap().bytes[..] == large);
-                assert!(begun.elapsed() < Duration::from_secs(20));
             });
         }
     }
@@ -189,4 +175,54 @@ fn pieces_of_all_sizes_make_whole_messages() {
             });
         }
     }
+}
+
+#[test]
+fn streams_come_and_go_while_the_line_is_cut() {
+    let _watchdog = Watchdog::start();
+    let key = Key::random();
+    let listener = Listener::start("127.0.0.1:0", &key).unwrap();
+    let line = Relay::start(listener.address());
+    let place = line.address().to_string().replacen("tcp:", "session:", 1);
+    let addresses = parse_addresses(&place).unwrap();
+    let here = &Path::open(&addresses, "mesh", &key, &with_streams(Some(1))).unwrap();
+    let there = &listener.accept(None).unwrap();
+    let is_over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(100));
+                line.reset_all();
+            }
+        });
+        for (path, factor) in [(here, 3), (there, 5)] {
+            scope.spawn(move || {
+                for number in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    path.set_streams(Some(1 + factor * number % 8));
+                    thread::sleep(Duration::from_millis(17));
+                }
+            });
+        }
+        let flows = [(here, there), (there, here)].map(|(from, to)| {
+            scope.spawn(move || {
+                for number in 0..40 {
+                    from.send(&message(number), None).unwrap();
+                }
+                from.send(&[], None).unwrap();
+            });
+            scope.spawn(move || receive_all(to, &AtomicUsize::new(0)))
+        });
+        let ended = flows.map(|flow| flow.join());
+        is_over.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|flow| flow.unwrap());
+    });
+    for path in [here, there] {
+        path.set_streams(Some(4));
+        await_streams(path, 4);
+    }
+    here.send(&message(0), None).unwrap();
+    assert!(there.receive(None).unwrap().bytes[..] == message(0));
 }

@@ -53,7 +53,7 @@ impl RawPeer {
         let streams = header(&Frame::Streams {
             key,
             count,
-            is_set: false,
+            is_count_set: false,
             pacing: 0,
             send_buffer: 0,
             receive_buffer: 0,

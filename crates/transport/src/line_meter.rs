@@ -31,7 +31,7 @@ pub(crate) struct LineMeter {
 #[derive(Default)]
 struct MeterState {
     rate: DeliveryRate,
-    /// Lets the number of streams grow; `None` if the number is set.
+    /// Lets the number of streams grow; `None` while the link has no further streams.
     growth: Option<MeasuredGrowth>,
 }
 

@@ -161,7 +161,7 @@ pub(crate) struct LinkSockets {
     pub(crate) medium: Arc<dyn SocketMedium>,
     /// The further streams that have joined.
     pub(crate) further: Vec<FurtherStream>,
-    /// The rules for further streams; `None` if the link has the first stream alone.
+    /// The rules for further streams; `None` if the link takes none.
     pub(crate) rules: Option<Arc<StreamRules>>,
     /// The meter of the line, if the medium measures the line.
     pub(crate) line: Option<Arc<LineMeter>>,
@@ -196,7 +196,7 @@ pub struct Link {
     closed: AtomicBool,
     /// The further streams, once there are some.
     streams: OnceLock<FurtherStreams>,
-    /// The rules for them; `None` if the link has the first stream alone.
+    /// The rules for them; `None` if the link takes none.
     rules: Option<Arc<StreamRules>>,
     line: Option<Arc<LineMeter>>,
     /// The conduits of the link alone, if it has any.
@@ -425,11 +425,14 @@ impl Link {
     /// join soon, unless the system or the other end has no room for them. `None`: titin chooses. A link whose medium has no
     /// further streams stays as it is.
     pub fn set_streams(&self, most: Option<usize>) {
-        let count = self.streams.get().map_or(0, FurtherStreams::count);
-        if let Some(rules) = &self.rules {
-            rules.set_most(most, count);
+        let Some(rules) = &self.rules else {
+            return;
+        };
+        rules.set_most(most, self.streams.get().map_or(0, FurtherStreams::count));
+        if most.is_none() {
+            self.streams.get().inspect(|streams| streams.choose_anew());
         }
-        self.pace_streams();
+        self.pace_streams(&rules.lock_settings());
     }
 
     /// Has this end send large messages in pieces of so many bytes from now on, where several streams carry them. `None`:
@@ -459,25 +462,31 @@ impl Link {
             pacing: Some(rate.unwrap_or(sockets::NO_PACING)),
             ..LinkSettings::default()
         };
-        self.medium.set_pacing(&self.socket, &changed, 1);
-        self.rules.iter().for_each(|rules| rules.note(&changed));
-        self.pace_streams();
+        let Some(rules) = &self.rules else {
+            return self.medium.set_pacing(&self.socket, &changed, 1);
+        };
+        let mut settings = rules.lock_settings();
+        settings.pacing = changed.pacing;
+        self.medium.set_pacing(&self.socket, &settings, 1);
+        self.pace_streams(&settings);
     }
 
     /// Has the further streams share the pacing of the link.
-    fn pace_streams(&self) {
-        let Some(settings) = self.rules.as_ref().map(|rules| rules.settings()) else {
-            return;
-        };
+    fn pace_streams(&self, settings: &LinkSettings) {
+        for socket in self.further_sockets() {
+            self.pace_stream(socket, settings, self.streams());
+        }
+    }
+
+    /// Has one of `streams` further streams take its share of the pacing.
+    fn pace_stream(&self, socket: &Descriptor, settings: &LinkSettings, streams: usize) {
         // No limit has no shares.
         let streams = match settings.pacing {
             None => return,
             Some(sockets::NO_PACING) => 1,
-            Some(_) => self.streams() as u64,
+            Some(_) => streams as u64,
         };
-        for socket in self.further_sockets() {
-            self.medium.set_pacing(socket, &settings, streams);
-        }
+        self.medium.set_pacing(socket, settings, streams);
     }
 
     /// Sets the sizes of the buffers of each stream at this end, in bytes; `None` leaves a size as it is. The
@@ -488,7 +497,11 @@ impl Link {
             receive_buffer: receive,
             ..LinkSettings::default()
         };
-        self.rules.iter().for_each(|rules| rules.note(&changed));
+        let mut settings = self.rules.as_ref().map(|rules| rules.lock_settings());
+        if let Some(settings) = &mut settings {
+            settings.send_buffer = send.or(settings.send_buffer);
+            settings.receive_buffer = receive.or(settings.receive_buffer);
+        }
         self.sockets()
             .for_each(|socket| self.medium.set_buffers(socket, &changed));
     }
@@ -546,15 +559,18 @@ impl Link {
     /// Adds a further stream that has joined.
     ///
     /// # Errors
-    /// If the system does not watch the socket, or the link has one stream alone.
+    /// If the system does not watch the socket, or the link takes no further streams.
     pub(crate) fn add_stream(&self, stream: FurtherStream) -> Result<(), LinkError> {
         let rules = self.rules.as_ref().ok_or(LinkError::Closed)?;
-        self.medium.set_buffers(stream.socket(), &rules.settings());
+        let settings = rules.lock_settings();
+        self.medium.set_buffers(stream.socket(), &settings);
+        self.pace_stream(stream.socket(), &settings, self.streams() + 1);
         match self.streams.get() {
             Some(streams) => streams.add(stream)?,
             None => self.begin_streams(stream, rules)?,
         }
-        self.pace_streams();
+        self.pace_streams(&settings);
+        drop(settings);
         self.apply_patience();
         Ok(())
     }
@@ -567,7 +583,7 @@ impl Link {
     ) -> Result<(), LinkError> {
         let streams = FurtherStreams::new(vec![stream], rules.clone(), self.line.clone())?;
         // Callers that attend change what the reactor watches.
-        let _watched = self.awaits_room();
+        let _lock = self.awaits_room();
         let epoll = self.epoll.upgrade().ok_or(LinkError::Closed)?;
         let data = epoll::EventData::new_u64(self.id.0);
         epoll::add(&*epoll, streams.epoll(), data, self.events(false))?;
@@ -575,9 +591,16 @@ impl Link {
         Ok(())
     }
 
-    /// The other end asks for further streams: so many in all.
+    /// The other end asks for further streams: so many in all. Only the end that dials is asked.
     pub(crate) fn request_streams(&self, count: usize) {
-        self.rules.iter().for_each(|rules| rules.request(count));
+        let rules = self.rules.iter().filter(|_| self.tag.is_some());
+        rules.for_each(|rules| rules.request(count));
+    }
+
+    /// The settings of a stream that is to join.
+    pub(crate) fn stream_settings(&self) -> LinkSettings {
+        let rules = self.rules.as_ref();
+        rules.map_or_else(LinkSettings::default, |rules| *rules.lock_settings())
     }
 
     /// Has the reactor find the end of the link, even if the socket has no more bytes.

@@ -583,8 +583,8 @@ impl Worker {
         growing: Option<GrowingLink>,
         agreement: Agreement,
     ) {
-        let growing_link = growing.as_ref();
-        let rules = growing_link.map(|growing| growing.rules(self.stream_request(token)));
+        let rules = growing.as_ref();
+        let rules = rules.map(|growing| growing.rules(self.stream_request(token)));
         let (epoll, receivers) = (&self.reactor.epoll, &self.receivers);
         let link = match first.open(further, rules, LinkId(token), epoll, receivers) {
             Ok(link) => link,
@@ -631,7 +631,8 @@ impl Worker {
         if !is_dialled {
             return link.tell_frame(&Frame::MoreStreams { count }, None);
         }
-        for pending in self.growing.dial(token, count) {
+        let settings = link.stream_settings();
+        for pending in self.growing.dial(token, count, &settings) {
             let token = self.token();
             self.register(token, &pending.socket, epoll::EventFlags::OUT);
             self.pending.insert(token, pending);
@@ -727,6 +728,9 @@ impl Worker {
         self.unregister(&pending.socket);
         let why = pending.medium.fault(&pending.socket).unwrap_or(why);
         if let Some(joining) = pending.joins {
+            if pending.joins_open_link {
+                return self.growing.note_failed(joining.token);
+            }
             return self.scatter(joining.token, Some(joining.number), why);
         }
         if let Some(dialling) = pending.give_up(None, why) {

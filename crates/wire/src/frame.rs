@@ -261,7 +261,7 @@ pub enum Frame {
         /// Number of further streams.
         count: u64,
         /// Whether the user has set the number, so that neither end asks for more by itself.
-        is_set: bool,
+        is_count_set: bool,
         /// The most bytes per second that each end sends.
         pacing: u64,
         /// Bytes of the send buffer of a socket.
@@ -527,7 +527,7 @@ impl Header {
             13 => Ok(Frame::Streams {
                 key: self.sequence,
                 count: body,
-                is_set: self.flags & FLAG_SET != 0,
+                is_count_set: self.flags & FLAG_SET != 0,
                 pacing: self.total,
                 send_buffer: self.stamp,
                 receive_buffer: self.next,
@@ -743,13 +743,13 @@ impl From<&Frame> for Header {
             Frame::Streams {
                 key,
                 count,
-                is_set,
+                is_count_set,
                 pacing,
                 send_buffer,
                 receive_buffer,
             } => Header {
                 kind: 13,
-                flags: flag(is_set, FLAG_SET),
+                flags: flag(is_count_set, FLAG_SET),
                 sequence: key,
                 body: count,
                 total: pacing,
@@ -943,7 +943,7 @@ mod tests {
             Frame::Streams {
                 key: 1,
                 count: 2,
-                is_set: true,
+                is_count_set: true,
                 pacing: 3,
                 send_buffer: 4,
                 receive_buffer: 5,
@@ -1031,7 +1031,7 @@ mod tests {
         let crowd = Frame::Streams {
             key: 1,
             count: 257,
-            is_set: true,
+            is_count_set: true,
             pacing: 0,
             send_buffer: 0,
             receive_buffer: 0,

@@ -50,8 +50,8 @@ impl LinkSettings {
         .is_empty()
     }
 
-    /// Whether the link may get more streams while it is open: if the user has set neither their
-    /// number nor the rate that they share.
+    /// Whether titin chooses the number of streams, also while the link is open: if the user has set neither
+    /// their number nor the rate that they share.
     pub fn may_grow(&self) -> bool {
         self.streams.is_none() && self.pacing.is_none()
     }
@@ -69,7 +69,7 @@ impl LinkSettings {
         Frame::Streams {
             key,
             count,
-            is_set: self.streams.is_some(),
+            is_count_set: self.streams.is_some(),
             pacing: number(self.pacing),
             send_buffer: number(self.send_buffer),
             receive_buffer: number(self.receive_buffer),
@@ -105,7 +105,7 @@ mod tests {
             let Frame::Streams {
                 key: 7,
                 count,
-                is_set,
+                is_count_set,
                 pacing,
                 send_buffer,
                 receive_buffer,
@@ -113,7 +113,7 @@ mod tests {
             else {
                 panic!("another frame");
             };
-            let streams = is_set.then_some(count);
+            let streams = is_count_set.then_some(count);
             LinkSettings::told(streams, pacing, send_buffer, receive_buffer)
         };
         assert_eq!(told(&sockets, 2), sockets);

@@ -240,8 +240,8 @@ public:
                 count(TITIN_PATH_PIECE)};
     }
     /// Has this end send large messages by at most so many streams (1 to 256) from now on, and opens those that are missing:
-    /// they carry messages as soon as they are there, which streams() tells. For 0 titin chooses. What the other end sends goes by
-    /// as many streams as that end says.
+    /// they carry messages as soon as they are there, which streams() tells. For 0 titin chooses. The other end sends by as
+    /// many as it has set, or by all that are open if titin chooses for it.
     void set_streams(int streams) { detail::check(titin_path_set_streams(raw(), streams)); }
     /// Has this end send large messages in pieces of so many bytes (1 KiB to 1 MiB) from now on, where several streams carry
     /// them; for 0 titin chooses.

@@ -66,7 +66,7 @@ pub(super) fn number_of_streams(streams: c_int) -> Result<Option<u32>> {
     let streams = size(streams.into(), "the number of streams")?;
     match streams {
         Some(many) if many > MOST_STREAMS => Err(usage(format!(
-            "{many} streams: a path has at most {MOST_STREAMS}"
+            "{many} streams were asked for: a path has at most {MOST_STREAMS}, and 0 leaves the choice to titin"
         ))),
         streams => Ok(streams.map(|streams| streams as u32)),
     }
@@ -79,7 +79,7 @@ pub(super) fn piece(bytes: i64) -> Result<Option<u64>> {
         Some(wrong) if !PIECE_SIZES.contains(&wrong) => {
             let (least, most) = PIECE_SIZES.into_inner();
             Err(usage(format!(
-                "a piece of {wrong} bytes: it has {least} to {most}"
+                "a piece of {wrong} bytes was asked for: give {least} to {most}, or 0 to leave the choice to titin"
             )))
         }
         bytes => Ok(bytes),

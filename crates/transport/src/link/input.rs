@@ -250,7 +250,7 @@ impl LinkInput {
                     }
                 }
                 Err(why @ (LinkError::Closed | LinkError::System(_))) => {
-                    self.note_end(number, link, &why);
+                    self.note_end(number, streams.count(), link, &why);
                     return Ok(turn);
                 }
                 Err(lost) => return Err(lost),
@@ -258,7 +258,7 @@ impl LinkInput {
         }
     }
 
-    fn note_end(&mut self, number: usize, link: &Link, why: &LinkError) {
+    fn note_end(&mut self, number: usize, count: usize, link: &Link, why: &LinkError) {
         let patience = link.patience().map(|patience| patience.outage);
         let grace = patience.unwrap_or(self.end_grace);
         let ended = self.ended.get_or_insert_with(|| EndedStreams {
@@ -266,7 +266,7 @@ impl LinkInput {
             until: Instant::now() + grace,
             why: LinkError::Stream {
                 number,
-                count: link.streams(),
+                count,
                 why: why.to_string(),
             },
         });

@@ -233,7 +233,7 @@ impl FrameReader {
         let DataFrame {
             head, body, total, ..
         } = frame;
-        // The pieces may come before this end hears that their stream has joined.
+        // The payload comes in pieces by further streams. This end may not have taken in those streams yet.
         if body == 0 && total > 0 {
             self.streams[number].state = ParserState::Header;
             return self.announce(head, meta, total, out);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use titin_wire::LinkSettings;
-use titin_wire::frame::PIECE;
+use titin_wire::frame::{MAX_STREAMS, PIECE};
 
 use super::streams::PieceSizes;
 use crate::stream_growth::StreamRequest;
@@ -15,7 +15,8 @@ pub const PIECE_SIZES: RangeInclusive<u64> = 1 << 10..=PIECE as u64;
 
 /// The rules for the streams of one end. They may change at any time.
 pub(crate) struct StreamRules {
-    /// The most streams by which this end sends; `usize::MAX` if titin chooses.
+    /// The most further streams by which this end sends: 0 if the first stream of the link carries all, `usize::MAX` if titin
+    /// chooses.
     most: AtomicUsize,
     /// The bytes of a piece; 0 if titin chooses.
     piece: AtomicU64,
@@ -30,7 +31,7 @@ impl StreamRules {
     pub(crate) fn new(settings: LinkSettings, count: usize, request: StreamRequest) -> Self {
         let most = match settings.may_grow() && count > 0 {
             true => usize::MAX,
-            false => count.max(1),
+            false => count,
         };
         StreamRules {
             most: AtomicUsize::new(most),
@@ -40,21 +41,32 @@ impl StreamRules {
         }
     }
 
-    /// How many of `count` further streams this end sends by. With one stream, the first stream of the link carries all.
-    pub(super) fn used(&self, count: usize) -> usize {
-        count.min(self.most())
+    /// Whether the program has set the number of streams.
+    pub(super) fn is_count_set(&self) -> bool {
+        self.most() != usize::MAX
     }
 
-    /// Sets the most streams by which this end sends, and asks for those that are missing of `count`.
-    /// `None`: titin chooses.
+    /// Whether further streams carry large messages.
+    pub(super) fn uses_further(&self) -> bool {
+        self.most() > 0
+    }
+
+    /// By how many of `count` further streams this end sends. By at least one: that one carries the rest of what has begun.
+    pub(super) fn used(&self, count: usize) -> usize {
+        count.min(self.most().max(1))
+    }
+
+    /// Sets the most streams by which this end sends, and asks for those that are missing: there are `count` further ones.
+    /// One stream is the first one. `None`: titin chooses.
     pub(super) fn set_most(&self, most: Option<usize>, count: usize) {
-        self.most.store(
-            most.map_or(usize::MAX, |most| most.max(1)),
-            Ordering::Relaxed,
-        );
-        // One stream is the first one.
-        if let Some(most) = most.filter(|most| *most > count.max(1)) {
-            self.request(most);
+        let further = most.map(|most| match most {
+            0 | 1 => 0,
+            most => most.min(MAX_STREAMS as usize),
+        });
+        self.most
+            .store(further.unwrap_or(usize::MAX), Ordering::Relaxed);
+        if let Some(further) = further.filter(|further| *further > count) {
+            self.request(further);
         }
     }
 
@@ -80,20 +92,8 @@ impl StreamRules {
         self.piece_sizes().map(|sizes| sizes.largest)
     }
 
-    /// The settings of the link, as they are now.
-    pub(super) fn settings(&self) -> LinkSettings {
-        *self.locked_settings()
-    }
-
-    /// Notes settings that have changed: those that are not `None`.
-    pub(super) fn note(&self, changed: &LinkSettings) {
-        let mut settings = self.locked_settings();
-        settings.pacing = changed.pacing.or(settings.pacing);
-        settings.send_buffer = changed.send_buffer.or(settings.send_buffer);
-        settings.receive_buffer = changed.receive_buffer.or(settings.receive_buffer);
-    }
-
-    fn locked_settings(&self) -> MutexGuard<'_, LinkSettings> {
+    /// The settings of the link. While they are locked no stream joins, and no other thread changes settings.
+    pub(super) fn lock_settings(&self) -> MutexGuard<'_, LinkSettings> {
         self.settings
             .lock()
             .expect("nothing panics while it is locked")
@@ -108,7 +108,7 @@ impl StreamRules {
     pub(super) fn suggestion(self: &Arc<Self>) -> StreamRequest {
         let rules = self.clone();
         Arc::new(move |count| {
-            if rules.most() == usize::MAX {
+            if !rules.is_count_set() {
                 rules.request(count);
             }
         })

@@ -259,8 +259,8 @@ impl<'a> PayloadInProgress<'a> {
         self.shares.take().is_some()
     }
 
-    /// Uses the first `used` of the streams from now on, also those that have joined, unless the streams have shares; there
-    /// are `count` now.
+    /// From now on the first `used` of `count` streams begin pieces. Streams with shares keep them, unless there are fewer
+    /// streams than before.
     fn take_in_streams(&mut self, count: usize, used: usize) {
         self.under_way.resize_with(count, || None);
         if self.shares.is_none() || used < self.used {
@@ -329,7 +329,7 @@ impl FurtherStreams {
     ) -> Result<Self, Errno> {
         let (count, suggest) = (streams.len(), rules.suggestion());
         let growth = match &line {
-            None => Some((FullTime::new(count), StreamGrowth::new(count))),
+            None => Some(unmeasured_growth(count)),
             Some(line) => {
                 line.grow(count, suggest.clone());
                 None
@@ -373,6 +373,13 @@ impl FurtherStreams {
             .as_ref()
             .inspect(|line| line.note_streams(count + 1));
         Ok(())
+    }
+
+    /// Titin chooses the number of streams again, from the present one on.
+    pub(super) fn choose_anew(&self) {
+        self.line
+            .as_ref()
+            .inspect(|line| line.grow(self.count(), self.suggest.clone()));
     }
 
     /// The descriptor that is ready when a socket is.
@@ -428,11 +435,11 @@ impl FurtherStreams {
         self.rules.piece_sizes().unwrap_or(chosen)
     }
 
-    /// What each stream carries of a new message of `total` bytes. `None` if all streams should carry the
+    /// What each of the first `used` streams carries of a new message of `total` bytes. `None` if all streams should carry the
     /// message, each as much as it takes.
-    fn shares(&self, outputs: &StreamOutputs, total: u64) -> Option<StreamShares> {
+    fn shares(&self, outputs: &StreamOutputs, used: usize, total: u64) -> Option<StreamShares> {
         let line = self.line.as_ref()?;
-        let (now, used) = (Instant::now(), self.used());
+        let now = Instant::now();
         let room = |(number, stream): (usize, &StreamOutput)| {
             let room = self.stream(number).room(now);
             match stream.queued_frame.is_empty() {
@@ -453,7 +460,7 @@ impl FurtherStreams {
     /// Whether the further streams should carry a message: a large message, unless the message
     /// supersedes others. The first stream drops superseded messages that have not left yet.
     pub(super) fn should_carry(&self, message: &Outgoing<'_>) -> bool {
-        message.length() > SMALL && message.meta.supersedes.is_none() && self.used() > 1
+        message.length() > SMALL && message.meta.supersedes.is_none() && self.rules.uses_further()
     }
 
     /// Writes the payload of a message; waits for a while if no stream takes anything, and then copies
@@ -538,9 +545,8 @@ impl FurtherStreams {
             .iter_mut()
             .enumerate()
             .for_each(|(number, stream)| self.watch_one(number, stream, false));
-        let shares = self.shares(outputs, message.length());
-        let streams = outputs.streams.len();
-        let (used, sizes) = (self.used(), self.piece_sizes());
+        let (streams, used, sizes) = (outputs.streams.len(), self.used(), self.piece_sizes());
+        let shares = self.shares(outputs, used, message.length());
         let mut payload = PayloadInProgress::new(message, streams, used, shares, sizes);
         loop {
             outputs.take_in_streams(self.count());
@@ -691,10 +697,15 @@ impl FurtherStreams {
 
     /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
     fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
+        let (now, count) = (Instant::now(), outputs.streams.len());
+        if self.rules.is_count_set() {
+            // The measurements begin anew once titin chooses again.
+            outputs.growth = outputs.growth.is_some().then(|| unmeasured_growth(count));
+            return;
+        }
         let Some((full, growth)) = &mut outputs.growth else {
             return;
         };
-        let (now, count) = (Instant::now(), outputs.streams.len());
         let sample = full.note(count, is_full, now);
         let wanted = growth.note(count, sample, MEASUREMENT, now);
         wanted.inspect(|wanted| (self.suggest)(*wanted));
@@ -724,6 +735,11 @@ impl FurtherStreams {
         // Fails for an ended stream, whose socket is no longer watched.
         let _ = epoll::modify(&self.epoll, socket, data, *flags);
     }
+}
+
+/// Chooses the number of streams on a line that no medium measures, from `count` on.
+fn unmeasured_growth(count: usize) -> (FullTime, StreamGrowth) {
+    (FullTime::new(count), StreamGrowth::new(count))
 }
 
 impl StreamOutputs {
@@ -916,7 +932,7 @@ mod tests {
         let message = Outgoing::new(Head::new(ConduitId(1), 0, 0.0, None), &meta, &parts);
         let mut outputs = outputs_of_three();
         change(&streams, &mut outputs);
-        let shares = streams.shares(&outputs, message.length());
+        let shares = streams.shares(&outputs, 3, message.length());
         let mut payload = PayloadInProgress::new(&message, 3, 3, shares, PIECES_OF_A_LINE);
         while !payload.is_done() {
             streams.write_round(&mut outputs, &mut payload).unwrap();
@@ -990,7 +1006,7 @@ mod tests {
         let (streams, _others) = three_streams(true);
         let outputs = outputs_of_three();
         for (total, few) in [(20_000, true), (1 << 20, false), (30_000, false)] {
-            streams.shares(&outputs, total);
+            streams.shares(&outputs, 3, total);
             let mut is_by_few = false;
             let line = streams.line.as_ref().unwrap();
             line.note(|rate| is_by_few = rate.is_by_few());
@@ -1112,11 +1128,34 @@ mod tests {
         suggest(16);
         assert_eq!((asked(), rules.used(8)), (0, 3));
         // The first stream carries all: no further one is needed.
+        assert!(rules.uses_further());
         rules.set_most(Some(1), 0);
-        assert_eq!((asked(), rules.used(8)), (0, 1));
+        assert_eq!(
+            (asked(), rules.used(8), rules.uses_further()),
+            (0, 1, false)
+        );
+        rules.set_most(Some(1000), 0);
+        assert_eq!(asked(), MAX_STREAMS as usize);
         rules.set_most(None, 8);
         suggest(16);
         assert_eq!((asked(), rules.used(8)), (16, 8));
+    }
+
+    #[test]
+    fn one_further_stream_carries_large_messages_if_a_link_begins_with_it() {
+        let settings = |pacing| LinkSettings {
+            pacing,
+            ..LinkSettings::default()
+        };
+        for (pacing, count, carries) in [
+            (None, 1, true),
+            (Some(1000), 1, true),
+            (Some(1000), 0, false),
+            (None, 0, false),
+        ] {
+            let rules = StreamRules::new(settings(pacing), count, Arc::new(|_| ()));
+            assert_eq!(rules.uses_further(), carries, "{pacing:?} {count}");
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Open links that further streams may join.
 //!
-//! The end of the link that sends asks for more streams, by itself or because the program wants them. The process that has dialled the link dials
-//! the streams, whichever end asks. A stream serves first at the end that listens, and the dialler
+//! The end of the link that sends asks for more streams, by itself or because the program wants them.
+//! The process that has dialled the link dials the streams, whichever end asks. A stream serves first at the end that listens, and the dialler
 //! hears of it: so no end ever sends by a stream that the other end has given up.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
+use titin_wire::LinkSettings;
 use titin_wire::frame::{Frame, Header, MAX_STREAMS};
 
 use super::dial::Target;
@@ -68,11 +69,17 @@ impl GrowingLink {
 
     /// Begins further streams, up to `count` in all and `places` new ones. The token of the link is
     /// `token`.
-    fn dial(&mut self, token: u64, count: u64, places: u64) -> Vec<Pending> {
+    fn dial(
+        &mut self,
+        token: u64,
+        count: u64,
+        places: u64,
+        settings: &LinkSettings,
+    ) -> Vec<Pending> {
         let Some(target) = &self.target else {
             return Vec::new();
         };
-        let StreamsRequest { key, settings, .. } = self.request;
+        let key = self.request.key;
         let most = MAX_STREAMS.min(self.count + places);
         let count = count.min(most);
         let mut begun = Vec::new();
@@ -83,7 +90,7 @@ impl GrowingLink {
                 number: self.count + 1,
             };
             let until = Instant::now() + CONNECTING_TIME;
-            let Ok(pending) = Pending::growing(target, &settings, joining, until) else {
+            let Ok(pending) = Pending::growing(target, settings, joining, until) else {
                 break;
             };
             begun.push(pending);
@@ -99,11 +106,15 @@ impl GrowingLink {
     fn join(&mut self, link: &Link, number: u64, pending: Pending) -> Result<(), LinkError> {
         let key = self.request.key;
         if !self.is_dialled() {
-            self.count += 1;
+            if self.count >= MAX_STREAMS {
+                return Err(LinkError::Closed);
+            }
             let frame = Frame::Join { key, number };
             send_whole(&pending.socket, &Header::from(&frame).encode())?;
         }
-        link.add_stream(pending.into_stream(link.line()))
+        link.add_stream(pending.into_stream(link.line()))?;
+        self.count += u64::from(!self.is_dialled());
+        Ok(())
     }
 }
 
@@ -120,16 +131,23 @@ impl GrowingLinks {
         self.links.remove(&token);
     }
 
+    /// Notes that a stream on its way to the link with the token comes to nothing: it may be asked for again.
+    pub(super) fn note_failed(&mut self, token: u64) {
+        if let Some(link) = self.links.get_mut(&token) {
+            link.count = link.count.saturating_sub(1).max(link.request.count);
+        }
+    }
+
     /// Whether the process has dialled the link with the token; `None` if the link does not grow.
     pub(super) fn is_dialled(&self, token: u64) -> Option<bool> {
         self.links.get(&token).map(GrowingLink::is_dialled)
     }
 
-    /// Begins further streams of the link with the token, up to `count` in all.
-    pub(super) fn dial(&mut self, token: u64, count: u64) -> Vec<Pending> {
+    /// Begins further streams of the link with the token, up to `count` in all, with these settings.
+    pub(super) fn dial(&mut self, token: u64, count: u64, settings: &LinkSettings) -> Vec<Pending> {
         let places = self.places();
         let link = self.links.get_mut(&token);
-        link.map(|link| link.dial(token, count, places))
+        link.map(|link| link.dial(token, count, places, settings))
             .unwrap_or_default()
     }
 

@@ -41,7 +41,7 @@ pub(super) struct Pending {
     /// The link to join, if the process dialled for a further stream.
     pub(super) joins: Option<JoiningStream>,
     /// Whether the link is open. The other end then says once the stream has joined there.
-    joins_open_link: bool,
+    pub(super) joins_open_link: bool,
     /// When the connection began, or when the stranger greeted.
     since: Instant,
     /// The outcome of the proofs, if steps follow the proofs.
@@ -257,7 +257,14 @@ impl Pending {
             return self.connected(secret);
         };
         let mut bytes = [0; 4096];
-        let slices = &mut [IoSliceMut::new(&mut bytes)];
+        // What follows the confirmation of a stream stays in the socket, where the epoll descriptor of the link's streams
+        // sees it.
+        let is_confirmed_next = self.joins_open_link && self.agreed.is_some();
+        let most = match is_confirmed_next {
+            true => HEADER - first_bytes.len(),
+            false => bytes.len(),
+        };
+        let slices = &mut [IoSliceMut::new(&mut bytes[..most])];
         let count = match &self.setup {
             LinkSetup::Sockets(_) => read(&self.socket, slices)?,
             LinkSetup::Negotiated(_) => read_with_files(&self.socket, slices, &mut self.files)?,
@@ -388,7 +395,7 @@ impl Pending {
                 Frame::Streams {
                     key,
                     count,
-                    is_set,
+                    is_count_set,
                     pacing,
                     send_buffer,
                     receive_buffer,
@@ -397,7 +404,7 @@ impl Pending {
                 None,
             ) => {
                 let settings = LinkSettings::told(
-                    is_set.then_some(count),
+                    is_count_set.then_some(count),
                     pacing,
                     send_buffer,
                     receive_buffer,
