@@ -612,11 +612,9 @@ impl Link {
     /// Anything that the other end still sends is dropped.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.flush();
         self.streams.get().inspect(|streams| drop(streams.flush()));
-        // Only the sending half: if the receiving half were closed too, the next bytes to come in
-        // would make the system drop sent bytes that are not delivered yet.
-        self.shut(Shutdown::Write);
+        // Another thread may be about to write the last frames.
+        self.defer(Deferred::Close);
     }
 
     /// Whether the process closed the link.
@@ -690,6 +688,17 @@ impl Link {
     fn write_queue_and_watch(&self, writer: &mut FrameWriter, deferred: Vec<Deferred>) {
         writer.queue(deferred);
         let _ = writer.write_queue(&self.socket);
+        self.end_turn(writer);
+    }
+
+    /// Ends the connection if that is wanted, and has the reactor watch for room.
+    fn end_turn(&self, writer: &mut FrameWriter) {
+        if writer.take_closing() {
+            let _ = writer.write_queue(&self.socket);
+            // Only the sending half: if the receiving half were closed too, the next bytes to come in
+            // would make the system drop sent bytes that are not delivered yet.
+            self.shut(Shutdown::Write);
+        }
         self.watch_for_room(writer);
     }
 
@@ -745,7 +754,7 @@ impl Link {
         if outcome == WriteProgress::Stalled {
             copied += writer.copy_rest(progress)?;
         }
-        self.watch_for_room(writer);
+        self.end_turn(writer);
         Ok((outcome, copied))
     }
 

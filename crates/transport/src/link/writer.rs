@@ -31,6 +31,8 @@ pub(super) enum Deferred {
     Behind(ConduitId, Vec<u8>),
     /// A message, behind earlier messages of the conduit.
     Message(ConduitId, QueuedMessage),
+    /// The end of the connection, behind what the socket takes of the queue.
+    Close,
 }
 
 /// A descriptor sent with a frame.
@@ -53,6 +55,8 @@ pub(super) struct FrameWriter {
     stalled: bool,
     /// Whether the reactor watches for room in the socket.
     pub(super) watched: bool,
+    /// Whether the connection ends behind what the socket takes.
+    is_closing: bool,
 }
 
 /// A message or the rest of a message, in memory that does not change; or a frame in the order of a
@@ -150,8 +154,14 @@ impl FrameWriter {
                     .messages(conduit)
                     .push_back(QueuedMessage::Frame(frame)),
                 Deferred::Message(conduit, message) => self.messages(conduit).push_back(message),
+                Deferred::Close => self.is_closing = true,
             }
         }
+    }
+
+    /// Whether the connection is to end now: once after [`Deferred::Close`].
+    pub(super) fn take_closing(&mut self) -> bool {
+        std::mem::take(&mut self.is_closing)
     }
 
     /// Whether messages of the conduit are queued. If so, a later message must wait behind them.
