@@ -697,15 +697,16 @@ impl FurtherStreams {
 
     /// Notes whether bytes are left that no stream takes. Asks for more streams if they are worthwhile.
     fn note_progress(&self, outputs: &mut StreamOutputs, is_full: bool) {
-        let (now, count) = (Instant::now(), outputs.streams.len());
-        if self.rules.is_count_set() {
-            // The measurements begin anew once titin chooses again.
-            outputs.growth = outputs.growth.is_some().then(|| unmeasured_growth(count));
-            return;
-        }
         let Some((full, growth)) = &mut outputs.growth else {
             return;
         };
+        let count = outputs.streams.len();
+        if self.rules.is_count_set() {
+            // The measurements begin anew once titin chooses again.
+            (*full, *growth) = unmeasured_growth(count);
+            return;
+        }
+        let now = Instant::now();
         let sample = full.note(count, is_full, now);
         let wanted = growth.note(count, sample, MEASUREMENT, now);
         wanted.inspect(|wanted| (self.suggest)(*wanted));
