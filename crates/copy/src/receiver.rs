@@ -289,7 +289,8 @@ impl Receiver<'_> {
                 Some(stat) if file_type(&stat) == FileType::Directory => {
                     Err(io::ErrorKind::IsADirectory.into())
                 }
-                Some(stat) if !entry.is_recent && has_time_of(&stat, entry) => {
+                // An empty file has no bytes that may have changed.
+                Some(stat) if (!entry.is_recent || *size == 0) && has_time_of(&stat, entry) => {
                     if !self.settings.only_look && !is_like(&stat, entry) {
                         name.set(entry.mode, entry.modified)?;
                     }

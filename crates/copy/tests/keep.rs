@@ -448,3 +448,21 @@ fn a_time_that_is_set_back_hides_no_change() {
         await_same(&source, &target);
     });
 }
+
+/// Their sizes and times were the same all the time, and an empty file has no bytes to compare.
+#[test]
+fn files_of_a_moment_ago_are_not_written_again() {
+    let folder = tempdir().unwrap();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("empty"), "").unwrap();
+    fs::write(source.join("full"), "one").unwrap();
+    let looks = CopySettings {
+        watching: Some(Watching::Looks(Duration::from_millis(10))),
+        ..MIRROR
+    };
+    keep(&source, &target, looks, |reports| {
+        let written: Vec<_> = (0..4).map(|_| reports.recv().unwrap().files).collect();
+        assert_eq!(written, [2, 0, 0, 0]);
+    });
+}

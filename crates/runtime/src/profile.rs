@@ -125,6 +125,8 @@ pub(crate) struct Trace {
     pub(crate) on: bool,
     /// Nothing is counted or timed.
     pub(crate) off: bool,
+    /// The beginning of the instance, by a clock that does not jump and by the clock of the manager, in
+    /// nanoseconds since the Unix epoch.
     origin: Instant,
     epoch: i64,
     rows: Mutex<Vec<Event>>,
@@ -137,11 +139,12 @@ impl Trace {
     /// Traces as the run does, unless a setting of the instance asks to keep rows, or to count
     /// nothing.
     pub(crate) fn new(run: bool, own: Option<bool>, clock: ManagerClock) -> Self {
+        let (origin, epoch) = clock.moment();
         Trace {
             on: own.unwrap_or(run),
             off: own == Some(false),
-            origin: Instant::now(),
-            epoch: clock.now(),
+            origin,
+            epoch,
             rows: Mutex::default(),
             life: Mutex::new(Some(Vec::new())),
             regions: Mutex::default(),
@@ -156,12 +159,14 @@ impl Trace {
     /// Now, in nanoseconds since the Unix epoch: the manager's clock at the beginning of the instance, and a
     /// clock that does not jump from then on.
     pub(crate) fn now(&self) -> i64 {
-        self.epoch + self.origin.elapsed().as_nanos() as i64
+        self.at(Instant::now())
     }
 
     /// The given time, on the same clock.
     pub(crate) fn at(&self, time: Instant) -> i64 {
-        self.now() - time.elapsed().as_nanos() as i64
+        let since = time.saturating_duration_since(self.origin).as_nanos();
+        let before = self.origin.saturating_duration_since(time).as_nanos();
+        self.epoch + since as i64 - before as i64
     }
 
     /// The clock for waits. The clock stands still where nothing is counted.
@@ -267,6 +272,16 @@ mod tests {
             (60_900..61_100).contains(&all),
             "together they stand for all: {all}"
         );
+    }
+
+    #[test]
+    fn a_time_is_told_exactly_however_late() {
+        let trace = Trace::new(true, None, ManagerClock::default());
+        let told = |time| trace.at(time) - trace.epoch;
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(told(trace.origin), 0);
+        assert_eq!(told(trace.origin + Duration::from_nanos(1234)), 1234);
+        assert_eq!(told(trace.origin - Duration::from_nanos(1234)), -1234);
     }
 
     #[test]

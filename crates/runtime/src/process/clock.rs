@@ -6,6 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The times that clocks may show, in seconds since the Unix epoch: up to the year 2286.
 const CLOCKS: Range<f64> = 0.0..1e10;
 
+/// How often two clocks are read to set one by the other.
+const READINGS: usize = 8;
+
 /// The clock of the manager's host, as this process knows the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ManagerClock {
@@ -44,6 +47,20 @@ impl ManagerClock {
     /// Now, in nanoseconds since the Unix epoch.
     pub(crate) fn now(self) -> i64 {
         host_time() + self.ahead
+    }
+
+    /// A moment by the clock that does not jump, and the same moment by this clock, in nanoseconds since the
+    /// Unix epoch. The system may run another process between the two readings, so the pair of readings
+    /// that took the shortest time is taken of several.
+    pub(crate) fn moment(self) -> (Instant, i64) {
+        let readings = (0..READINGS).map(|_| {
+            let moment = Instant::now();
+            let time = self.now();
+            (moment.elapsed(), moment, time)
+        });
+        let shortest = readings.min_by_key(|(took, ..)| *took);
+        let (_, moment, time) = shortest.expect("the clocks are read several times");
+        (moment, time)
     }
 }
 
