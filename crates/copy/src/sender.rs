@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -20,7 +20,7 @@ use crate::message::{
 use crate::report::{CopyProgress, CopyReport};
 use crate::settings::CopySettings;
 use crate::sources::{NamedSource, Sources};
-use crate::sparse::{hash_zeros, next_data};
+use crate::sparse::{hash_zeros, may_have_holes, next_data};
 use crate::target::Target;
 use crate::walk::{FoundFile, Walk, WalkEnd, WalkRules, has_vanished, modified};
 
@@ -198,8 +198,8 @@ impl Sender<'_> {
         has: Option<(u64, [u8; 32])>,
     ) -> Result<std::result::Result<(), FileFailure>> {
         let size = found.entry.size();
-        let file = match self.open_file(found) {
-            Ok(file) => file,
+        let (file, has_holes) = match self.open_file(found) {
+            Ok((file, metadata)) => (file, may_have_holes(&metadata)),
             Err(error) => return Ok(Err(error.into())),
         };
         let mut hasher = blake3::Hasher::new();
@@ -216,7 +216,10 @@ impl Sender<'_> {
         }
         let kept = offset;
         while offset < size {
-            let data = next_data(&file, offset, size);
+            let data = match has_holes {
+                true => next_data(&file, offset, size),
+                false => offset..size,
+            };
             hash_zeros(&mut hasher, data.start - offset);
             self.progress.moved(data.start - offset);
             offset = data.start;
@@ -279,7 +282,7 @@ impl Sender<'_> {
 
     /// Opens a file below its source. A link, or a directory that has become a link, is not followed; the source itself may
     /// be one.
-    fn open_file(&mut self, found: &FoundFile) -> io::Result<File> {
+    fn open_file(&mut self, found: &FoundFile) -> io::Result<(File, Metadata)> {
         let below: PathBuf = found.entry.path().components().skip(1).collect();
         let file = match below.as_os_str().is_empty() {
             true => OpenOptions::new()
@@ -295,8 +298,9 @@ impl Sender<'_> {
                 tree.read(&below)?
             }
         };
-        match file.metadata()?.is_file() {
-            true => Ok(file),
+        let metadata = file.metadata()?;
+        match metadata.is_file() {
+            true => Ok((file, metadata)),
             false => Err(io::Error::other("it is no file any more")),
         }
     }

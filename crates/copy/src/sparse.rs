@@ -1,14 +1,23 @@
 //! Files with holes: ranges of zeros that take no room.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 /// The zeros that a hash takes at a time.
 const ZEROS: &[u8] = &[0; 64 << 10];
+
+/// The bytes of the blocks by which the system counts the room of files.
+const BLOCK: u64 = 512;
+
+/// Whether a file takes less room than it has bytes. Files on which the file system saves room in other ways do, too.
+pub(crate) fn may_have_holes(metadata: &Metadata) -> bool {
+    metadata.blocks().saturating_mul(BLOCK) < metadata.len()
+}
 
 /// The next bytes of a file from `offset` on that are no hole, up to `size`. All of the rest where the file system
 /// does not know holes.

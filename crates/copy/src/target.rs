@@ -146,10 +146,7 @@ impl TargetName<'_> {
     /// Makes a link, in the place of what is there.
     pub(crate) fn make_link(&self, text: &OsStr, modified: (i64, u32)) -> io::Result<()> {
         let part = self.part();
-        match fs::unlinkat(self.directory, &part, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
+        self.remove_part()?;
         fs::symlinkat(text, self.directory, &part)?;
         self.set_times(&part, modified)?;
         Ok(fs::renameat(
@@ -171,13 +168,15 @@ impl TargetName<'_> {
     pub(crate) fn open_part(&self) -> io::Result<File> {
         let until = Instant::now() + LOCK_TIME;
         loop {
-            let file = match self.open_left_part()? {
-                Some(file) => file,
-                None => match self.make_part() {
-                    // Another copy has made it a moment ago.
-                    Err(Errno::EXIST) => continue,
-                    made => made?,
+            let file = match self.make_part() {
+                Err(Errno::EXIST) => match self.open_left_part()? {
+                    Some(left) => left,
+                    None => {
+                        self.remove_part()?;
+                        continue;
+                    }
                 },
+                made => made?,
             };
             if !lock(&file)? {
                 if Instant::now() >= until {
@@ -205,15 +204,19 @@ impl TargetName<'_> {
         Ok(serves.then(|| file.into()))
     }
 
-    /// Makes the file to be written, in place of anything that does not serve.
+    /// Makes the file to be written.
     fn make_part(&self) -> Result<File, Errno> {
-        match fs::unlinkat(self.directory, self.part(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error),
-        }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = fs::openat(self.directory, self.part(), flags, Mode::from(PRIVATE_FILE))?;
         Ok(file.into())
+    }
+
+    /// Removes what has the name of the file to be written, and does not serve.
+    fn remove_part(&self) -> io::Result<()> {
+        match fs::unlinkat(self.directory, self.part(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the open file still has the name of the file to be written.
