@@ -140,6 +140,7 @@ int main(void) {
     CHECK(titin_options_manager(options, getenv("TITIN_MANAGER")) == 0);
     CHECK(titin_options_port(options, "start", TITIN_F_INIT) == 0 && titin_options_port(options, "end", TITIN_O_F) == 0);
     CHECK(titin_options_unchecked(options, "shows what it knows") == 0);
+    CHECK(titin_options_overlays(options, TITIN_OVERLAYS_INHERITED) == 0);
     CHECK(titin_open("o_i: out, wide[]; s: in", options, &instance) == 0);
     titin_options_free(options);
     int again;

@@ -177,6 +177,7 @@ static void text() {
 int main() {
     return guarded([&] {
         titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows");
+        options.overlays(titin::Overlays::Inherited);
         options.manager(std::getenv("TITIN_MANAGER"));
         titin::Instance instance(
             {{titin::F_INIT, {"start"}}, {titin::O_I, {"out", "wide[]"}}, {titin::S, {"in"}}, {titin::O_F, {"end"}}},

@@ -51,7 +51,7 @@ program solo
    call check(ierr == titin_error_usage, "an interruption of what is not open")
    call get_environment_variable("TITIN_MANAGER", manager)
    call instance%open(f_init=["start"], ports="o_i: out, wide[]; s: in", o_f=["end"], name="solo", manager=manager, &
-      unchecked="shows what it knows")
+      unchecked="shows what it knows", overlays=titin_overlays_inherited)
    call check(instance%reuse(), "a use")
    call known()
    call scales()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import titin
@@ -60,3 +61,67 @@ def test_two_overlays_that_contradict_each_other(build: Build, tmp_path: Path, l
     for word in ("called: the settings overlays of ", "driver.settings", "driver.out", "'k'", "2.5", "3.5"):
         assert word in told
         assert word in said
+
+
+def pass_on() -> None:
+    """The script of passing.c."""
+    for wrong in ("Explicit", "", 1):
+        with pytest.raises(titin.UsageError, match="overlays"):
+            titin.Instance(overlays=wrong)  # type: ignore[arg-type]
+    with titin.Instance(overlays="explicit") as instance:
+        while instance.reuse():
+            instance.receive("one")
+            member = instance.receive("two")
+            instance.send("passed", timestamp=0.0, settings=member.settings)
+            instance.send("plain", [instance.setting("k", float), float(len(instance.overlay))], timestamp=0.0)
+
+
+async def pass_on_asynchronously() -> None:
+    """The same on an event loop."""
+    async with titin.aio.Instance(overlays="explicit") as instance:
+        while await instance.reuse():
+            await instance.receive("one")
+            member = await instance.receive("two")
+            await instance.send("passed", timestamp=0.0, settings=member.settings)
+            await instance.send("plain", [instance.setting("k", float), float(len(instance.overlay))], timestamp=0.0)
+
+
+@pytest.mark.parametrize("program", ["python", "aio", "c", "cpp", "f90"])
+def test_explicit_overlays(build: Build, tmp_path: Path, program: str) -> None:
+    """Overlays that contradict each other change nothing, and go on only where the program says so. What comes on
+    muscle_settings_in holds for the use, and does not go on by itself either."""
+    model = Model("explicit")
+    model.component("driver", "driver", o_i="settings a b", s="passed plain")
+    model.component("passing", "passing", f_init="one two", o_f="passed plain")
+    for port, other in (("settings", "muscle_settings_in"), ("a", "one"), ("b", "two")):
+        model.conduit(f"driver.{port}", f"passing.{other}")
+    for port in ("passed", "plain"):
+        model.conduit(f"passing.{port}", f"driver.{port}")
+    model.settings = {"k": 1.0}
+
+    def driver(instance: titin.Instance) -> list[Any]:
+        answers = []
+        while instance.reuse():
+            for step, settings in enumerate([{}, {"k": 7.5}, {}]):
+                instance.send("settings", settings, timestamp=float(step), settings={"k": 6.5})
+                instance.send("a", timestamp=float(step), settings={"k": 2.5})
+                instance.send("b", timestamp=float(step), settings={"k": 3.5 + step, "driver.x": "of a member"})
+                passed, plain = instance.receive("passed"), instance.receive("plain")
+                answers.append((list(plain.data), passed.settings, plain.settings))
+        return answers
+
+    functions: dict[str, Callable[..., Any]] = {"driver": driver}
+    match program:
+        case "python":
+            functions["passing"] = pass_on
+        case "aio":
+            functions["passing"] = pass_on_asynchronously
+        case _:
+            model.program("passing", str(build("passing", program)))
+    run = titin.run(model, functions, run_dir=tmp_path / "run")
+    members = [{"k": 3.5 + step, "driver.x": "of a member"} for step in range(3)]
+    assert run.returned["driver"] == [
+        ([1.0, 0.0], members[0], {}),
+        ([7.5, 1.0], members[1], {}),
+        ([1.0, 0.0], members[2], {}),
+    ]

@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::field::{Declaration, Field};
 use crate::loan::Loan;
 use crate::message::Message;
-use crate::options::{Options, reason_of};
+use crate::options::{Options, OverlayUse, reason_of};
 use crate::payload::Payload;
 use crate::port::Port;
 use crate::ranks::Ranks;
@@ -159,7 +159,7 @@ type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
 #[pymethods]
 impl Instance {
     #[new]
-    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, comm=None))]
+    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, overlays=None, comm=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -170,9 +170,17 @@ impl Instance {
         name: Option<Text>,
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
+        overlays: Option<OverlayUse>,
         comm: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
+        let options = options(
+            py,
+            [f_init, o_i, s, o_f],
+            name,
+            manager,
+            unchecked,
+            overlays,
+        )?;
         let ranks = comm.as_ref().map(Ranks::new).transpose()?;
         ranks
             .iter()
@@ -595,6 +603,7 @@ pub fn options(
     name: Option<Text>,
     manager: Option<Text>,
     unchecked: Option<Bound<'_, PyAny>>,
+    overlays: Option<OverlayUse>,
 ) -> PyResult<Options> {
     let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
     let (own_name, own_manager) = assignment().unzip();
@@ -606,6 +615,7 @@ pub fn options(
     name.map_or(Ok(()), |name| options.set_instance(py, &name))?;
     manager.map_or(Ok(()), |manager| options.set_manager(py, &manager))?;
     reason.map_or(Ok(()), |reason| options.set_unchecked(py, &reason))?;
+    overlays.map_or(Ok(()), |overlays| options.set_overlays(py, overlays))?;
     for (operator, names) in (1..).zip(ports) {
         if let Some(names) = names {
             options.add_ports(operator, &names)?;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::argument::Text;
 use crate::instance::{Instance, options};
+use crate::options::OverlayUse;
 use crate::session::Session;
 use crate::{error, sys};
 
@@ -82,7 +83,7 @@ unsafe impl Sync for Opening {}
 #[pymethods]
 impl Opening {
     #[new]
-    #[pyo3(signature = (ready, number, *, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None))]
+    #[pyo3(signature = (ready, number, *, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, overlays=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -95,8 +96,16 @@ impl Opening {
         name: Option<Text>,
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
+        overlays: Option<OverlayUse>,
     ) -> PyResult<Self> {
-        let options = options(py, [f_init, o_i, s, o_f], name, manager, unchecked)?;
+        let options = options(
+            py,
+            [f_init, o_i, s, o_f],
+            name,
+            manager,
+            unchecked,
+            overlays,
+        )?;
         let mut opening = std::ptr::null_mut();
         // SAFETY: the options and the list live as long as this function, and the instance has a
         // share of the list.

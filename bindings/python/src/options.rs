@@ -49,6 +49,13 @@ impl Options {
         })
     }
 
+    pub fn set_overlays(&self, py: Python<'_>, overlays: OverlayUse) -> PyResult<()> {
+        // SAFETY: the options live.
+        error::check(py, unsafe {
+            sys::titin_options_overlays(self.as_ptr(), overlays.0)
+        })
+    }
+
     /// Declares the ports of an operator. `operator` is the operator's number in the header.
     pub fn add_ports(&self, operator: c_int, names: &Bound<'_, PyAny>) -> PyResult<()> {
         for name in port_names(names)? {
@@ -69,6 +76,27 @@ impl Drop for Options {
     fn drop(&mut self) {
         // SAFETY: the options are ours, and opening has ended.
         unsafe { sys::titin_options_free(self.0.as_ptr()) }
+    }
+}
+
+/// What settings overlays do: the number in the header.
+pub struct OverlayUse(c_int);
+
+impl<'py> FromPyObject<'_, 'py> for OverlayUse {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<String>().as_deref() {
+            Ok("inherited") => Ok(OverlayUse(sys::OVERLAYS_INHERITED)),
+            Ok("explicit") => Ok(OverlayUse(sys::OVERLAYS_EXPLICIT)),
+            _ => {
+                let text = format!(
+                    "overlays cannot be {}: give \"inherited\" or \"explicit\"",
+                    object.repr()?
+                );
+                Err(error::usage(object.py(), text))
+            }
+        }
     }
 }
 

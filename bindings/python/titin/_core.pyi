@@ -72,6 +72,11 @@ class Instance:
     ``unchecked="why"`` switches the check off, and the reason goes to the run's log. ``name`` and ``manager`` take the
     place of ``TITIN_INSTANCE`` and ``TITIN_MANAGER`` in the environment.
 
+    ``overlays`` is what the settings overlays of messages do. ``"inherited"``: :meth:`reuse` merges those of the F_INIT
+    messages; they hold for the use, and go with the messages that it sends. ``"explicit"``: an overlay is that of its
+    message alone; it changes no setting, and goes only with messages to which the program gives it, for programs that
+    pass on messages of several members. What comes on ``muscle_settings_in`` holds for the use all the same.
+
     A parallel program gives its communicator as ``comm``, for instance a communicator of mpi4py. All ranks open the
     instance, and make its calls together and in the same order: rank 0 sends and receives, and passes the results on to
     all ranks. The communicator is used only while the instance is opened. Waiting ranks use no core.
@@ -96,6 +101,7 @@ class Instance:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        overlays: Literal["inherited", "explicit"] = "inherited",
         comm: Communicator | None = None,
     ) -> Self: ...
     def reuse(self) -> bool:
@@ -409,6 +415,7 @@ class Opening:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        overlays: Literal["inherited", "explicit"] = "inherited",
     ) -> Self: ...
     def end(self) -> Instance:
         """The instance; raises :class:`Pending` until the manager has answered."""

@@ -182,6 +182,7 @@ class Instance:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        overlays: Literal["inherited", "explicit"] = "inherited",
     ) -> None:
         given = self._assignment = _assignment.get()
         self._given: dict[str, Any] = {
@@ -192,6 +193,7 @@ class Instance:
             "name": name or (given and given.name),
             "manager": manager or (given and given.manager),
             "unchecked": unchecked,
+            "overlays": overlays,
         }
         self._opened: _core.Instance | None = None
         self._waiters: _LoopWaiters | None = None

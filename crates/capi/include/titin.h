@@ -169,6 +169,12 @@ enum {
     TITIN_LOG_CRITICAL = 50
 };
 
+/* What the settings overlays of messages do at an instance. Inherited, the default: titin_reuse merges those of the F_INIT
+ * messages; they hold for the use, and go with the messages that it sends. Explicit: an overlay is that of its message alone.
+ * It changes no setting, and goes only with messages to which the program gives it; what comes on muscle_settings_in holds
+ * for the use all the same. For programs that pass on messages of several members, such as a load balancer. */
+enum { TITIN_OVERLAYS_INHERITED = 0, TITIN_OVERLAYS_EXPLICIT = 1 };
+
 #define TITIN_NO_SLOT (-1)          /* for ports without slots */
 #define TITIN_MAX_RANK 32           /* most dimensions of an array */
 #define TITIN_ANY (-1)              /* any extent, rank or order */
@@ -209,6 +215,8 @@ int titin_options_manager(titin_options *options, const char *manager);
 int titin_options_port(titin_options *options, const char *name, int op);
 /* Switches the check of the order of calls off. The reason goes to the run's log, so an empty reason is an error. */
 int titin_options_unchecked(titin_options *options, const char *reason);
+/* What settings overlays do: TITIN_OVERLAYS_INHERITED or TITIN_OVERLAYS_EXPLICIT. All ranks give the same. */
+int titin_options_overlays(titin_options *options, int overlays);
 /* The language of the program, for the log: "C" by default. */
 int titin_options_language(titin_options *options, const char *language);
 /* For bindings that raise every error: no error sticks, and the run fails only by titin_fail or if titin_close fails. */

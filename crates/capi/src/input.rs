@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
 
-use titin_runtime::{Dtype, Error, Operator, Patience, Result, StorageOrder};
+use titin_runtime::{Dtype, Error, Operator, OverlayUse, Patience, Result, StorageOrder};
 
 use crate::error::usage;
 use crate::text::Text;
@@ -211,6 +211,17 @@ pub(crate) fn operator(number: c_int) -> Result<Operator> {
                 "there is no operator {number}; give one of TITIN_F_INIT to TITIN_O_F"
             ))
         })
+}
+
+/// What overlays do, by the number in the header.
+pub(crate) fn overlays(number: c_int) -> Result<OverlayUse> {
+    match number {
+        0 => Ok(OverlayUse::Inherited),
+        1 => Ok(OverlayUse::Explicit),
+        _ => Err(usage(format!(
+            "overlays cannot be {number}; give TITIN_OVERLAYS_INHERITED or TITIN_OVERLAYS_EXPLICIT"
+        ))),
+    }
 }
 
 pub(crate) fn operator_number(operator: Operator) -> c_int {

@@ -24,10 +24,23 @@ pub struct Options {
     pub(crate) manager: Option<String>,
     pub(crate) ports: Option<Vec<PortDeclaration>>,
     pub(crate) language: String,
+    pub(crate) overlays: OverlayUse,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
     pub(crate) ready: Option<Arc<ReadyListEntry>>,
     pub(crate) communicator: Option<Box<dyn Communicator>>,
+}
+
+/// What the settings overlays of messages do at an instance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OverlayUse {
+    /// The overlays of the F_INIT messages are merged. They hold for the use, and go with its messages.
+    #[default]
+    Inherited,
+    /// An overlay is that of its message alone. It changes no setting of the instance, and goes only with messages
+    /// to which the program gives it. For programs that pass on messages of several members, such as a load
+    /// balancer. What comes on `muscle_settings_in` holds for the use all the same.
+    Explicit,
 }
 
 /// Whether the program wants a waiting call to end.
@@ -106,6 +119,12 @@ impl Options {
     /// The language of the program, for the log.
     pub fn language(mut self, language: &str) -> Self {
         self.language = language.to_owned();
+        self
+    }
+
+    /// What the settings overlays of messages do.
+    pub fn overlays(mut self, overlays: OverlayUse) -> Self {
+        self.overlays = overlays;
         self
     }
 

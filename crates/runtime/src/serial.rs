@@ -31,7 +31,7 @@ use crate::execution_loop::ExecutionLoop;
 use crate::filter::{inside, is_inside};
 use crate::neighbours::NeighbourIndex;
 use crate::non_blocking::PendingCalls;
-use crate::options::Interrupt;
+use crate::options::{Interrupt, OverlayUse};
 use crate::port::{CarrierRoute, Inlet, Outlet, Port};
 use crate::process::{Process, forked, not_forked};
 use crate::profile::{Trace, stands_for};
@@ -137,8 +137,10 @@ pub(crate) struct Overlays {
     pub(crate) settings: Settings,
     /// The overlay in force, with its number.
     overlay: Mutex<(u32, Arc<Overlay>)>,
-    /// Whether the overlay in force has a setting.
+    /// Whether messages without an overlay of their own get the one in force, which then has a setting.
     overlaid: AtomicBool,
+    /// What the overlays of messages do.
+    using: OverlayUse,
     /// The last numbered overlay, and its number.
     numbered: Mutex<(u32, Arc<Overlay>)>,
     /// The components of the run, to check names in overlays.

@@ -27,6 +27,9 @@ inline int ask(void *interrupt) noexcept {
 
 } // namespace detail
 
+/// What the settings overlays of messages do at an instance; see TITIN_OVERLAYS_EXPLICIT.
+enum class Overlays { Inherited = TITIN_OVERLAYS_INHERITED, Explicit = TITIN_OVERLAYS_EXPLICIT };
+
 /// Options for opening an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
 public:
@@ -43,6 +46,9 @@ public:
     /// Switches the check of the order of calls off.
     Options &unchecked(const std::string &reason) & { return also(titin_options_unchecked(raw(), reason.c_str())); }
     Options &&unchecked(const std::string &reason) && { return std::move(unchecked(reason)); }
+    /// What the settings overlays of messages do.
+    Options &overlays(Overlays use) & { return also(titin_options_overlays(raw(), static_cast<int>(use))); }
+    Options &&overlays(Overlays use) && { return std::move(overlays(use)); }
     /// As Instance::on_interrupt, and also while the instance is opened.
     Options &on_interrupt(std::function<bool()> interrupted) & {
         interrupt_ = std::make_shared<detail::Interrupt>(std::move(interrupted));

@@ -81,6 +81,7 @@ impl Opened<'_> {
                 settings,
                 overlay: Mutex::default(),
                 overlaid: AtomicBool::new(false),
+                using: self.options.overlays,
                 numbered: Mutex::default(),
                 named: OverlayNames::new(welcome.components.clone()),
             },

@@ -22,6 +22,7 @@ use crate::field_mark::{ordinary, read_structure};
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::non_blocking::later;
+use crate::options::OverlayUse;
 use crate::peer_names::{instance_of, written};
 use crate::port::{ConduitUse, Inlet, InletState, Port, PortEnd, PortId, PortState, two_at_once};
 use crate::setting::overlay_of;
@@ -131,9 +132,10 @@ impl Serial {
         }: NextUse,
     ) {
         self.tell_missed();
+        let is_inherited = self.overlays.using == OverlayUse::Inherited;
         self.overlays
             .overlaid
-            .store(overlay.0 != 0, Ordering::Release);
+            .store(is_inherited && overlay.0 != 0, Ordering::Release);
         *self.overlays.overlay.lock().expect("never poisoned") = overlay;
         self.execution_loop().reuse(f_init, iteration);
     }
@@ -485,8 +487,8 @@ impl Serial {
         Err(Error::new(Kind::CallOrder, text))
     }
 
-    /// The overlay of the beginning use: settings from `muscle_settings_in`, and overlays of the
-    /// F_INIT messages.
+    /// The overlay of the beginning use: settings from `muscle_settings_in` and, unless overlays are
+    /// explicit, the overlays of the F_INIT messages.
     fn merge_overlays(
         &self,
         sources: &[ReceivingEnd<'_>],
@@ -499,10 +501,12 @@ impl Serial {
                 continue;
             };
             let is_settings = *source.port.name == *SETTINGS_IN;
-            if message.settings.is_none() && !is_settings {
+            let settings = message.settings.as_deref();
+            let settings = settings.filter(|_| self.overlays.using == OverlayUse::Inherited);
+            if settings.is_none() && !is_settings {
                 continue;
             }
-            let mut overlay = message.settings.as_deref().cloned().unwrap_or_default();
+            let mut overlay = settings.cloned().unwrap_or_default();
             if is_settings {
                 overlay.extend(settings_of(message)?);
                 state.unstash(Some(slot));

@@ -369,6 +369,50 @@ fn overlays_that_contradict_each_other_are_named() {
 }
 
 #[test]
+fn explicit_overlays_are_those_of_their_messages_alone() {
+    let stage = Stage::open(
+        &[
+            ("a", "o_f: left right"),
+            ("b", "f_init: left right; o_f: out"),
+            ("c", "f_init: in"),
+        ],
+        &["a.left b.left", "a.right b.right", "b.out c.in"],
+    );
+    let of_k = |k: f64| Overlay::from([("k".to_owned(), Setting::Float(k))]);
+    let send = |instance: &Instance, port: &str, settings: Option<&Overlay>| {
+        let port = instance.port(port)?;
+        instance.send(port, None, &Payload::nil(), 0.0, None, settings)
+    };
+    let a: Role = Box::new(move |instance| {
+        assert!(instance.reuse()?);
+        send(instance, "left", Some(&of_k(1.0)))?;
+        send(instance, "right", Some(&of_k(2.0)))
+    });
+    let c: Role = Box::new(|instance| {
+        assert!(instance.reuse()?);
+        let message = instance.receive(instance.port("in")?, None, Patience::Forever)?;
+        assert_eq!(message.settings, None);
+        Ok(())
+    });
+    let manager = stage.manager.clone();
+    let b = std::thread::spawn(move || {
+        let options = Options::default().overlays(OverlayUse::Explicit);
+        let b = Instance::open(options.instance("b").manager(manager))?;
+        assert!(b.reuse()?);
+        for (port, k) in [("left", 1.0), ("right", 2.0)] {
+            let message = b.receive(b.port(port)?, None, Patience::Forever)?;
+            assert_eq!(*message.settings.unwrap(), of_k(k));
+        }
+        assert!(b.overlay().is_empty());
+        send(&b, "out", None)?;
+        b.close()
+    });
+    let results = stage.play(vec![("a", a), ("c", c)]);
+    assert_eq!(results, [Ok(()), Ok(())]);
+    assert_eq!(b.join().unwrap(), Ok(()));
+}
+
+#[test]
 fn views_outlive_the_instance_and_patience_ends() {
     let stage = Stage::open(
         &[("a", "o_i: out; s: in"), ("b", "f_init: in; o_f: out")],
