@@ -116,14 +116,16 @@ private:
 
     void drift(double factor) {
         // From four parts on, all that a part needs must still be with its neighbours.
-        const double most = options_.parts < 4 ? 0.25 : margin / options_.mesh;
+        const bool has_many_parts = options_.parts >= 4;
+        const double most = has_many_parts ? margin / options_.mesh : 0.25;
         for (Particle &particle : own_)
             for (int d = 0; d < 3; d++) {
                 const double by = particle.p[d] * factor;
                 if (!(std::abs(by) < most))
                     throw std::runtime_error("particle " + std::to_string(particle.id) + " moves by " + std::to_string(by) +
                                              " boxes in one step, and may by " + std::to_string(most) +
-                                             ": take more --steps, a smaller --static, or fewer than four --parts");
+                                             ": take more --steps, a smaller --static" +
+                                             (has_many_parts ? ", or fewer than four --parts" : ""));
                 particle.x[d] += length_of(by);
             }
     }

@@ -93,8 +93,11 @@ def test_an_exception_ends_the_path_at_once() -> None:
 
 def test_what_cannot_be_sent_and_files_that_are_no_keys(tmp_path: FilePath) -> None:
     here, _ = pair()
-    with pytest.raises(titin.TypeMismatch):
-        here.send(["a list", object()])
+    for wrong in (["a list", object()], 5, 2.5, "text", None, {"a": 1}, np.array(["text"]), np.zeros(2, "i4,f8")):
+        with pytest.raises(titin.TypeMismatch, match="by a path, which carries arrays of numbers and bytes"):
+            here.send(wrong)
+    with pytest.raises(titin.TypeMismatch, match="a masked array"):
+        here.send(np.ma.masked_equal([1, 2], 2))
     with pytest.raises(titin.UsageError, match="timeout"):
         here.receive(timeout=-1)
     with pytest.raises(titin.UsageError, match="no such file"):
@@ -219,6 +222,54 @@ def test_a_message_passes_a_program_in_the_middle() -> None:
     on.close()
     with pytest.raises(titin.PortClosed):
         last.receive()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_program_that_passes_messages_on_hears_of_a_dropped_one(waits: bool) -> None:
+    (first, middle), (on, last) = pair(), pair()
+
+    def pass_on() -> None:
+        if waits:
+            middle.cycle(on)
+        else:
+            middle.icycle(on).wait()
+
+    first.send(np.arange(3))
+    pass_on()
+    with pytest.raises(titin.TypeMismatch):
+        last.receive_into(np.empty(4))
+    # The account comes back beside the next messages.
+    told = 0
+    for number in range(100):
+        first.send(np.array([number]))
+        try:
+            pass_on()
+        except titin.MessageLost as lost:
+            assert "message 0" in str(lost)
+            told += 1
+            pass_on()
+        assert last.receive()[0] == number
+        time.sleep(0.01)
+        if told:
+            break
+    assert told == 1
+    first.flush()
+
+
+def test_a_ring_posts_all_before_it_waits() -> None:
+    # Each message is larger than what a path takes in ahead of its program.
+    ends = [pair() for _ in range(3)]
+    data = [np.full(9_000_000, float(number)) for number in range(3)]
+
+    def play(number: int) -> list[float]:
+        next_, previous = ends[number][0], ends[number - 1][1]
+        own = next_.isend(data[number])
+        others = [previous.icycle(next_, keep=True), previous.ireceive()]
+        own.wait()
+        return [float(request.wait().mean()) for request in others]
+
+    with ThreadPoolExecutor(3) as executor:
+        assert list(executor.map(play, range(3), timeout=60)) == [[2, 1], [0, 2], [1, 0]]
 
 
 def test_threads_that_send_without_waiting() -> None:

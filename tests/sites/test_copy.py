@@ -139,7 +139,7 @@ def test_a_host_behind_a_firewall_is_reached_through_ssh(hosts: Hosts, tmp_path:
 @pytest.mark.parametrize(
     ("words", "why", "code"),
     [
-        ("case other", "neither side is HOST:PATH: on one host use cp", 2),
+        ("case other", "neither side is HOST:PATH: on one host use cp or rsync", 2),
         ("n2:a n2:b", "both sides are HOST:PATH", 2),
         ("case n2:a b", "all sources must be on the same host", 2),
         ("nothing n2:there", "nothing: No such file or directory", 2),

@@ -61,6 +61,22 @@ impl Array {
         }
     }
 
+    /// As [`Array::to_send`], for a path, which carries arrays and bytes alone.
+    pub fn to_send_by_path(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Array::to_send(object).map_err(|error| {
+            let has_elements = !matches!(kind(object).as_deref(), None | Some("O" | "U" | "S" | "T" | "V"));
+            if has_elements || object.hasattr("__dlpack__").unwrap_or(true) && !is_ndarray(object) {
+                return error;
+            }
+            let text = format!(
+                "cannot send {} by a path, which carries arrays of numbers and bytes: send numpy.asarray(5.0), \
+                 text.encode(), pickle.dumps(data) or the like",
+                describe(object)
+            );
+            error::mismatch(object.py(), text)
+        })
+    }
+
     /// Memory to be written to.
     pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Some(array) = Array::of_numpy(object, Access::Write) {

@@ -297,7 +297,7 @@ impl Path {
     #[doc = doc!("Path.send")]
     #[pyo3(signature = (data, *, timeout=None))]
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
-        let (path, array) = (self.path(py)?, Array::to_send(data)?);
+        let (path, array) = (self.path(py)?, Array::to_send_by_path(data)?);
         // SAFETY: this function holds the array's memory until the call has returned.
         path.wait(py, |path| unsafe {
             sys::titin_path_send_array(
@@ -360,7 +360,7 @@ impl Path {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let path = self.path(py)?;
-        let places = Places::new(py, &parts, Array::to_send)?;
+        let places = Places::new(py, &parts, Array::to_send_by_path)?;
         // SAFETY: this function holds the places until the call has returned.
         path.wait(py, |path| unsafe {
             let (parts, lengths) = (places.parts.as_ptr().cast(), places.lengths.as_ptr());
@@ -396,7 +396,7 @@ impl Path {
         data: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        let (path, array) = (self.path(py)?, Array::to_send(data)?);
+        let (path, array) = (self.path(py)?, Array::to_send_by_path(data)?);
         let layout = sys::titin_path_layout {
             dtype: array.dtype,
             rank: array.rank(),
@@ -467,7 +467,7 @@ impl Path {
     #[doc = doc!("Path.isend_parts")]
     fn isend_parts(&self, py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<Request> {
         let path = self.path(py)?;
-        let places = Places::new(py, &parts, Array::to_send)?;
+        let places = Places::new(py, &parts, Array::to_send_by_path)?;
         let (count, parts, lengths) = (places.count(), places.parts, places.lengths);
         // SAFETY: the request holds the arrays.
         let send = Posted::new(
@@ -673,7 +673,7 @@ impl Path {
 
     /// Begins to send an array.
     fn post_send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<Posted>> {
-        let (path, array) = (self.path(py)?, vec![Array::to_send(data)?]);
+        let (path, array) = (self.path(py)?, vec![Array::to_send_by_path(data)?]);
         // SAFETY: the request holds the array.
         let send = Posted::new(
             py,

@@ -197,6 +197,7 @@ pub(crate) fn elements(
 /// did not look at.
 pub(crate) fn null(what: &str, maker: &str) -> Error {
     const BEFORE: &str = "; the last error before was: ";
+    const GIVEN: &str = "NULL was given where";
     // Programs expect these errors. The only handle that such an error leaves NULL is the message's
     // handle.
     let expected = |error: &Error| {
@@ -210,15 +211,15 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
     // Of errors that follow from each other the text names the first.
-    let before =
-        last()
-            .filter(|error| !expected(error))
-            .map(|error| match error.text.split_once(BEFORE) {
-                Some((_, first)) => format!("{BEFORE}{first}"),
-                None => format!("{BEFORE}{error}"),
-            });
+    let before = last()
+        .filter(|error| !expected(error))
+        .and_then(|error| match error.text.split_once(BEFORE) {
+            Some((_, first)) => Some(format!("{BEFORE}{first}")),
+            None if error.text.contains(GIVEN) => None,
+            None => Some(format!("{BEFORE}{error}")),
+        });
     usage(format!(
-        "no {what}: NULL was given where {maker} gives one{}",
+        "no {what}: {GIVEN} {maker} gives one{}",
         before.unwrap_or_default()
     ))
 }

@@ -264,11 +264,21 @@ impl Path {
         Request::new(vec![post_barrier(&self.end)])
     }
 
+    /// The account of an earlier message that the other program has dropped, once. The calls that send tell it by themselves,
+    /// but for [`Path::post_cycle`]: a program that passes messages on asks before the next one.
+    ///
+    /// # Errors
+    /// [`PathError::Dropped`] if there is one.
+    pub fn check_dropped(&self) -> Result<()> {
+        self.end.check_dropped()
+    }
+
     /// Receives the next message, and passes it on to another path, part by part as the parts come in. The message also
     /// goes to `memory`, if there is any. A cycle that is cancelled in the middle of the message has the message dropped:
     /// both other programs hear of it.
     ///
-    /// The errors of the request are those of a receive, and those of a send on the path `to`.
+    /// The errors of the request are those of a receive, and those of a send on the path `to`, without accounts of
+    /// earlier messages.
     pub fn post_cycle(
         &self,
         to: &Path,

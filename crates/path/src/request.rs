@@ -259,12 +259,20 @@ impl Request {
     }
 
     /// Waits for the call, for at most `limit`, and returns what it has returned. A call whose time is over is cancelled.
+    /// `what` names the call in errors.
     ///
     /// # Errors
     /// As [`Request::wait`] and [`Request::outcome`].
-    pub fn complete(self, limit: Option<Duration>) -> Result<Option<ReceivedMessage>> {
+    pub fn complete(
+        self,
+        what: &'static str,
+        limit: Option<Duration>,
+    ) -> Result<Option<ReceivedMessage>> {
         match self.wait(limit) {
-            Err(why) if self.cancel() => Err(why),
+            Err(why) if self.cancel() => Err(match why {
+                PathError::Late { limit, .. } => PathError::Late { what, limit },
+                why => why,
+            }),
             _ => self.outcome(),
         }
     }

@@ -561,7 +561,7 @@ fn a_relay_passes_all_on_of_a_program_that_has_closed() {
     thread::scope(|scope| {
         scope.spawn(move || {
             let relay = left.post_relay(&right);
-            relay.complete(None).unwrap();
+            relay.complete("relay", None).unwrap();
             right.close(None).unwrap();
         });
         // The relay holds messages of both ways when `a` closes.
@@ -617,7 +617,7 @@ fn cycles_of_several_threads_keep_the_order() {
             scope.spawn(|| {
                 for _ in 0..count / threads {
                     let cycle = there[0].post_cycle(&here[1], None::<()>);
-                    cycle.complete(None).unwrap();
+                    cycle.complete("cycle", None).unwrap();
                 }
             });
         }

@@ -137,6 +137,23 @@ fn titin_chooses_again_when_it_may() {
 }
 
 #[test]
+fn an_end_for_which_titin_chooses_sends_by_what_the_other_one_has_opened() {
+    let _watchdog = Watchdog::start();
+    for medium in MEDIA {
+        for is_back in [false, true] {
+            let (here, there, _listener) = &pair(medium, &with_streams(None));
+            let (one, other) = match is_back {
+                true => (there, here),
+                false => (here, there),
+            };
+            one.set_streams(Some(9));
+            await_streams(one, 9);
+            await_streams(other, 9);
+        }
+    }
+}
+
+#[test]
 fn streams_that_join_share_the_pacing() {
     let _watchdog = Watchdog::start();
     let paced = PathSettings {

@@ -51,11 +51,11 @@ unsafe fn change(
     })
 }
 
-/// A number of bytes or of streams; 0 leaves the choice to titin.
+/// A number of bytes or of streams; 0 is for none.
 fn size(number: i64, what: &str) -> Result<Option<u64>> {
     let number = u64::try_from(number).map_err(|_| {
         usage(format!(
-            "{number} was given for {what}: give a number from 1 on, or 0 to leave the choice to titin"
+            "{number} was given for {what}: give a number from 1 on, or 0 for none of your own"
         ))
     })?;
     Ok((number > 0).then_some(number))

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::sync::Arc;
 
-use titin_path::{PathError, Request};
+use titin_path::{PathError, ReceiveMemory, Request};
 use titin_runtime::{Layout, Result};
 
 use crate::array::ArrayArguments;
@@ -306,7 +306,17 @@ unsafe extern "C" fn titin_path_ibarrier(
     unsafe { post(handle, out, |handle| Ok(handle.path.post_barrier())) }
 }
 
-/// Has the next message of one path go on to another path; also to memory of the program, unless `data` is NULL.
+/// Has the next message of one path go on to another path, unless there is an account of an earlier message.
+fn pass_on(
+    from: &PathHandle,
+    to: &PathHandle,
+    memory: Option<impl ReceiveMemory + Send + 'static>,
+) -> Result<Request> {
+    to.path.check_dropped().map_err(|why| to.located(why))?;
+    Ok(from.path.post_cycle(&to.path, memory))
+}
+
+/// As [`pass_on`]. The message goes to memory of the program, too, unless `data` is NULL.
 ///
 /// # Safety
 /// `data` is NULL or points to `room` writable bytes, which no other code uses until the call is done.
@@ -318,9 +328,7 @@ unsafe fn cycle(
 ) -> Result<Request> {
     // SAFETY: as the caller promises.
     let memory: &'static mut [u8] = unsafe { one_place(data, room) }?;
-    Ok(from
-        .path
-        .post_cycle(&to.path, (!data.is_null()).then_some(memory)))
+    pass_on(from, to, (!data.is_null()).then_some(memory))
 }
 
 /// # Safety
@@ -347,11 +355,7 @@ unsafe extern "C" fn titin_path_icycle_message(
     out: *mut *mut RequestHandle,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe {
-        post(from, out, |from| {
-            Ok(from.path.post_cycle(&path(to)?.path, Some(())))
-        })
-    }
+    unsafe { post(from, out, |from| pass_on(from, path(to)?, Some(()))) }
 }
 
 /// # Safety
@@ -382,7 +386,7 @@ unsafe extern "C" fn titin_path_cycle(
         input::preset(length, 0);
         on_path(from, |from| {
             let limit = limit(timeout)?;
-            let received = cycle(from, path(to)?, data, room)?.complete(limit);
+            let received = cycle(from, path(to)?, data, room)?.complete("cycle", limit);
             let received = received.map_err(|why| from.located(why))?;
             input::preset(length, received.map_or(0, |message| message.length as i64));
             Ok(())
@@ -405,8 +409,7 @@ unsafe extern "C" fn titin_path_cycle_message(
         on_path(from, |from| {
             let out = input::out(out, "the message")?;
             let limit = limit(timeout)?;
-            let request = from.path.post_cycle(&path(to)?.path, Some(()));
-            let received = request.complete(limit);
+            let received = pass_on(from, path(to)?, Some(()))?.complete("cycle", limit);
             let received = received.and_then(|message| message.ok_or(PathError::Cancelled));
             *out = message_of(from, received)?;
             Ok(())
@@ -426,7 +429,10 @@ unsafe extern "C" fn titin_path_relay(
     unsafe {
         on_path(one, |one| {
             let limit = limit(timeout)?;
-            let relayed = one.path.post_relay(&path(other)?.path).complete(limit);
+            let relayed = one
+                .path
+                .post_relay(&path(other)?.path)
+                .complete("relay", limit);
             relayed.map_err(|why| one.located(why))?;
             Ok(())
         })

@@ -143,7 +143,7 @@ impl TransferArgs {
         let direction = match (host, destination.host) {
             (None, Some(host)) => Direction::To(host),
             (Some(host), None) => Direction::From(host),
-            (None, None) => return place("neither side is HOST:PATH: on one host use cp"),
+            (None, None) => return place("neither side is HOST:PATH: on one host use cp or rsync"),
             (Some(_), Some(_)) => {
                 return place("both sides are HOST:PATH: run the command on one of the two hosts");
             }

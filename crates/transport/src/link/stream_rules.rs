@@ -29,7 +29,7 @@ pub(crate) struct StreamRules {
 impl StreamRules {
     /// The rules of a link with these settings, which begins with `count` further streams.
     pub(crate) fn new(settings: LinkSettings, count: usize, request: StreamRequest) -> Self {
-        let most = match settings.may_grow() && count > 0 {
+        let most = match settings.may_grow() {
             true => usize::MAX,
             false => count,
         };

@@ -1143,7 +1143,7 @@ mod tests {
     }
 
     #[test]
-    fn one_further_stream_carries_large_messages_if_a_link_begins_with_it() {
+    fn further_streams_carry_large_messages_unless_a_link_is_to_have_none() {
         let settings = |pacing| LinkSettings {
             pacing,
             ..LinkSettings::default()
@@ -1152,7 +1152,8 @@ mod tests {
             (None, 1, true),
             (Some(1000), 1, true),
             (Some(1000), 0, false),
-            (None, 0, false),
+            // The other end may open some.
+            (None, 0, true),
         ] {
             let rules = StreamRules::new(settings(pacing), count, Arc::new(|_| ()));
             assert_eq!(rules.uses_further(), carries, "{pacing:?} {count}");
