@@ -201,6 +201,12 @@ static int descriptors(void) {
     return count;
 }
 
+/* The last sockets may be closing. */
+static void await_descriptors(int most) {
+    for (int tries = 0; descriptors() > most && tries < 100; tries++) usleep(50000);
+    CHECK(descriptors() <= most);
+}
+
 /* Opening and closing leaves no descriptor behind. */
 static void many(titin_path_listener *listener, int times) {
     const char *address = titin_path_listener_address(listener);
@@ -218,9 +224,27 @@ static void many(titin_path_listener *listener, int times) {
             before = descriptors();
         }
     }
-    /* The last sockets may be closing. */
-    for (int tries = 0; descriptors() > before && tries < 100; tries++) usleep(50000);
-    CHECK(descriptors() <= before);
+    await_descriptors(before);
+}
+
+/* A session that closes while further streams are on their way to join it leaves none of them behind. */
+static void closed_while_streams_join(titin_path_listener *listener) {
+    char address[100];
+    snprintf(address, sizeof address, "session:%s", titin_path_listener_address(listener));
+    int before = 0;
+    for (int i = 0; i < 8; i++) {
+        titin_path *one, *other;
+        CHECK(titin_path_open(address, NULL, NULL, &one) == 0);
+        CHECK(titin_path_accept(listener, TITIN_WAIT, &other) == 0);
+        CHECK(titin_path_set_streams(one, i ? 100 : 2) == 0);
+        CHECK(titin_path_close(one, TITIN_WAIT) == 0);
+        titin_path_close(other, TITIN_WAIT);
+        if (i == 0) {
+            usleep(300000);
+            before = descriptors();
+        }
+    }
+    await_descriptors(before);
 }
 
 /* The other end of a path is killed. */
@@ -267,6 +291,7 @@ int main(int argc, char **argv) {
     fork_of_this();
     killed(listener, argv[0]);
     many(listener, atoi(argv[1]));
+    closed_while_streams_join(listener);
     CHECK(titin_path_close(here, TITIN_WAIT) == 0);
     CHECK(titin_path_close(there, TITIN_WAIT) == 0);
     titin_path_listener_free(listener);

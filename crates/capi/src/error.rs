@@ -211,13 +211,13 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
     // Of errors that follow from each other the text names the first.
-    let before = last()
-        .filter(|error| !expected(error))
-        .and_then(|error| match error.text.split_once(BEFORE) {
+    let before = last().filter(|error| !expected(error)).and_then(|error| {
+        match error.text.split_once(BEFORE) {
             Some((_, first)) => Some(format!("{BEFORE}{first}")),
             None if error.text.contains(GIVEN) => None,
             None => Some(format!("{BEFORE}{error}")),
-        });
+        }
+    });
     usage(format!(
         "no {what}: {GIVEN} {maker} gives one{}",
         before.unwrap_or_default()

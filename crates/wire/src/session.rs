@@ -21,7 +21,8 @@
 //!
 //! **Resume** is the first record on a connection, of both ends. Its body is the id of the session
 //! (16 bytes) and the number of bytes that the end has heard the other end acknowledge (u64): an
-//! end that knows nothing of the session cannot go on from there, and answers **gone**. The answer
+//! end that knows nothing of the session cannot go on from there, and answers **gone**. An end that has
+//! dialled, and wants the session no more before the answer, says **gone**, too. The answer
 //! to the other end's **resume** is an **acknowledge**: from its arrival an end knows that the other
 //! end has its **resume**, and uses the connection. **Probe** asks for an **echo** with the same
 //! number: so an end notices a line that is dead.
@@ -290,6 +291,7 @@ impl Session {
     /// Takes a record in.
     fn take(&mut self, record: Record) -> Result<(), Malformed> {
         // Only `resume` comes before the other end is up.
+        let is_next = self.is_up() && !self.is_confirmed;
         self.is_confirmed |= self.is_up();
         match (self.line, record) {
             (
@@ -301,6 +303,11 @@ impl Session {
                 },
             ) => self.resume(id, received, acknowledged),
             (LineState::Resuming, Record::Gone) => {
+                self.line = LineState::Gone;
+                Ok(())
+            }
+            // The other end has dialled, and wants the session no more.
+            (LineState::Up, Record::Gone) if is_next && self.received == 0 => {
                 self.line = LineState::Gone;
                 Ok(())
             }
@@ -400,7 +407,7 @@ impl SessionGreeting {
         }
     }
 
-    /// The answer of an end that does not know the session.
+    /// What an end says that does not know the session, or not any more.
     pub fn gone() -> Vec<u8> {
         let mut bytes = Vec::new();
         Record::Gone.encode(&mut bytes);

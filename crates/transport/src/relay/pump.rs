@@ -378,7 +378,7 @@ impl SessionPump {
     fn join(&mut self, circuit: NewCircuit, SessionGreeting { id, may_be_new }: SessionGreeting) {
         let is_known = self.sessions.contains_key(&id) || may_be_new && self.begin(id);
         if !is_known {
-            return circuit.stream.refuse();
+            return circuit.stream.say_gone();
         }
         let NewCircuit { stream, input, .. } = circuit;
         self.advance(id, |end| end.take_circuit(stream, &input));

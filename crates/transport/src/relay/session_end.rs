@@ -404,7 +404,11 @@ impl SessionEnd {
             return EndProgress::Over;
         }
         if self.link.is_closed() && !self.was_up {
-            // Nobody at the other end knows of the session.
+            // The other end may have begun the session, and would wait for another circuit.
+            let last = std::mem::replace(&mut self.circuit, CircuitState::None(Instant::now()));
+            if let CircuitState::Open(circuit) = last {
+                circuit.stream.say_gone();
+            }
             return EndProgress::Over;
         }
         let now = Instant::now();
@@ -1214,6 +1218,23 @@ mod tests {
         assert_eq!(end.advance(), EndProgress::Open);
         drop(link);
         assert_eq!(end.note_closed_link(), EndProgress::Over);
+    }
+
+    #[test]
+    fn an_end_that_gives_up_before_the_answer_says_so() {
+        let [link, socket] = socket_pair().unwrap();
+        let [near, far] = socket_pair().unwrap();
+        let id = SessionId(1);
+        let way = Some(Arc::new(route()));
+        let mut dialled = SessionEnd::new(id, socket, link.id(), way, terms(60_000));
+        dialled.open(CircuitStream::unsealed(near), Some(0));
+        assert_eq!(dialled.advance(), EndProgress::Open);
+        drop(link);
+        assert_eq!(dialled.note_closed_link(), EndProgress::Over);
+        let [link, socket] = socket_pair().unwrap();
+        let mut asked = SessionEnd::new(id, socket, link.id(), None, terms(60_000));
+        let progress = asked.take_circuit(CircuitStream::unsealed(far), &[]);
+        assert_eq!(progress, EndProgress::Lost(LinkError::Closed));
     }
 
     #[test]

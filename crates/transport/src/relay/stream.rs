@@ -84,8 +84,11 @@ impl CircuitStream {
         Ok(())
     }
 
-    /// Tells the other end, which has named a session that is not known here.
-    pub(super) fn refuse(mut self) {
+    /// Tells the other end that the session is not known here, or not any more.
+    pub(super) fn say_gone(mut self) {
+        if !self.is_flushed() {
+            return;
+        }
         self.records = SessionGreeting::gone();
         self.seal_records();
         let _ = net::send(&self.socket, &self.out, SendFlags::NOSIGNAL);

@@ -252,6 +252,19 @@ fn an_end_that_has_forgotten_the_session_ends_it() {
     assert!(ends[0].is_gone());
 }
 
+#[test]
+fn an_end_that_wants_a_new_session_no_more_ends_it() {
+    let mut asked = Session::new(SessionId(4));
+    asked.connect();
+    let mut dialled = Session::new(SessionId(4));
+    dialled.connect();
+    let mut line = Vec::new();
+    dialled.write(&mut line, 100);
+    line.extend(SessionGreeting::gone());
+    asked.read(&line, &mut Vec::new()).unwrap();
+    assert!(asked.is_gone());
+}
+
 fn read_all(session: &mut Session, records: &[Record]) -> Result<Vec<u8>, Malformed> {
     let (mut line, mut got) = (Vec::new(), Vec::new());
     records.iter().for_each(|record| record.encode(&mut line));
@@ -286,7 +299,10 @@ fn records_out_of_place_are_refused() {
         (&[resume(1, 0)], "1 bytes acknowledged"),
         (&[resume(0, 1)], "counts 1 bytes as received"),
         (&[resume(0, 0), resume(0, 0)], "while Up"),
-        (&[resume(0, 0), Record::Gone], "while Up"),
+        (
+            &[resume(0, 0), Record::Acknowledge(0), Record::Gone],
+            "while Up",
+        ),
     ];
     for (records, expected) in cases {
         let mut session = Session::new(SessionId(5));
