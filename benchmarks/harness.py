@@ -397,7 +397,7 @@ def table() -> None:
                 *map(row, records),
             ]
         if (RESULTS / f"{name}.svg").exists():
-            lines.append(f"\n![{next(iter(by_question))}](results/{name}.svg)")
+            lines.append(f"\n![The figures of `{name}` in a picture](results/{name}.svg)")
     readme.write_text(between(text, "results", lines))
 
 

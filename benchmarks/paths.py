@@ -288,4 +288,6 @@ def draw(found: Sequence[Record]) -> None:
             rate = 8 * AIMED / record.titin / 1000
             panels.setdefault(cell, {})["titin, default"] = [(count, rate) for count in FIXED]
     if panels:
-        over_streams(RESULTS / "paths.svg", panels)
+        # The lines in the order of their round trips.
+        ordered = sorted(panels.items(), key=lambda panel: float(panel[0].split()[0]))
+        over_streams(RESULTS / "paths.svg", dict(ordered))
