@@ -64,8 +64,12 @@ impl Array {
     /// As [`Array::to_send`], for a path, which carries arrays and bytes alone.
     pub fn to_send_by_path(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         Array::to_send(object).map_err(|error| {
-            let has_elements = !matches!(kind(object).as_deref(), None | Some("O" | "U" | "S" | "T" | "V"));
-            if has_elements || object.hasattr("__dlpack__").unwrap_or(true) && !is_ndarray(object) {
+            let is_structure = match kind(object).as_deref() {
+                // The error for an array in the memory of a device says how to copy it.
+                None => !object.hasattr("__dlpack__").unwrap_or(true),
+                Some(kind) => matches!(kind, "O" | "U" | "S" | "T" | "V"),
+            };
+            if !is_structure {
                 return error;
             }
             let text = format!(

@@ -270,7 +270,8 @@ int titin_path_irelay(titin_path *one, titin_path *other, titin_path_request **r
 /* Whether the call is done. Returns the error of a call that has failed, at each test and wait. */
 int titin_path_test(titin_path_request *request, int *done);
 /* Waits until the call is done, and returns its error: TITIN_ERROR_CLOSED if the call was cancelled or the path closed, unless
- * the one half of an exchange had failed before with an error of its own. TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED leave the call under way. */
+ * the one half of an exchange had failed before with an error of its own. TITIN_ERROR_TIMEOUT and TITIN_ERROR_INTERRUPTED
+ * leave the call under way. */
 int titin_path_wait(titin_path_request *request, double timeout);
 /* Waits until one of these calls is done, on one path or on several: `index` is its place, and the error that of the call. If
  * none is done in time, `index` is -1. An entry that is NULL is left out; if all are, it is TITIN_ERROR_USAGE. A call that is

@@ -152,6 +152,11 @@ impl Overlays {
     pub(crate) fn in_force(&self) -> (u32, Arc<Overlay>) {
         self.overlay.lock().expect("never poisoned").clone()
     }
+
+    /// Whether overlays hold for the use, and go with its messages.
+    pub(crate) fn are_inherited(&self) -> bool {
+        self.using == OverlayUse::Inherited
+    }
 }
 
 /// What the manager knows of the waits of an instance.

@@ -22,7 +22,6 @@ use crate::field_mark::{ordinary, read_structure};
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
 use crate::non_blocking::later;
-use crate::options::OverlayUse;
 use crate::peer_names::{instance_of, written};
 use crate::port::{ConduitUse, Inlet, InletState, Port, PortEnd, PortId, PortState, two_at_once};
 use crate::setting::overlay_of;
@@ -132,10 +131,10 @@ impl Serial {
         }: NextUse,
     ) {
         self.tell_missed();
-        let is_inherited = self.overlays.using == OverlayUse::Inherited;
-        self.overlays
-            .overlaid
-            .store(is_inherited && overlay.0 != 0, Ordering::Release);
+        self.overlays.overlaid.store(
+            self.overlays.are_inherited() && overlay.0 != 0,
+            Ordering::Release,
+        );
         *self.overlays.overlay.lock().expect("never poisoned") = overlay;
         self.execution_loop().reuse(f_init, iteration);
     }
@@ -502,7 +501,7 @@ impl Serial {
             };
             let is_settings = *source.port.name == *SETTINGS_IN;
             let settings = message.settings.as_deref();
-            let settings = settings.filter(|_| self.overlays.using == OverlayUse::Inherited);
+            let settings = settings.filter(|_| self.overlays.are_inherited());
             if settings.is_none() && !is_settings {
                 continue;
             }
