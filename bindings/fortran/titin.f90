@@ -45,6 +45,7 @@ module titin
    public :: titin_kind_nil, titin_kind_bool, titin_kind_int, titin_kind_uint, titin_kind_float, titin_kind_text, &
       titin_kind_bytes, titin_kind_array, titin_kind_list, titin_kind_map
    public :: titin_log_debug, titin_log_info, titin_log_warning, titin_log_error, titin_log_critical
+   public :: titin_checks_error, titin_checks_warn
    public :: titin_overlays_inherited, titin_overlays_explicit
 
 contains

@@ -75,6 +75,8 @@ module titin_c_constants
    integer(c_int), parameter :: titin_even = 1
    integer(c_int), parameter :: titin_block = 2
    integer(c_int), parameter :: titin_cyclic = 3
+   integer(c_int), parameter :: titin_checks_error = 0
+   integer(c_int), parameter :: titin_checks_warn = 1
    integer(c_int), parameter :: titin_overlays_inherited = 0
    integer(c_int), parameter :: titin_overlays_explicit = 1
    integer(c_int), parameter :: titin_no_slot = -1, titin_max_rank = 32, titin_any = -1

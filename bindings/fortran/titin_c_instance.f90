@@ -81,6 +81,12 @@ module titin_c_instance
          type(c_ptr), value :: options
       end function
 
+      integer(c_int) function titin_options_checks(options, checks) bind(C)
+         import
+         type(c_ptr), value :: options
+         integer(c_int), value :: checks
+      end function
+
       integer(c_int) function titin_options_overlays(options, overlays) bind(C)
          import
          type(c_ptr), value :: options

@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::field::{Declaration, Field};
 use crate::loan::Loan;
 use crate::message::Message;
-use crate::options::{Options, OverlayUse, reason_of};
+use crate::options::{Checks, Options, OverlayUse, reason_of};
 use crate::payload::Payload;
 use crate::port::Port;
 use crate::ranks::Ranks;
@@ -159,7 +159,7 @@ type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
 #[pymethods]
 impl Instance {
     #[new]
-    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, overlays=None, comm=None))]
+    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, checks=None, overlays=None, comm=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -170,6 +170,7 @@ impl Instance {
         name: Option<Text>,
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
+        checks: Option<Checks>,
         overlays: Option<OverlayUse>,
         comm: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -179,6 +180,7 @@ impl Instance {
             name,
             manager,
             unchecked,
+            checks,
             overlays,
         )?;
         let ranks = comm.as_ref().map(Ranks::new).transpose()?;
@@ -603,6 +605,7 @@ pub fn options(
     name: Option<Text>,
     manager: Option<Text>,
     unchecked: Option<Bound<'_, PyAny>>,
+    checks: Option<Checks>,
     overlays: Option<OverlayUse>,
 ) -> PyResult<Options> {
     let reason = unchecked.map(|reason| reason_of(&reason)).transpose()?;
@@ -615,6 +618,7 @@ pub fn options(
     name.map_or(Ok(()), |name| options.set_instance(py, &name))?;
     manager.map_or(Ok(()), |manager| options.set_manager(py, &manager))?;
     reason.map_or(Ok(()), |reason| options.set_unchecked(py, &reason))?;
+    checks.map_or(Ok(()), |checks| options.set_checks(py, checks))?;
     overlays.map_or(Ok(()), |overlays| options.set_overlays(py, overlays))?;
     for (operator, names) in (1..).zip(ports) {
         if let Some(names) = names {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::argument::Text;
 use crate::instance::{Instance, options};
-use crate::options::OverlayUse;
+use crate::options::{Checks, OverlayUse};
 use crate::session::Session;
 use crate::{error, sys};
 
@@ -83,7 +83,7 @@ unsafe impl Sync for Opening {}
 #[pymethods]
 impl Opening {
     #[new]
-    #[pyo3(signature = (ready, number, *, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, overlays=None))]
+    #[pyo3(signature = (ready, number, *, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, checks=None, overlays=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -96,6 +96,7 @@ impl Opening {
         name: Option<Text>,
         manager: Option<Text>,
         unchecked: Option<Bound<'_, PyAny>>,
+        checks: Option<Checks>,
         overlays: Option<OverlayUse>,
     ) -> PyResult<Self> {
         let options = options(
@@ -104,6 +105,7 @@ impl Opening {
             name,
             manager,
             unchecked,
+            checks,
             overlays,
         )?;
         let mut opening = std::ptr::null_mut();

@@ -49,6 +49,13 @@ impl Options {
         })
     }
 
+    pub fn set_checks(&self, py: Python<'_>, checks: Checks) -> PyResult<()> {
+        // SAFETY: the options live.
+        error::check(py, unsafe {
+            sys::titin_options_checks(self.as_ptr(), checks.0)
+        })
+    }
+
     pub fn set_overlays(&self, py: Python<'_>, overlays: OverlayUse) -> PyResult<()> {
         // SAFETY: the options live.
         error::check(py, unsafe {
@@ -76,6 +83,27 @@ impl Drop for Options {
     fn drop(&mut self) {
         // SAFETY: the options are ours, and opening has ended.
         unsafe { sys::titin_options_free(self.0.as_ptr()) }
+    }
+}
+
+/// What becomes of calls out of order: the number in the header.
+pub struct Checks(c_int);
+
+impl<'py> FromPyObject<'_, 'py> for Checks {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<String>().as_deref() {
+            Ok("error") => Ok(Checks(sys::CHECKS_ERROR)),
+            Ok("warn") => Ok(Checks(sys::CHECKS_WARN)),
+            _ => {
+                let text = format!(
+                    "checks cannot be {}: give \"error\" or \"warn\", or a reason as unchecked=",
+                    object.repr()?
+                );
+                Err(error::usage(object.py(), text))
+            }
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub const CLOSED: c_int = 15;
 pub const PENDING: c_int = 16;
 pub const TIMEOUT: c_int = 5;
 
+pub const CHECKS_ERROR: c_int = 0;
+pub const CHECKS_WARN: c_int = 1;
 pub const OVERLAYS_INHERITED: c_int = 0;
 pub const OVERLAYS_EXPLICIT: c_int = 1;
 pub const OPERATORS: [&str; 4] = ["f_init", "o_i", "s", "o_f"];
@@ -122,6 +124,7 @@ unsafe extern "C" {
     pub fn titin_options_port(options: *mut titin_options, name: *const c_char, op: c_int)
     -> c_int;
     pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
+    pub fn titin_options_checks(options: *mut titin_options, checks: c_int) -> c_int;
     pub fn titin_options_overlays(options: *mut titin_options, overlays: c_int) -> c_int;
     pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
     pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;

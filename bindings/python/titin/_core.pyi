@@ -68,9 +68,13 @@ class Instance:
 
     Opening joins the run that the environment names (``titin run`` sets the environment) and waits for the manager's
     answer. Ports are given by operator; ``name[]`` is a vector port. Without given ports, the ports are those of the
-    description. Where operators are declared, the order of calls is checked against the submodel execution loop;
-    ``unchecked="why"`` switches the check off, and the reason goes to the run's log. ``name`` and ``manager`` take the
-    place of ``TITIN_INSTANCE`` and ``TITIN_MANAGER`` in the environment.
+    description. ``name`` and ``manager`` take the place of ``TITIN_INSTANCE`` and ``TITIN_MANAGER`` in the environment.
+
+    Where operators are declared, the order of calls is checked against the submodel execution loop, and calls out of
+    order are refused. With ``checks="warn"`` they go on, and the run's log names each kind once for each port; an
+    F_INIT message that a use does not receive is dropped at the next :meth:`reuse`. ``unchecked="why"`` switches the
+    check off, and the reason goes to the log. The setting ``muscle_checks`` (``"strict"``, ``"warn"`` or ``"off"``), if
+    the description has it, comes before both.
 
     ``overlays`` is what the settings overlays of messages do. ``"inherited"``: :meth:`reuse` merges those of the F_INIT
     messages; they hold for the use, and go with the messages that it sends. ``"explicit"``: an overlay is that of its
@@ -101,6 +105,7 @@ class Instance:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        checks: Literal["error", "warn"] = "error",
         overlays: Literal["inherited", "explicit"] = "inherited",
         comm: Communicator | None = None,
     ) -> Self: ...
@@ -109,7 +114,8 @@ class Instance:
 
         Without connected F_INIT ports there is one use. With connected F_INIT ports the call waits for their messages,
         and returns False once the senders have finished. Settings change here. Raises :class:`titin.CallOrderError` if
-        a message of the last use was not taken, or if only some of the senders have finished.
+        a message of the last use was not taken and ``checks`` are ``"error"``, or if only some of the senders have
+        finished.
         """
 
     def send(
@@ -415,6 +421,7 @@ class Opening:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        checks: Literal["error", "warn"] = "error",
         overlays: Literal["inherited", "explicit"] = "inherited",
     ) -> Self: ...
     def end(self) -> Instance:

@@ -182,6 +182,7 @@ class Instance:
         name: str | None = None,
         manager: str | None = None,
         unchecked: str | None = None,
+        checks: Literal["error", "warn"] = "error",
         overlays: Literal["inherited", "explicit"] = "inherited",
     ) -> None:
         given = self._assignment = _assignment.get()
@@ -193,6 +194,7 @@ class Instance:
             "name": name or (given and given.name),
             "manager": manager or (given and given.manager),
             "unchecked": unchecked,
+            "checks": checks,
             "overlays": overlays,
         }
         self._opened: _core.Instance | None = None

@@ -74,7 +74,7 @@ class Submodel:
         """Opens the instance, runs all uses, closes the instance. Can be a function of :func:`titin.run`.
 
         ``options``: the arguments of :class:`titin.Instance` except the ports: ``comm`` for a parallel program,
-        ``unchecked``, ``overlays``, ``name``, ``manager``.
+        ``unchecked``, ``checks``, ``overlays``, ``name``, ``manager``.
         """
         self._stops_by_time = False
         f_init, o_i, s, o_f = self.f_init, self.o_i, self.s, self.o_f

@@ -175,6 +175,12 @@ enum {
  * for the use all the same. For programs that pass on messages of several members, such as a load balancer. */
 enum { TITIN_OVERLAYS_INHERITED = 0, TITIN_OVERLAYS_EXPLICIT = 1 };
 
+/* What becomes of a call that is out of the order of the execution loop, or goes back in time. Error, the default: the call is
+ * refused. Warn: the call goes on, and the run's log names the port and the place in the loop, once for each kind and port. An
+ * F_INIT message that a use does not receive is dropped at the next titin_reuse, and the log counts such messages at the end.
+ * titin_options_unchecked is the third strength: nothing is said. */
+enum { TITIN_CHECKS_ERROR = 0, TITIN_CHECKS_WARN = 1 };
+
 #define TITIN_NO_SLOT (-1)          /* for ports without slots */
 #define TITIN_MAX_RANK 32           /* most dimensions of an array */
 #define TITIN_ANY (-1)              /* any extent, rank or order */
@@ -215,6 +221,9 @@ int titin_options_manager(titin_options *options, const char *manager);
 int titin_options_port(titin_options *options, const char *name, int op);
 /* Switches the check of the order of calls off. The reason goes to the run's log, so an empty reason is an error. */
 int titin_options_unchecked(titin_options *options, const char *reason);
+/* What becomes of calls out of order: TITIN_CHECKS_ERROR or TITIN_CHECKS_WARN. The setting muscle_checks ("strict", "warn" or
+ * "off"), if the description has it, comes before this and before titin_options_unchecked. All ranks give the same. */
+int titin_options_checks(titin_options *options, int checks);
 /* What settings overlays do: TITIN_OVERLAYS_INHERITED or TITIN_OVERLAYS_EXPLICIT. All ranks give the same. */
 int titin_options_overlays(titin_options *options, int overlays);
 /* The language of the program, for the log: "C" by default. */

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
 
-use titin_runtime::{Dtype, Error, Operator, OverlayUse, Patience, Result, StorageOrder};
+use titin_runtime::{Checks, Dtype, Error, Operator, OverlayUse, Patience, Result, StorageOrder};
 
 use crate::error::usage;
 use crate::text::Text;
@@ -211,6 +211,17 @@ pub(crate) fn operator(number: c_int) -> Result<Operator> {
                 "there is no operator {number}; give one of TITIN_F_INIT to TITIN_O_F"
             ))
         })
+}
+
+/// What becomes of calls out of order, by the number in the header.
+pub(crate) fn checks(number: c_int) -> Result<Checks> {
+    match number {
+        0 => Ok(Checks::Error),
+        1 => Ok(Checks::Warn),
+        _ => Err(usage(format!(
+            "checks cannot be {number}; give TITIN_CHECKS_ERROR or TITIN_CHECKS_WARN, or a reason to titin_options_unchecked"
+        ))),
+    }
 }
 
 /// What overlays do, by the number in the header.

@@ -58,6 +58,7 @@ fn runtime_options(
 ) -> Result<titin_runtime::Options> {
     let mut asked = titin_runtime::Options::default()
         .language(options.language.as_deref().unwrap_or("C"))
+        .checks(options.checks)
         .overlays(options.overlays)
         .functions(functions(options.filters));
     if let Some(name) = name.or(options.instance.as_deref()) {

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Operator, OverlayUse, ReadyList, Result};
+use titin_runtime::{Checks, Operator, OverlayUse, ReadyList, Result};
 
 use crate::communicator::{Communicator, RawCommunicator};
 use crate::error::{null, status, usage, value};
@@ -19,6 +19,7 @@ pub struct Options {
     pub(crate) manager: Option<String>,
     pub(crate) ports: Vec<(String, Operator)>,
     pub(crate) unchecked: Option<String>,
+    pub(crate) checks: Checks,
     pub(crate) overlays: OverlayUse,
     pub(crate) language: Option<String>,
     pub(crate) exceptions: bool,
@@ -141,6 +142,19 @@ unsafe extern "C" fn titin_options_unchecked(
     unsafe {
         change(options, |options| {
             options.unchecked = Some(input::reason(reason)?.to_owned());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_checks(options: *mut Options, checks: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.checks = input::checks(checks)?;
             Ok(())
         })
     }

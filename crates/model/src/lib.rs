@@ -85,7 +85,7 @@ pub use description::{
 pub use filter::{FILTER_NAMES, Filter, FilterKind, FilterSide, PYTHON_BETWEEN, before_wire};
 pub use host_network::{HostNetwork, NetworkError};
 pub use load::{load, load_texts};
-pub use muscle_settings::MuscleSettings;
+pub use muscle_settings::{Checks, MuscleSettings};
 pub use names::{
     BundleId, ComponentId, ConduitId, InstanceId, InstanceName, Name, NameError, Reference,
     ReferencePart, is_identifier,

@@ -1,4 +1,5 @@
-//! The settings of MUSCLE3, `muscle_...`, and their effect in titin.
+//! The settings of MUSCLE3, `muscle_...`, and their effect in titin; and `muscle_checks`, a setting of
+//! titin beside them.
 
 use std::time::Duration;
 
@@ -17,14 +18,30 @@ pub struct MuscleSettings {
     /// Whether the instance sends event rows; `None` leaves the choice to the run. With `false` the
     /// instance counts nothing either.
     pub trace: Option<bool>,
+    /// What becomes of calls out of order; `None` leaves the choice to the program.
+    pub checks: Option<Checks>,
 }
 
+/// What becomes of a call that is out of the order of the execution loop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// The call is refused.
+    #[default]
+    Error,
+    /// The call goes on. The run's log names each kind of violation once for each port.
+    Warn,
+    /// The call goes on, and nothing is said.
+    Off,
+}
+
+const CHECKS: &str = "muscle_checks";
 const LOG_LEVEL: &str = "muscle_remote_log_level";
 const TIMEOUT: &str = "muscle_deadlock_receive_timeout";
 const PROFILE: &str = "muscle_profile_level";
 
 /// Names, and for settings without effect the reason.
-pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
+pub(crate) const NAMES: [(&str, Option<&str>); 6] = [
+    (CHECKS, None),
     (TIMEOUT, None),
     (
         "muscle_local_log_level",
@@ -59,6 +76,7 @@ impl MuscleSettings {
             log_level: find(LOG_LEVEL).and_then(log_level).unwrap_or_default(),
             patience: find(TIMEOUT).and_then(timeout).unwrap_or(Some(SHORTEST)),
             trace: find(PROFILE).and_then(trace),
+            checks: find(CHECKS).and_then(checks),
         }
     }
 }
@@ -76,6 +94,10 @@ pub(crate) fn wanted(name: &str, value: &Setting) -> Option<String> {
             "a number of seconds, below 0 for never".to_string(),
         ),
         PROFILE => (trace(value).is_some(), "\"all\" or \"none\"".to_string()),
+        CHECKS => (
+            checks(value).is_some(),
+            "\"strict\", \"warn\" or \"off\"".to_string(),
+        ),
         _ => return None,
     };
     (!fits).then_some(wanted)
@@ -115,6 +137,15 @@ fn trace(value: &Setting) -> Option<bool> {
     }
 }
 
+fn checks(value: &Setting) -> Option<Checks> {
+    match value {
+        Setting::Str(word) if word == "strict" => Some(Checks::Error),
+        Setting::Str(word) if word == "warn" => Some(Checks::Warn),
+        Setting::Str(word) if word == "off" => Some(Checks::Off),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +164,7 @@ mod tests {
             log_level: 0,
             patience: Some(SHORTEST),
             trace: None,
+            checks: None,
         };
         assert_eq!(habits(&[]), none);
         let text = |text: &str| Setting::Str(text.into());
@@ -140,6 +172,9 @@ mod tests {
             ("muscle_remote_log_level", text("ERROR")),
             ("a.muscle_deadlock_receive_timeout", Setting::Float(2.5)),
             ("a.b[1].muscle_profile_level", text("none")),
+            ("muscle_checks", text("strict")),
+            ("b.muscle_checks", text("off")),
+            ("a.muscle_checks", text("warn")),
         ]);
         let patience = Some(Duration::from_millis(2500));
         assert_eq!(
@@ -147,12 +182,14 @@ mod tests {
             MuscleSettings {
                 log_level: 40,
                 patience,
-                trace: Some(false)
+                trace: Some(false),
+                checks: Some(Checks::Warn),
             }
         );
         let odd = [
             ("muscle_remote_log_level", text("loud")),
             ("muscle_profile_level", Setting::Bool(true)),
+            ("muscle_checks", text("error")),
         ];
         assert_eq!(habits(&odd), none);
     }

@@ -2,13 +2,13 @@
 //!
 //! One use of a submodel is F_INIT, then O_I and S in turn any number of times, then O_F (Borgdorff
 //! et al., 2013, "Foundations of distributed multiscale computing"). [`ExecutionLoop`] follows the
-//! calls of one instance, and refuses calls out of order. The loop knows no messages and no
-//! sockets.
+//! calls of one instance, and refuses calls out of order, or has a warning of them. The loop knows no
+//! messages and no sockets.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use titin_model::Operator;
+use titin_model::{Checks, Operator};
 
 use crate::iteration::Iteration;
 
@@ -24,7 +24,7 @@ type Slots = SmallVec<[Option<LastUse>; 1]>;
 /// The place of one instance in the execution loop.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutionLoop {
-    checked: bool,
+    checks: Checks,
     phase: Option<Operator>,
     used: bool,
     /// Connected F_INIT ends not received in the current use, with the names of their ports.
@@ -41,12 +41,25 @@ pub(crate) struct ExecutionLoop {
     steps: Vec<Option<LoopStep>>,
     /// Whether the current use makes no more steps.
     stepped: bool,
-    /// The warning about a message announced for another time, until a caller takes the warning.
-    misannounced: Option<String>,
-    /// Ports that have had such a warning, and O_F ports that have had the warning that a use has
-    /// sent nothing there.
-    misannounced_ports: Vec<usize>,
-    missed: Vec<usize>,
+    /// Warnings for the run's log, until a caller takes them.
+    warnings: Vec<String>,
+    /// The ports that have had a warning, by number, and what the warning was about.
+    warned: Vec<(usize, Violation)>,
+}
+
+/// What a warning is about. A port has one warning of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Violation {
+    /// A call at another place of the loop than its operator's.
+    Order,
+    /// A timestamp before the last one of the port.
+    Backwards,
+    /// A message at another time than the message before has announced.
+    Misannounced,
+    /// An F_INIT message that a use has not received.
+    Untaken,
+    /// A use that has sent nothing on an O_F port.
+    Missed,
 }
 
 /// A step of O_I and S, or of S and O_I.
@@ -132,19 +145,20 @@ pub(crate) struct PortCall<'a> {
 }
 
 impl ExecutionLoop {
-    pub(crate) fn new(checked: bool) -> Self {
+    pub(crate) fn new(checks: Checks) -> Self {
         ExecutionLoop {
-            checked,
+            checks,
             ..ExecutionLoop::default()
         }
     }
 
-    pub(crate) fn checked(&self) -> bool {
-        self.checked
+    /// Whether calls out of order are refused.
+    pub(crate) fn refuses(&self) -> bool {
+        self.checks == Checks::Error
     }
 
     pub(crate) fn uncheck(&mut self) {
-        self.checked = false;
+        self.checks = Checks::Off;
     }
 
     /// The latest simulated time in the current use.
@@ -157,7 +171,7 @@ impl ExecutionLoop {
     pub(crate) fn begin(&self) -> Result<f64, LoopError> {
         match self.waiting.first() {
             _ if !self.used => Err(LoopError::BeforeUse),
-            Some((_, missing)) if self.checked => Err(LoopError::BeginUnknown(missing.clone())),
+            Some((_, missing)) if self.refuses() => Err(LoopError::BeginUnknown(missing.clone())),
             _ => Ok(self.begin.unwrap_or(0.0)),
         }
     }
@@ -256,16 +270,37 @@ impl ExecutionLoop {
 
     /// An error text, if an F_INIT message was not taken in the ending use.
     pub(crate) fn untaken(&self) -> Option<String> {
-        let (_, port) = self.waiting.first().filter(|_| self.checked && self.used)?;
+        let (_, port) = self
+            .waiting
+            .first()
+            .filter(|_| self.refuses() && self.used)?;
         Some(format!(
             "the message on F_INIT port '{port}' was not taken in this use; receive it before O_I, S and O_F, in every use"
         ))
     }
 
-    /// Whether a call on a port is in order, whatever the time of the call.
+    /// Takes the F_INIT ends that the ending use has not received, unless that is refused.
+    pub(crate) fn take_untaken(&mut self) -> FInitEnds {
+        if self.refuses() || !self.used {
+            return FInitEnds::new();
+        }
+        let untaken = std::mem::take(&mut self.waiting);
+        for ((port, _), label) in &untaken {
+            self.warn(*port, Violation::Untaken, || {
+                format!(
+                    "a message on F_INIT port '{label}' was not received in its use, and is dropped: receive it before O_I, S and \
+                     O_F, in every use"
+                )
+            });
+        }
+        untaken
+    }
+
+    /// Fails if a call on a port is out of order, whatever the time of the call, and such calls are
+    /// refused.
     #[inline(always)]
     pub(crate) fn place(&self, port: &str, operator: Operator) -> Result<(), LoopError> {
-        if !self.checked || self.is_in_order(operator) {
+        if !self.refuses() || self.is_in_order(operator) {
             Ok(())
         } else {
             Err(self.out_of_order(port, operator))
@@ -275,7 +310,7 @@ impl ExecutionLoop {
     /// Fails if [`ExecutionLoop::call`] would refuse a call. The call is not noted.
     pub(crate) fn check(&self, call: &PortCall<'_>) -> Result<(), LoopError> {
         self.place(call.port, call.operator)?;
-        in_time(call, self.last(call.end), self.checked)
+        in_time(call, self.last(call.end), self.refuses())
     }
 
     /// Notes a call on an O_I or S port, as [`ExecutionLoop::call`] does, if the instance is in its
@@ -315,9 +350,12 @@ impl ExecutionLoop {
     /// message. Fails if the call is out of order.
     pub(crate) fn call(&mut self, call: &PortCall<'_>) -> Result<(), LoopError> {
         self.place(call.port, call.operator)?;
+        let last = *stamp(&mut self.stamps, call.end);
+        in_time(call, last, self.refuses())?;
+        if self.checks == Checks::Warn {
+            self.warn_of_call(call, last);
+        }
         let stamp = stamp(&mut self.stamps, call.end);
-        let last = *stamp;
-        in_time(call, last, self.checked)?;
         if call.operator == Operator::FInit {
             self.waiting.retain(|(end, _)| *end != call.end);
             self.begin = Some(
@@ -354,9 +392,34 @@ impl ExecutionLoop {
         Ok(())
     }
 
-    /// Takes the warning about a message announced for another time. There is one warning per port.
-    pub(crate) fn take_misannounced(&mut self) -> Option<String> {
-        self.misannounced.take()
+    /// Takes the warnings for the run's log.
+    #[inline(always)]
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Adds a warning, unless the checks are off or the port has had one of this kind.
+    #[cold]
+    fn warn(&mut self, port: usize, violation: Violation, text: impl FnOnce() -> String) {
+        if self.checks != Checks::Off && !self.warned.contains(&(port, violation)) {
+            self.warned.push((port, violation));
+            self.warnings.push(text());
+        }
+    }
+
+    /// Adds the warnings about a call that goes on although it is out of order.
+    #[cold]
+    fn warn_of_call(&mut self, call: &PortCall<'_>, last: Option<LastUse>) {
+        const GOES_ON: &str = "; the call goes on, since checks only warn";
+        let (port, _) = call.end;
+        if !self.is_in_order(call.operator) {
+            let why = self.out_of_order(call.port, call.operator);
+            self.warn(port, Violation::Order, || format!("{why}{GOES_ON}"));
+        }
+        if let Some(last) = last.filter(|last| call.timestamp < last.time) {
+            let why = backwards(call, last);
+            self.warn(port, Violation::Backwards, || format!("{why}{GOES_ON}"));
+        }
     }
 
     #[cold]
@@ -368,19 +431,18 @@ impl ExecutionLoop {
             end: (number, _),
             ..
         } = call;
-        if self.checked && !self.misannounced_ports.contains(number) {
-            self.misannounced_ports.push(*number);
-            self.misannounced = Some(format!(
+        self.warn(*number, Violation::Misannounced, || {
+            format!(
                 "the message on {operator} port '{port}' is at {timestamp:?}, where the one before had announced {next:?} as the \
                  next timestamp: receivers may have gone by that; announce the time of the next message, or none"
-            ));
-        }
+            )
+        });
     }
 
     /// The O_F ports on which the current use has sent nothing. `finals` are ports and their
     /// numbers of slots. The loop names each port once.
     pub(crate) fn missed(&mut self, finals: impl Iterator<Item = (usize, u32)>) -> Vec<usize> {
-        if !(self.checked && self.used) {
+        if self.checks == Checks::Off || !self.used {
             return Vec::new();
         }
         let unsent = |(port, slots): &(usize, u32)| {
@@ -389,9 +451,10 @@ impl ExecutionLoop {
         let missed = finals
             .filter(unsent)
             .map(|(port, _)| port)
-            .filter(|port| !self.missed.contains(port));
+            .filter(|port| !self.warned.contains(&(*port, Violation::Missed)));
         let missed: Vec<usize> = missed.collect();
-        self.missed.extend(&missed);
+        let told = missed.iter().map(|port| (*port, Violation::Missed));
+        self.warned.extend(told);
         missed
     }
 
@@ -463,14 +526,14 @@ fn make_room(stamps: &mut Vec<Slots>, port: usize, slot: usize) {
 
 /// Fails if the time of a call may not follow the time of the last call on the end.
 #[inline(always)]
-fn in_time(call: &PortCall<'_>, last: Option<LastUse>, checked: bool) -> Result<(), LoopError> {
+fn in_time(call: &PortCall<'_>, last: Option<LastUse>, refuses: bool) -> Result<(), LoopError> {
     // Refused also without checks: a comparison with a NaN or an infinity says nothing about later
     // times.
     if !call.timestamp.is_finite() {
         return Err(no_time(call));
     }
     match last {
-        Some(last) if checked && call.timestamp < last.time => Err(backwards(call, last)),
+        Some(last) if refuses && call.timestamp < last.time => Err(backwards(call, last)),
         _ => Ok(()),
     }
 }
@@ -538,7 +601,7 @@ mod tests {
     }
 
     fn begun() -> ExecutionLoop {
-        let mut execution = ExecutionLoop::new(true);
+        let mut execution = ExecutionLoop::new(Checks::Error);
         execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
         execution
     }
@@ -578,7 +641,7 @@ mod tests {
 
     #[test]
     fn calls_out_of_order_are_explained() {
-        let before = ExecutionLoop::new(true)
+        let before = ExecutionLoop::new(Checks::Error)
             .call(&call(Operator::OI, 0.0))
             .unwrap_err()
             .to_string();
@@ -637,7 +700,7 @@ mod tests {
                     ..call(Operator::OI, time)
                 })
                 .unwrap();
-            execution.take_misannounced()
+            execution.take_warnings().pop()
         };
         assert_eq!(send(0.0, Some(0.3)), None);
         assert_eq!(
@@ -653,7 +716,7 @@ mod tests {
         assert_eq!(send(9.0, Some(10.0)), None);
         // The next use begins anew.
         execution.reuse(FInitEnds::new(), Iteration::default());
-        assert_eq!(execution.take_misannounced(), None);
+        assert!(execution.take_warnings().is_empty());
         let mut execution = begun();
         execution.call(&call(Operator::FInit, 0.0)).unwrap();
         execution
@@ -664,12 +727,12 @@ mod tests {
             .unwrap();
         execution.reuse(FInitEnds::new(), Iteration::default());
         execution.call(&call(Operator::OI, 0.0)).unwrap();
-        assert_eq!(execution.take_misannounced(), None);
+        assert!(execution.take_warnings().is_empty());
     }
 
     #[test]
     fn whoever_is_not_checked_is_told_nothing_of_times_and_finals() {
-        let mut execution = ExecutionLoop::new(true);
+        let mut execution = ExecutionLoop::new(Checks::Error);
         execution.reuse(FInitEnds::new(), Iteration::default());
         execution
             .call(&PortCall {
@@ -684,7 +747,7 @@ mod tests {
                 ..call(Operator::OI, 7.0)
             })
             .unwrap();
-        assert_eq!(execution.take_misannounced(), None);
+        assert!(execution.take_warnings().is_empty());
         assert_eq!(
             execution.missed([(Operator::OF as usize, 1)].into_iter()),
             [0; 0]
@@ -703,7 +766,7 @@ mod tests {
         assert_eq!(execution.missed(finals()), [port]);
         assert_eq!(execution.missed(finals()), [0; 0]);
         assert_eq!(
-            ExecutionLoop::new(true).missed(finals()),
+            ExecutionLoop::new(Checks::Error).missed(finals()),
             [0; 0],
             "there was no use"
         );
@@ -751,7 +814,7 @@ mod tests {
                 false => assert_eq!(short.call(&call).map_err(|why| why.to_string()), wanted),
             }
             assert_eq!(format!("{short:?}"), format!("{long:?}"));
-            assert_eq!(short.take_misannounced(), long.take_misannounced());
+            assert_eq!(short.take_warnings(), long.take_warnings());
             if time.is_nan() {
                 time = long.now().unwrap_or_default();
             }
@@ -761,7 +824,7 @@ mod tests {
 
     #[test]
     fn steps_are_counted_in_each_timeline() {
-        let mut execution = ExecutionLoop::new(true);
+        let mut execution = ExecutionLoop::new(Checks::Error);
         execution.reuse(FInitEnds::new(), Iteration::new(vec![4]));
         let place = |execution: &mut ExecutionLoop, operator, end, timeline| {
             let here = execution.iteration(operator, timeline, (end, 0));
@@ -802,8 +865,65 @@ mod tests {
     }
 
     #[test]
+    fn a_call_out_of_order_goes_on_with_one_warning_for_each_port_and_kind() {
+        let mut execution = ExecutionLoop::new(Checks::Warn);
+        execution.reuse(smallvec![(IN, "init".into())], Iteration::default());
+        let mut warnings = |operator, timestamp| {
+            execution.call(&call(operator, timestamp)).unwrap();
+            execution.take_warnings()
+        };
+        let early = warnings(Operator::OI, 2.0);
+        assert_eq!(early.len(), 1, "{early:?}");
+        assert!(
+            early[0].starts_with("send on O_I port 'out' before F_INIT port 'init' was received; "),
+            "{early:?}"
+        );
+        assert!(warnings(Operator::OI, 3.0).is_empty());
+        let back = warnings(Operator::OI, 1.0);
+        assert!(
+            back.len() == 1 && back[0].contains("runs backwards: 1.0 after 3.0"),
+            "{back:?}"
+        );
+        assert!(warnings(Operator::OI, 0.5).is_empty());
+        assert!(warnings(Operator::FInit, 0.0)[0].contains("port 'init' after O_I"));
+        assert!(warnings(Operator::OF, 3.0).is_empty());
+        let after = warnings(Operator::S, 3.0);
+        assert!(
+            after[0].contains("receive on S port 'in' after O_F"),
+            "{after:?}"
+        );
+        let not_a_number = execution.call(&call(Operator::S, f64::NAN));
+        assert!(not_a_number.is_err());
+    }
+
+    #[test]
+    fn a_message_that_a_use_has_not_received_is_left_unless_that_is_refused() {
+        for (checks, left, told) in [
+            (Checks::Error, 0, 0),
+            (Checks::Warn, 1, 1),
+            (Checks::Off, 1, 0),
+        ] {
+            let mut execution = ExecutionLoop::new(checks);
+            assert!(execution.take_untaken().is_empty());
+            for use_of_two in 0..2 {
+                execution.reuse(
+                    smallvec![(IN, "init".into()), ((0, 1), "init".into())],
+                    Iteration::default(),
+                );
+                execution.call(&call(Operator::FInit, 0.0)).unwrap();
+                let untaken = execution.take_untaken();
+                assert_eq!(untaken.len(), left, "{checks:?}");
+                assert!(untaken.iter().all(|(end, _)| *end == (0, 1)));
+                let told = if use_of_two == 0 { told } else { 0 };
+                assert_eq!(execution.take_warnings().len(), told, "{checks:?}");
+                assert_eq!(execution.untaken().is_some(), checks == Checks::Error);
+            }
+        }
+    }
+
+    #[test]
     fn only_what_is_no_time_is_refused_when_the_check_is_off() {
-        let mut execution = ExecutionLoop::new(false);
+        let mut execution = ExecutionLoop::new(Checks::Off);
         execution.call(&call(Operator::OF, 1.0)).unwrap();
         execution.call(&call(Operator::FInit, 0.0)).unwrap();
         assert_eq!(execution.untaken(), None);

@@ -352,7 +352,7 @@ impl InstanceFields {
             let state = field.enter()?;
             let pulled = field.conduits.iter().any(|way| way.is_pulled());
             let receives =
-                state.receiving.is_some() && !pulled && self.serial.execution_loop().checked();
+                state.receiving.is_some() && !pulled && self.serial.execution_loop().refuses();
             if state.sending.is_some() || receives {
                 let text = format!(
                     "field on port '{}': a call was interrupted, or its time was over, and it was not made again: make it again before \

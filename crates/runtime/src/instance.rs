@@ -268,11 +268,18 @@ impl Instance {
         &self.serial.core.time_unit
     }
 
-    /// Switches the check of the order of calls off from here on. The log of the run keeps the
-    /// reason.
+    /// Switches the check of the order of calls off from here on, unless the setting `muscle_checks`
+    /// says what becomes of such calls. The log of the run keeps the reason.
     pub fn skip_checks(&self, reason: &str) {
-        self.serial.execution_loop().uncheck();
-        self.log(20, &format!("the order of calls is not checked: {reason}"));
+        if self.serial.core.habits.checks.is_none() {
+            self.serial.execution_loop().uncheck();
+            self.log(20, &format!("the order of calls is not checked: {reason}"));
+        } else {
+            let text = format!(
+                "the setting muscle_checks says what becomes of calls out of order, and not the program: {reason}"
+            );
+            self.log(20, &text);
+        }
     }
 
     /// Sends a record to the log of the run. Levels are the levels of Python's `logging`: 10 debug,

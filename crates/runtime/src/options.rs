@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
-use titin_model::Operator;
+use titin_model::{Checks, Operator};
 use titin_wire::Secret;
 use titin_wire::connection;
 use titin_wire::connection::Connection;
@@ -24,6 +24,7 @@ pub struct Options {
     pub(crate) manager: Option<String>,
     pub(crate) ports: Option<Vec<PortDeclaration>>,
     pub(crate) language: String,
+    pub(crate) checks: Checks,
     pub(crate) overlays: OverlayUse,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
@@ -119,6 +120,12 @@ impl Options {
     /// The language of the program, for the log.
     pub fn language(mut self, language: &str) -> Self {
         self.language = language.to_owned();
+        self
+    }
+
+    /// What becomes of calls out of order, unless the setting `muscle_checks` says it.
+    pub fn checks(mut self, checks: Checks) -> Self {
+        self.checks = checks;
         self
     }
 

@@ -225,6 +225,8 @@ pub(crate) struct InletState {
     /// Messages taken from the inbox that wait for a call: messages for another slot, or messages
     /// put back.
     stash: Option<Box<Stash>>,
+    /// How many F_INIT messages were dropped, because a use has not received them.
+    pub(crate) dropped: u64,
     /// The messages from which `repeat` and `pad` choose, where the conduit has such a filter.
     pub(crate) chosen: Option<Box<Chosen>>,
 }

@@ -30,6 +30,9 @@ inline int ask(void *interrupt) noexcept {
 /// What the settings overlays of messages do at an instance; see TITIN_OVERLAYS_EXPLICIT.
 enum class Overlays { Inherited = TITIN_OVERLAYS_INHERITED, Explicit = TITIN_OVERLAYS_EXPLICIT };
 
+/// What becomes of calls out of the order of the execution loop; see TITIN_CHECKS_WARN.
+enum class Checks { Error = TITIN_CHECKS_ERROR, Warn = TITIN_CHECKS_WARN };
+
 /// Options for opening an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
 public:
@@ -46,6 +49,9 @@ public:
     /// Switches the check of the order of calls off.
     Options &unchecked(const std::string &reason) & { return also(titin_options_unchecked(raw(), reason.c_str())); }
     Options &&unchecked(const std::string &reason) && { return std::move(unchecked(reason)); }
+    /// What becomes of calls out of order.
+    Options &checks(Checks strength) & { return also(titin_options_checks(raw(), static_cast<int>(strength))); }
+    Options &&checks(Checks strength) && { return std::move(checks(strength)); }
     /// What the settings overlays of messages do.
     Options &overlays(Overlays use) & { return also(titin_options_overlays(raw(), static_cast<int>(use))); }
     Options &&overlays(Overlays use) && { return std::move(overlays(use)); }

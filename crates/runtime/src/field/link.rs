@@ -252,7 +252,7 @@ impl InstanceFields {
                     over &= ended;
                     // A closing program has received all announced fields, so a piece that is left
                     // belongs to no field.
-                    if self.serial.execution_loop().checked()
+                    if self.serial.execution_loop().refuses()
                         && inlet.inbox.received() > inlet.inbox.consumed()
                     {
                         let text = format!(

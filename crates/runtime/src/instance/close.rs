@@ -35,6 +35,8 @@ struct LastReceipt<'a> {
     sender: StreamSender,
     /// How many messages were taken from the inbox and are not with the program.
     stashed: u64,
+    /// How many messages were dropped, because a use has not received them.
+    dropped: u64,
     /// The warning about messages that a filter has left out.
     missed: Option<String>,
 }
@@ -231,7 +233,7 @@ impl Layers {
             // A receiver may wait for ever for a message left out by another rank. So this rank
             // compares the counts as early as possible.
             if let Some(group) = self.group.as_ref().filter(|_| !all)
-                && serial.execution_loop().checked()
+                && serial.execution_loop().refuses()
             {
                 group.compare_steps()?;
             }
@@ -260,10 +262,10 @@ impl Layers {
     }
 
     /// Drops messages of pulled fields, messages behind a filter that chooses among messages, and
-    /// messages to a program without checks. Notes the conduits of the latter. The closing call
-    /// waits for all other senders.
+    /// messages to a program whose calls out of order are not refused. Notes the conduits of the
+    /// latter. The closing call waits for all other senders.
     fn drop_untaken(&self, closing: &mut Closing, receipts: &[LastReceipt<'_>]) {
-        let checked = self.serial.execution_loop().checked();
+        let refuses = self.serial.execution_loop().refuses();
         let pulled = self.fields.pulled(Role::Receiver);
         let chooses = |receipt: &LastReceipt<'_>| {
             let end = &receipt.inlet.end;
@@ -273,13 +275,13 @@ impl Layers {
         // does.
         let awaited = |index: &usize| {
             let receipt = &receipts[*index];
-            receipt.sender != StreamSender::Instance || checked && !chooses(receipt)
+            receipt.sender != StreamSender::Instance || refuses && !chooses(receipt)
         };
         let dropped: Vec<usize>;
         (closing.open, dropped) = (0..receipts.len()).partition(awaited);
         let dropped = || dropped.iter().map(|&index| &receipts[index]);
-        let unchecked = dropped().filter(|receipt| !chooses(receipt));
-        closing.dropped = Some(unchecked.filter_map(LastReceipt::warning).collect());
+        let unwanted = dropped().filter(|receipt| !chooses(receipt));
+        closing.dropped = Some(unwanted.filter_map(LastReceipt::warning).collect());
         dropped().for_each(|receipt| receipt.inlet.inbox.discard());
     }
 
@@ -325,6 +327,7 @@ fn add_receipts<'a>(
             inlet,
             sender,
             stashed: state.stashes() as u64,
+            dropped: state.dropped,
             missed: inlet.missed(state, port),
         }));
     }
@@ -351,7 +354,7 @@ impl LastReceipt<'_> {
     /// The text about messages that no call has taken, if such messages have come.
     fn text(&self) -> Option<String> {
         let inbox = &self.inlet.inbox;
-        let count = inbox.received() - (inbox.consumed() - self.stashed);
+        let count = inbox.received() - (inbox.consumed() - self.stashed) + self.dropped;
         if count == 0 {
             return None;
         }
@@ -362,10 +365,10 @@ impl LastReceipt<'_> {
         )
     }
 
-    /// The warning for the log of a program without checks.
+    /// The warning for the log of a program whose calls out of order are not refused.
     fn warning(&self) -> Option<String> {
         Some(format!(
-            "{}, and dropped: the order of calls is not checked",
+            "{}, and dropped: calls out of order are not refused",
             self.text()?
         ))
     }

@@ -248,7 +248,7 @@ impl RankGroup {
         if from_children
             .every_inlet()
             .all(|inlet| inlet.inbox.received() == 0)
-            || !self.serial.execution_loop().checked()
+            || !self.serial.execution_loop().refuses()
         {
             return Ok(());
         }
@@ -268,7 +268,8 @@ impl RankGroup {
     }
 
     /// As this rank closes: fails if a rank right below has closed with more or fewer sends or
-    /// receives of a field than this rank. In a program without checks the difference is logged.
+    /// receives of a field than this rank. Where calls out of order are not refused, the difference
+    /// is logged.
     pub(crate) fn compare_steps(&self) -> Result<()> {
         let Some(from_children) = &self.tree.from_children else {
             return Ok(());
@@ -286,11 +287,11 @@ impl RankGroup {
             })
         };
         match heard.iter().find_map(unequal) {
-            Some(error) if self.serial.execution_loop().checked() => Err(error),
+            Some(error) if self.serial.execution_loop().refuses() => Err(error),
             Some(error) => {
                 self.serial.log(
                     WARNING,
-                    &format!("{}; the order of calls is not checked", error.text),
+                    &format!("{}; calls out of order are not refused", error.text),
                 );
                 Ok(())
             }
@@ -498,7 +499,7 @@ impl RankGroup {
     /// The outcome of a call for this rank. Fails if rank 0 has sent or received a field more or
     /// less often than this rank.
     fn own_outcome(&self, outcome: Result<CollectiveResult>) -> Result<CollectiveResult> {
-        if outcome.is_ok() && self.serial.execution_loop().checked() {
+        if outcome.is_ok() && self.serial.execution_loop().refuses() {
             let error = self.counts.error_if_unequal_to_rank_0(self.place.rank);
             error.map_or(Ok(()), Err)?;
         }

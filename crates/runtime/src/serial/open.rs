@@ -59,6 +59,7 @@ impl Opened<'_> {
             settings.set(path.as_str(), value.clone());
         }
         let habits = MuscleSettings::of(&settings, &path);
+        let checks = habits.checks.unwrap_or(self.options.checks);
         let trace = Trace::new(welcome.trace, habits.trace, self.process.clock());
         let registered = trace.live("REGISTER", trace.at(self.began));
         let mut ports = PortsBuilder::declared(self, trace.off)?;
@@ -73,7 +74,7 @@ impl Opened<'_> {
             core: self.core(path, habits),
             table,
             execution: Execution {
-                state: SpinLock::new(ExecutionLoop::new(true)),
+                state: SpinLock::new(ExecutionLoop::new(checks)),
                 counts_steps: welcome.counts_steps,
                 beginning: SpinLock::default(),
             },

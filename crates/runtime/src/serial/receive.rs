@@ -79,6 +79,7 @@ impl Serial {
                 format!("{}: {text}", self.core.name),
             ));
         }
+        self.drop_untaken()?;
         let (mut held, sources) = self.f_init()?;
         let (mut following, mut leading): (ReceivingEnds<'_>, ReceivingEnds<'_>) =
             sources.into_iter().partition(ReceivingEnd::follows);
@@ -119,6 +120,24 @@ impl Serial {
             f_init: ends.collect(),
             iteration: begins.iteration,
         }))
+    }
+
+    /// Drops the F_INIT messages that the ending use has not received, where that is not refused.
+    fn drop_untaken(&self) -> Result<()> {
+        let mut execution = self.execution_loop();
+        let untaken = execution.take_untaken();
+        let warnings = execution.take_warnings();
+        drop(execution);
+        self.warn(warnings);
+        for ((number, slot), _) in untaken {
+            let port = &self.table.ports[number];
+            let (place, slot) = port.find(port.vector.then_some(slot))?;
+            let inlet = &mut port.enter()?.inlets[place];
+            if inlet.unstash(Some(slot)).is_some() {
+                inlet.dropped += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Begins the use, and fixes the overlay.
@@ -675,8 +694,12 @@ impl Serial {
             timestamp,
             next: None,
         };
-        let called = self.execution_loop().call(&call);
+        let mut execution = self.execution_loop();
+        let called = execution.call(&call);
+        let warnings = execution.take_warnings();
+        drop(execution);
         called.map_err(|why| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name)))?;
+        self.warn(warnings);
         self.goes_on();
         self.at(timestamp);
         Ok(())

@@ -7,7 +7,7 @@ use titin_transport::Window;
 use titin_wire::ConduitId;
 use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
 
-use super::Serial;
+use super::{Serial, WARNING};
 use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
@@ -103,6 +103,15 @@ impl Serial {
             simulated: self.simulated(),
             text: shortened(&self.as_rank(text)),
         });
+    }
+
+    /// Sends the warnings of the execution loop to the log of the run. All ranks have the same, so rank 0 speaks for
+    /// all.
+    #[inline(always)]
+    pub(crate) fn warn(&self, warnings: Vec<String>) {
+        if !warnings.is_empty() && self.leads() {
+            warnings.iter().for_each(|text| self.log(WARNING, text));
+        }
     }
 
     /// A text with the rank of this process, in a parallel program.

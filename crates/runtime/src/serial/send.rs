@@ -234,9 +234,9 @@ impl Serial {
             Iteration::default()
         };
         execution.call(call).map_err(refused)?;
-        let misannounced = execution.take_misannounced();
+        let warnings = execution.take_warnings();
         drop(execution);
-        misannounced.inspect(|text| self.log(WARNING, text));
+        self.warn(warnings);
         self.goes_on();
         self.at(call.timestamp);
         Ok(iteration)
