@@ -1,8 +1,8 @@
 ! The bare interfaces of messages, values, types of elements and filters.
 module titin_c_message
-   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_float, c_int, c_int64_t, c_ptr
    implicit none
-   private :: c_char, c_double, c_int, c_int64_t, c_ptr
+   private :: c_char, c_double, c_float, c_int, c_int64_t, c_ptr
 
    interface
       type(c_ptr) function titin_message_retain(message) bind(C)
@@ -140,6 +140,11 @@ module titin_c_message
          real(c_double), value :: number
       end function
 
+      type(c_ptr) function titin_new_f32(number) bind(C)
+         import
+         real(c_float), value :: number
+      end function
+
       type(c_ptr) function titin_new_text(text, length) bind(C)
          import
          character(kind=c_char), intent(in) :: text(*)
@@ -170,6 +175,10 @@ module titin_c_message
          import
       end function
 
+      type(c_ptr) function titin_new_settings() bind(C)
+         import
+      end function
+
       integer(c_int) function titin_list_append(list, item) bind(C)
          import
          type(c_ptr), value :: list, item
@@ -187,6 +196,16 @@ module titin_c_message
       end subroutine
 
       integer(c_int) function titin_value_kind(value) bind(C)
+         import
+         type(c_ptr), value :: value
+      end function
+
+      integer(c_int) function titin_value_is_f32(value) bind(C)
+         import
+         type(c_ptr), value :: value
+      end function
+
+      integer(c_int) function titin_value_is_settings(value) bind(C)
          import
          type(c_ptr), value :: value
       end function

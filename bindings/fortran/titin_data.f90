@@ -1,6 +1,7 @@
 ! Values of the program, and messages.
 module titin_data
-   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_int, c_int64_t, c_loc, c_null_ptr, c_ptr
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_double, c_f_pointer, c_float, c_int, c_int64_t, c_loc, &
+      c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
    use titin_c
    use titin_common, only: c, extents_of, finish, following, is_there, text, told
@@ -19,8 +20,8 @@ module titin_data
       type(c_ptr), private :: message = c_null_ptr
       logical, private :: owned = .false.
    contains
-      !> Makes a new value: an empty map or list, to be filled by add, or nil, or bytes.
-      procedure :: new_map, new_list, new_nil, new_bytes
+      !> Makes a new value: an empty map, map of settings (with a mark) or list, to be filled by add, or nil, or bytes.
+      procedure :: new_map, new_settings, new_list, new_nil, new_bytes
       !> new(data): makes a new value: a number, text, logical or array.
       procedure, private :: new_int8, new_int16, new_int32, new_int64, new_real32, new_real64, new_complex32, &
          new_complex64, new_bool, new_logical, new_text
@@ -80,6 +81,11 @@ contains
    subroutine new_map(self)
       class(titin_value), intent(inout) :: self
       call self%take(titin_new_map())
+   end subroutine
+
+   subroutine new_settings(self)
+      class(titin_value), intent(inout) :: self
+      call self%take(titin_new_settings())
    end subroutine
 
    subroutine new_list(self)
@@ -186,7 +192,9 @@ contains
          if (titin_value_i64(fresh, whole) == titin_ok) value = titin_new_i64(whole)
       case (titin_u8, titin_u16, titin_u32, titin_u64)
          if (titin_value_u64(fresh, whole) == titin_ok) value = titin_new_u64(whole)
-      case (titin_f32, titin_f64)
+      case (titin_f32)
+         if (titin_value_f64(fresh, number) == titin_ok) value = titin_new_f32(real(number, c_float))
+      case (titin_f64)
          if (titin_value_f64(fresh, number) == titin_ok) value = titin_new_f64(number)
       case (titin_bool)
          if (titin_value_bool(fresh, flag) == titin_ok) value = titin_new_bool(flag)

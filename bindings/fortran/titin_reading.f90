@@ -17,6 +17,8 @@ module titin_reading
    contains
       !> titin_kind_nil, _bool, _int, _uint, _float, _text, _bytes, _array, _list or _map.
       procedure :: kind => value_kind
+      !> Whether a real number is of single precision; whether a map is marked as settings.
+      procedure :: is_single, is_settings
       !> Number of entries of a list or map; name of a map's entry, counted from one; whether a map has an entry.
       procedure :: size => value_size
       procedure :: name => value_name
@@ -60,6 +62,18 @@ contains
       class(reading_layer), intent(in) :: self
       integer :: kind
       kind = int(titin_value_kind(self%raw))
+   end function
+
+   function is_single(self) result(single)
+      class(reading_layer), intent(in) :: self
+      logical :: single
+      single = titin_value_is_f32(self%raw) /= 0
+   end function
+
+   function is_settings(self) result(settings)
+      class(reading_layer), intent(in) :: self
+      logical :: settings
+      settings = titin_value_is_settings(self%raw) /= 0
    end function
 
    function value_size(self) result(size)

@@ -42,7 +42,7 @@ static titin_value *number(int dtype, const void *elements, int place) {
         if (titin_value_bool(one, &flag) == 0) made = titin_new_bool(flag);
         else if (titin_value_i64(one, &whole) == 0) made = titin_new_i64(whole);
         else if (titin_value_u64(one, &natural) == 0) made = titin_new_u64(natural);
-        else if (titin_value_f64(one, &real) == 0) made = titin_new_f64(real);
+        else if (titin_value_f64(one, &real) == 0) made = dtype == TITIN_F32 ? titin_new_f32((float)real) : titin_new_f64(real);
         titin_value_free(one);
     }
     return made;

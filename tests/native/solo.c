@@ -106,6 +106,8 @@ static void values(void) {
     CHECK(titin_list_append(list, list) == TITIN_ERROR_USAGE && strstr(titin_error(), "an item of itself"));
     CHECK(titin_list_append(list, titin_new_nil()) == 0 && titin_list_append(list, titin_new_u64(UINT64_MAX)) == 0);
     CHECK(titin_list_append(list, titin_new_bytes(bytes, 3, 1)) == 0);
+    titin_value *marked = titin_new_settings();
+    CHECK(titin_map_set(marked, "k", titin_new_f32(0.5f)) == 0 && titin_map_set(map, "marked", marked) == 0);
     CHECK(titin_list_append(list, titin_new_array(TITIN_I32, 2, (int64_t[]){3, 2}, NULL, TITIN_ORDER_FORTRAN,
                                                   (const char *const[]){"row", "column"}, table, 0)) == 0);
     CHECK(titin_map_set(map, "all", list) == 0);
@@ -113,6 +115,7 @@ static void values(void) {
     titin_value_free(map);
     const titin_value *all = titin_value_find(titin_message_value(message), "all"), *array = titin_value_item(all, 3);
     CHECK(titin_value_kind(titin_value_item(all, 0)) == TITIN_KIND_NIL);
+    CHECK(titin_value_is_settings(titin_value_find(titin_message_value(message), "marked")) && !titin_value_is_f32(array));
     CHECK(titin_value_u64(titin_value_item(all, 1), &large) == 0 && large == UINT64_MAX);
     CHECK(titin_value_i64(titin_value_item(all, 1), &length) == TITIN_ERROR_TYPE_MISMATCH && length == 0);
     CHECK(strstr(titin_error(), "a whole number of type int64 (-9223372036854775808 to 9223372036854775807)"));
@@ -140,6 +143,7 @@ int main(void) {
     CHECK(titin_options_manager(options, getenv("TITIN_MANAGER")) == 0);
     CHECK(titin_options_port(options, "start", TITIN_F_INIT) == 0 && titin_options_port(options, "end", TITIN_O_F) == 0);
     CHECK(titin_options_unchecked(options, "shows what it knows") == 0);
+    CHECK(titin_options_checks(options, TITIN_CHECKS_ERROR) == 0);
     CHECK(titin_options_overlays(options, TITIN_OVERLAYS_INHERITED) == 0);
     CHECK(titin_open("o_i: out, wide[]; s: in", options, &instance) == 0);
     titin_options_free(options);

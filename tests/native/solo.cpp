@@ -100,7 +100,8 @@ static void values() {
     const unsigned char bytes[3] = {1, 0, 255};
     Value all = Value::list({nullptr, std::numeric_limits<std::uint64_t>::max(), Value::bytes(bytes, 3)});
     all.append(Value::array(titin::Span(table, {3, 2}, titin::Order::Fortran)));
-    const titin::Message message(Value::map({{"all", std::move(all)}}), 0.0, 1.0);
+    const titin::Message message(Value::map({{"all", std::move(all)}, {"marked", Value::settings({{"k", 0.5f}})}}), 0.0, 1.0);
+    CHECK(message.value()["marked"].is_settings() && message.value()["marked"]["k"].is_single());
     const titin::ValueView list = message.value()["all"];
     CHECK(message.next_timestamp() == 1.0 && message.kind() == titin::Kind::Map);
     const Value large(1e300);
@@ -176,7 +177,7 @@ static void text() {
 
 int main() {
     return guarded([&] {
-        titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows");
+        titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows").checks(titin::Checks::Error);
         options.overlays(titin::Overlays::Inherited);
         options.manager(std::getenv("TITIN_MANAGER"));
         titin::Instance instance(

@@ -79,7 +79,7 @@ CHANGES = {
         (1, 2.5),
         (1.5, 3.5),
         (2**64 - 1, 2.0**65 + 0.5),
-        (np.float32(1.5), 3.5),
+        (np.float32(1.5), np.float32(3.5)),
         (np.int16(-3), -5.5),
         (np.arange(3), np.array([0.5, 2.5, 4.5])),
         (np.array(1.5, "f4"), np.array(3.5, "f4")),
@@ -94,7 +94,7 @@ CHANGES = {
         (np.array([1.9, -1.9]), np.array([1, -1], "i4")),
     ],
     "astype(uint64)": [(2**63, 2**63), (-0.9, 0)],
-    "astype(float32)": [(0.1, float(np.float32(0.1))), (1, 1.0), (np.array([0.1]), np.array([0.1], "f4"))],
+    "astype(float32)": [(0.1, np.float32(0.1)), (1, np.float32(1.0)), (np.array([0.1]), np.array([0.1], "f4"))],
     "astype(bool)": [(2, True), (0.0, False), (np.array([2, 0]), np.array([True, False]))],
     "astype(complex64)": [(1.5, np.array(1.5, "c8")), (1j, np.array(1j, "c8"))],
 }

@@ -59,7 +59,6 @@ def test_tuples_become_lists(echo):
     ("scalar", "plain"),
     [
         (np.float64(1.5), 1.5),
-        (np.float32(1.5), 1.5),
         (np.int8(-3), -3),
         (np.uint64(2**64 - 1), 2**64 - 1),
         (np.bool_(True), True),
@@ -71,6 +70,24 @@ def test_scalars_of_numpy_are_plain_ones(echo, scalar, plain):
     for received in (echo(scalar).data, echo([scalar]).data[0]):
         assert received == plain
         assert type(received) is type(plain)
+
+
+@pytest.mark.parametrize("number", [1.5, 0.1, math.inf])
+def test_single_precision_is_kept(echo, number):
+    single = np.float32(number)
+    for received in (echo(single).data, echo([single]).data[0], echo({"a": {"b": single}}).data["a"]["b"]):
+        assert received == single
+        assert type(received) is np.float32
+
+
+@pytest.mark.parametrize("settings", [{}, {"k": 2.5, "a.b": [1, 2], "rows": [[1.0, 2.0]]}, {"k": {"deep": None}}])
+def test_settings_keep_their_mark(echo, settings):
+    marked = titin.Settings(settings)
+    for received in (echo(marked).data, echo([marked]).data[0], echo(titin.Settings(k=marked)).data["k"]):
+        assert received == settings
+        assert type(received) is titin.Settings
+        assert repr(received) == f"Settings({settings})"
+    assert type(echo(dict(marked)).data) is dict
 
 
 def test_complex_numbers_are_arrays_without_dimensions(echo):

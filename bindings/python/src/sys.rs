@@ -1,7 +1,7 @@
 //! The part of `titin.h` and `titin_path.h` that the extension uses. A test compares the numbers, and the arguments of
 //! each function, with the header.
 
-use std::ffi::{CStr, c_char, c_double, c_int, c_void};
+use std::ffi::{CStr, c_char, c_double, c_float, c_int, c_void};
 use std::sync::OnceLock;
 
 /// Opaque types of the header.
@@ -445,6 +445,7 @@ unsafe extern "C" {
     pub fn titin_new_i64(number: i64) -> *mut titin_value;
     pub fn titin_new_u64(number: u64) -> *mut titin_value;
     pub fn titin_new_f64(number: c_double) -> *mut titin_value;
+    pub fn titin_new_f32(number: c_float) -> *mut titin_value;
     pub fn titin_new_text(text: *const c_char, length: i64) -> *mut titin_value;
     pub fn titin_new_bytes(bytes: *const c_void, length: i64, borrow: c_int) -> *mut titin_value;
     pub fn titin_new_array(
@@ -459,6 +460,7 @@ unsafe extern "C" {
     ) -> *mut titin_value;
     pub fn titin_new_list() -> *mut titin_value;
     pub fn titin_new_map() -> *mut titin_value;
+    pub fn titin_new_settings() -> *mut titin_value;
     pub fn titin_list_append(list: *mut titin_value, item: *mut titin_value) -> c_int;
     pub fn titin_map_set(
         map: *mut titin_value,
@@ -467,6 +469,8 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn titin_value_free(value: *mut titin_value);
     pub fn titin_value_kind(value: *const titin_value) -> c_int;
+    pub fn titin_value_is_f32(value: *const titin_value) -> c_int;
+    pub fn titin_value_is_settings(value: *const titin_value) -> c_int;
     pub fn titin_value_bool(value: *const titin_value, flag: *mut c_int) -> c_int;
     pub fn titin_value_i64(value: *const titin_value, number: *mut i64) -> c_int;
     pub fn titin_value_u64(value: *const titin_value, number: *mut u64) -> c_int;

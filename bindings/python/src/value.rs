@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString,
-    PyTuple,
+    PyTuple, PyType,
 };
 use pyo3::{ffi, intern};
 
 use crate::argument::{Text, unicode};
 use crate::array::Array;
+use crate::loaded_class::loaded_class;
 use crate::loan::{Loan, LoanOwner};
 use crate::ndarray::{self, is_ndarray, ndarray};
 use crate::payload::{Payload, View};
@@ -51,9 +52,7 @@ impl Data {
         if is_ndarray(object) || !is_plain(object) {
             let array = Array::to_send(object)?;
             return match is_number(object, &array)? {
-                true => Ok(Data::Value(Value::new(
-                    &object.call_method0(intern!(py, "item"))?,
-                )?)),
+                true => Ok(Data::Value(Value::new(object)?)),
                 false => Ok(Data::Array(array)),
             };
         }
@@ -187,7 +186,12 @@ impl Builder {
     fn map(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Owned> {
         let py = dict.py();
         // SAFETY: no pointer goes in.
-        let map = Owned::new(py, unsafe { sys::titin_new_map() })?;
+        let map = Owned::new(py, unsafe {
+            match is_settings(dict) {
+                true => sys::titin_new_settings(),
+                false => sys::titin_new_map(),
+            }
+        })?;
         for (key, item) in dict.iter() {
             let Ok(name) = key.cast::<PyString>() else {
                 let text = format!(
@@ -214,6 +218,11 @@ impl Builder {
         }
         let array = Array::to_send(object)?;
         if is_number(object, &array)? {
+            if sys::element_name(array.dtype) == "float32" {
+                let number = object.extract::<f32>()?;
+                // SAFETY: no pointer goes in.
+                return Owned::new(py, unsafe { sys::titin_new_f32(number) });
+            }
             return self.build(&object.call_method0(intern!(py, "item"))?, depth + 1);
         }
         // SAFETY: the array's memory is held by the builder until the value is freed.
@@ -249,6 +258,19 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<*mut sys::titin_value> {
             Err(error::mismatch(object.py(), text))
         }
     }
+}
+
+/// Whether a dict is marked as settings: of the class `titin.Settings`.
+fn is_settings(dict: &Bound<'_, PyDict>) -> bool {
+    static SETTINGS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = dict.py();
+    !dict.is_exact_instance_of::<PyDict>()
+        && loaded_class(
+            &SETTINGS,
+            intern!(py, "titin.data"),
+            intern!(py, "Settings"),
+        )
+        .is_some_and(|class| dict.is_instance(class).unwrap_or(false))
 }
 
 /// A mapping of settings as a dict.
@@ -393,6 +415,10 @@ unsafe fn map(
             let item = read(py, sys::titin_value_item(value, index), payload)?;
             map.set_item(name, item)?;
         }
+        if sys::titin_value_is_settings(value) != 0 {
+            let data = py.import(intern!(py, "titin.data"))?;
+            return Ok(data.call_method1(intern!(py, "Settings"), (map,))?.unbind());
+        }
     }
     Ok(map.into_any().unbind())
 }
@@ -423,6 +449,11 @@ unsafe fn number(py: Python<'_>, value: *const sys::titin_value) -> PyResult<Py<
             _ => {
                 let mut real = 0.0_f64;
                 error::check(py, sys::titin_value_f64(value, &mut real))?;
+                if sys::titin_value_is_f32(value) != 0 {
+                    let numpy = py.import(intern!(py, "numpy"))?;
+                    let single = numpy.call_method1(intern!(py, "float32"), (real,))?;
+                    return Ok(single.unbind());
+                }
                 Ok(PyFloat::new(py, real).into_any().unbind())
             }
         }

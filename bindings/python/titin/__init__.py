@@ -42,7 +42,7 @@ from titin.errors import (
 )
 
 if TYPE_CHECKING:
-    from titin.data import Array, Scale
+    from titin.data import Array, Scale, Settings
     from titin.fields import Boxes, Grid, Indices, Owner, Stamps
     from titin.hosting import run
     from titin.log import LogHandler
@@ -75,6 +75,7 @@ __all__ = [
     "Region",
     "Scale",
     "SettingError",
+    "Settings",
     "Stamps",
     "Submodel",
     "Timeout",
@@ -94,6 +95,7 @@ _LATER = {
     "LogHandler": "log",
     "Owner": "fields",
     "Scale": "data",
+    "Settings": "data",
     "Stamps": "fields",
     "Submodel": "submodel",
     "run": "hosting",

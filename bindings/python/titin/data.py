@@ -1,4 +1,4 @@
-"""Data beside plain arrays: arrays with index names, and the scales of a component."""
+"""Data beside plain arrays: arrays with index names, settings, and the scales of a component."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ class Array(np.ndarray[Any, Any]):
 
     def __array_finalize__(self, source: NDArray[Any] | None) -> None:
         self.names = None
+
+
+class Settings(dict[str, Any]):
+    """Settings as data: a dict from names of settings to values, with a mark that goes along in a message.
+
+    The receiver gets a ``Settings`` again, in C, C++ and Fortran a map that is marked. Files have
+    ``{"$settings": {...}}``. The port ``muscle_settings_in`` takes marked and plain dicts. Otherwise it is a dict like
+    any other; a copy by ``dict(...)`` has no mark.
+    """
+
+    def __repr__(self) -> str:
+        return f"Settings({dict.__repr__(self)})"
 
 
 @dataclass(frozen=True)

@@ -667,6 +667,8 @@ titin_value *titin_new_bool(int flag);
 titin_value *titin_new_i64(int64_t number);
 titin_value *titin_new_u64(uint64_t number);
 titin_value *titin_new_f64(double number);
+/* A real number that keeps its single precision. */
+titin_value *titin_new_f32(float number);
 /* `length` in bytes, or negative: up to the NUL. */
 titin_value *titin_new_text(const char *text, int64_t length);
 /* Bytes and arrays are copied. With `borrow` 1 the value points to the caller's memory, which must live, and not change,
@@ -677,6 +679,8 @@ titin_value *titin_new_array(int dtype, int rank, const int64_t *extents, const 
                              const char *const *names, const void *data, int borrow);
 titin_value *titin_new_list(void);
 titin_value *titin_new_map(void);
+/* A map that is marked as settings: names of settings and their values. The mark goes with the message. */
+titin_value *titin_new_settings(void);
 /* Put a value into a list or map, which owns the value from then on, also if the call fails. A name that the map already has
  * gets the new value. */
 int titin_list_append(titin_value *list, titin_value *item);
@@ -685,6 +689,9 @@ void titin_value_free(titin_value *value);
 
 /* TITIN_KIND_NIL and so on; 0 for NULL. */
 int titin_value_kind(const titin_value *value);
+/* Whether a real number is of single precision; titin_value_f64 gives it too. Whether a map is marked as settings. */
+int titin_value_is_f32(const titin_value *value);
+int titin_value_is_settings(const titin_value *value);
 /* A value in a few words, as errors name the value: "the real number 1.5", "a map of 2". Lives until this thread's next
  * call of titin_value_summary. */
 const char *titin_value_summary(const titin_value *value);

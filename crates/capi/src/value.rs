@@ -25,6 +25,7 @@ pub(crate) enum Node {
     Int(i64),
     UInt(u64),
     Float(f64),
+    Float32(f32),
     Text(Text),
     Bytes(Elements),
     Array(Array),
@@ -33,8 +34,13 @@ pub(crate) enum Node {
         reason = "pointers to entries must stay while the list grows"
     )]
     List(Vec<Box<Value>>),
-    Map(Vec<(Text, Box<Value>)>),
+    Map(Entries),
+    /// A map that is marked as settings.
+    Settings(Entries),
 }
+
+/// The entries of a map, in order.
+pub(crate) type Entries = Vec<(Text, Box<Value>)>;
 
 /// An array, with the index names for C.
 pub(crate) struct Array {
@@ -62,12 +68,12 @@ impl Value {
             Node::Bool(_) => 2,
             Node::Int(_) => 3,
             Node::UInt(_) => 4,
-            Node::Float(_) => 5,
+            Node::Float(_) | Node::Float32(_) => 5,
             Node::Text(_) => 6,
             Node::Bytes(_) => 7,
             Node::Array(_) => 8,
             Node::List(_) => 9,
-            Node::Map(_) => 10,
+            Node::Map(_) | Node::Settings(_) => 10,
         }
     }
 
@@ -79,6 +85,7 @@ impl Value {
             Node::Int(number) => format!("the whole number {number}"),
             Node::UInt(number) => format!("the whole number {number}"),
             Node::Float(number) => format!("the real number {number:?}"),
+            Node::Float32(number) => format!("the real number {number:?}"),
             Node::Text(_) => "text".into(),
             Node::Bytes(_) => "bytes".into(),
             Node::Array(array) => {
@@ -90,6 +97,7 @@ impl Value {
             }
             Node::List(items) => format!("a list of {}", items.len()),
             Node::Map(entries) => format!("a map of {}", entries.len()),
+            Node::Settings(entries) => format!("a map of {} settings", entries.len()),
         }
     }
 
@@ -101,6 +109,7 @@ impl Value {
             Plain::Int(number) => Node::Int(number),
             Plain::UInt(number) => Node::UInt(number),
             Plain::Float(number) => Node::Float(number),
+            Plain::Float32(number) => Node::Float32(number),
             Plain::Text(text) => Node::Text(Text::new(text)),
             Plain::Bytes(range) => Node::Bytes(Elements::Shared(payload.clone(), range)),
             Plain::Array(layout, range) => {
@@ -111,12 +120,8 @@ impl Value {
                 let items = items.map(|item| Box::new(Value::received(item, payload)));
                 Node::List(items.collect())
             }
-            Plain::Map(entries) => {
-                let entry = |(name, item): (String, _)| {
-                    (Text::new(name), Box::new(Value::received(item, payload)))
-                };
-                Node::Map(entries.into_iter().map(entry).collect())
-            }
+            Plain::Map(entries) => Node::Map(received_entries(entries, payload)),
+            Plain::Settings(entries) => Node::Settings(received_entries(entries, payload)),
         })
     }
 
@@ -128,16 +133,21 @@ impl Value {
             Node::Int(number) => Plain::Int(*number),
             Node::UInt(number) => Plain::UInt(*number),
             Node::Float(number) => Plain::Float(*number),
+            Node::Float32(number) => Plain::Float32(*number),
             Node::Text(text) => Plain::Text(text.as_str().to_owned()),
             Node::Bytes(data) => Plain::Bytes(data.as_ref()),
             Node::Array(array) => Plain::Array(array.layout.clone(), array.data.as_ref()),
             Node::List(items) => Plain::List(items.iter().map(|item| item.plain()).collect()),
-            Node::Map(entries) => Plain::Map(
-                entries
-                    .iter()
-                    .map(|(name, item)| (name.as_str().to_owned(), item.plain()))
-                    .collect(),
-            ),
+            Node::Map(entries) => Plain::Map(plain_entries(entries)),
+            Node::Settings(entries) => Plain::Settings(plain_entries(entries)),
+        }
+    }
+
+    /// The entries, if the value is a map, marked or not.
+    pub(crate) fn entries(&self) -> Option<&Entries> {
+        match &self.0 {
+            Node::Map(entries) | Node::Settings(entries) => Some(entries),
+            _ => None,
         }
     }
 
@@ -198,8 +208,10 @@ impl Value {
     pub(crate) fn depth(&self) -> usize {
         let deepest = match &self.0 {
             Node::List(items) => items.iter().map(|item| item.depth()).max(),
-            Node::Map(entries) => entries.iter().map(|(_, item)| item.depth()).max(),
-            _ => None,
+            _ => {
+                let entries = self.entries().into_iter().flatten();
+                entries.map(|(_, item)| item.depth()).max()
+            }
         };
         deepest.map_or(0, |depth| depth + 1)
     }
@@ -211,6 +223,7 @@ impl Value {
             Node::Int(number) => Some(ElementValue::Whole((*number).into())),
             Node::UInt(number) => Some(ElementValue::Whole((*number).into())),
             Node::Float(number) => Some(ElementValue::Real(*number)),
+            Node::Float32(number) => Some(ElementValue::Real((*number).into())),
             Node::Array(array) if array.layout.shape.is_empty() => {
                 number::read(array.layout.dtype, array.data.as_ref())
             }
@@ -232,6 +245,22 @@ impl Value {
             format!("expected {wanted}, the value is {}", self.summary()),
         )
     }
+}
+
+fn received_entries(
+    entries: Vec<(String, Plain<Range<usize>>)>,
+    payload: &SharedBuffer,
+) -> Entries {
+    let entry =
+        |(name, item): (String, _)| (Text::new(name), Box::new(Value::received(item, payload)));
+    entries.into_iter().map(entry).collect()
+}
+
+fn plain_entries(entries: &Entries) -> Vec<(String, Plain<&[u8]>)> {
+    let entries = entries.iter();
+    entries
+        .map(|(name, item)| (name.as_str().to_owned(), item.plain()))
+        .collect()
 }
 
 /// Encodes a tree, or fails with the reason.

@@ -1,7 +1,5 @@
 //! The data of messages as components pass the data on, with times and settings.
 
-use std::ops::Range;
-
 use titin_runtime::structure::{self, Value as Tree};
 use titin_runtime::{Instance, Kind, Message, Overlay, Payload, PortId};
 
@@ -24,32 +22,8 @@ pub(crate) struct MessageMeta {
 
 /// The data of a message, without a copy.
 pub(crate) fn view(message: &Message) -> View<'_> {
-    resolve(message.structure(), message.bytes())
-}
-
-fn resolve(value: Tree<Range<usize>>, bytes: &[u8]) -> View<'_> {
-    match value {
-        Tree::Nil => Tree::Nil,
-        Tree::Bool(flag) => Tree::Bool(flag),
-        Tree::Int(number) => Tree::Int(number),
-        Tree::UInt(number) => Tree::UInt(number),
-        Tree::Float(number) => Tree::Float(number),
-        Tree::Text(text) => Tree::Text(text),
-        Tree::Bytes(span) => Tree::Bytes(&bytes[span]),
-        Tree::Array(layout, span) => Tree::Array(layout, &bytes[span]),
-        Tree::List(values) => Tree::List(
-            values
-                .into_iter()
-                .map(|value| resolve(value, bytes))
-                .collect(),
-        ),
-        Tree::Map(entries) => Tree::Map(
-            entries
-                .into_iter()
-                .map(|(name, value)| (name, resolve(value, bytes)))
-                .collect(),
-        ),
-    }
+    let bytes = message.bytes();
+    message.structure().map_bytes(&|span| &bytes[span])
 }
 
 /// Sends data. On a port without a conduit, `send` does nothing.
@@ -88,7 +62,7 @@ pub(crate) fn describe<B>(value: &Tree<B>) -> String {
         Tree::Nil => "nil".to_owned(),
         Tree::Bool(_) => "true or false".to_owned(),
         Tree::Int(_) | Tree::UInt(_) => "a whole number".to_owned(),
-        Tree::Float(_) => "a real number".to_owned(),
+        Tree::Float(_) | Tree::Float32(_) => "a real number".to_owned(),
         Tree::Text(_) => "text".to_owned(),
         Tree::Bytes(_) => "bytes".to_owned(),
         Tree::Array(layout, _) => {
@@ -100,6 +74,7 @@ pub(crate) fn describe<B>(value: &Tree<B>) -> String {
         }
         Tree::List(values) => format!("a list of {}", values.len()),
         Tree::Map(entries) => format!("a map of {} entries", entries.len()),
+        Tree::Settings(entries) => format!("{} settings", entries.len()),
     }
 }
 

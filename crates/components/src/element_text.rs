@@ -24,6 +24,7 @@ pub(crate) fn of<B>(value: &Tree<B>) -> Option<ElementValue> {
         Tree::Int(number) => Some(ElementValue::Whole((*number).into())),
         Tree::UInt(number) => Some(ElementValue::Whole((*number).into())),
         Tree::Float(number) => Some(ElementValue::Real(*number)),
+        Tree::Float32(number) => Some(ElementValue::Real((*number).into())),
         _ => None,
     }
 }

@@ -475,7 +475,9 @@ impl ExecutionLoop {
         let fault = match (operator, self.phase, self.waiting.first()) {
             _ if !self.used => OrderFault::BeforeUse,
             (Operator::FInit, Some(phase), _) => OrderFault::AfterFInit(phase),
-            (_, _, Some((_, missing))) if self.phase != Some(Operator::OF) => {
+            (_, phase, Some((_, missing)))
+                if operator == Operator::OF || phase != Some(Operator::OF) =>
+            {
                 OrderFault::BeforeFInit(missing.clone())
             }
             _ => OrderFault::AfterOF,

@@ -368,7 +368,7 @@ fn numbers(
             let (dtype, filling) = change(Numbers { dtype, elements }).map_err(failed)?;
             let changed = filling.finish();
             // Complex numbers are no numbers of structures.
-            let Some(value) = number(dtype.read(&changed)) else {
+            let Some(value) = number(dtype, dtype.read(&changed)) else {
                 mapped.content = Content::Array(Layout::new(dtype, StorageOrder::C, []));
                 mapped.body = changed.into();
                 return Ok(mapped);
@@ -395,15 +395,17 @@ fn element(body: &[u8]) -> std::result::Result<(Dtype, Vec<u8>), NumberFilterErr
         Value::Int(number) => Ok((Dtype::Int64, number.to_le_bytes().into())),
         Value::UInt(number) => Ok((Dtype::UInt64, number.to_le_bytes().into())),
         Value::Float(number) => Ok((Dtype::Float64, number.to_le_bytes().into())),
+        Value::Float32(number) => Ok((Dtype::Float32, number.to_le_bytes().into())),
         _ => Err(NumberFilterError::Structure),
     }
 }
 
 /// An element of an array as a structure; `None` for complex numbers.
-fn number(number: ElementValue) -> Option<Value<Vec<u8>>> {
+fn number(dtype: Dtype, number: ElementValue) -> Option<Value<Vec<u8>>> {
     Some(match number {
         ElementValue::Bool(flag) => Value::Bool(flag),
         ElementValue::Whole(x) => i64::try_from(x).map_or(Value::UInt(x as u64), Value::Int),
+        ElementValue::Real(x) if dtype == Dtype::Float32 => Value::Float32(x as f32),
         ElementValue::Real(x) => Value::Float(x),
         ElementValue::Complex(..) => return None,
     })

@@ -258,7 +258,7 @@ pub enum OverlayError {
 /// # Errors
 /// The fault of the value.
 pub fn overlay_of<B>(value: &Value<B>) -> std::result::Result<Overlay, OverlayError> {
-    let Value::Map(entries) = value else {
+    let (Value::Map(entries) | Value::Settings(entries)) = value else {
         return Err(OverlayError::NoMap);
     };
     let setting = |(name, value): &(String, Value<B>)| {
@@ -279,6 +279,7 @@ fn setting_of<B>(value: &Value<B>) -> Option<Setting> {
         Value::Bool(flag) => Setting::Bool(*flag),
         Value::Int(number) => Setting::Int(*number),
         Value::Float(number) => Setting::Float(*number),
+        Value::Float32(number) => Setting::Float((*number).into()),
         Value::Text(text) => Setting::Str(text.clone()),
         Value::List(values) => list_setting(values)?,
         _ => return None,
@@ -308,6 +309,7 @@ fn list_setting<B>(values: &[Value<B>]) -> Option<Setting> {
 fn floats<B>(values: &[Value<B>]) -> Option<Vec<f64>> {
     let float = |value: &Value<B>| match value {
         Value::Float(number) => Some(*number),
+        Value::Float32(number) => Some((*number).into()),
         Value::Int(number) => Some(*number as f64),
         _ => None,
     };

@@ -8,7 +8,6 @@ mod array;
 mod seeds;
 
 use std::io::IoSliceMut;
-use std::ops::Range;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -214,14 +213,14 @@ pub fn meta(bytes: &[u8]) -> Outcome {
 /// Reads the payload of a structure.
 pub fn structure(bytes: &[u8]) -> Outcome {
     let value = structure::decode(bytes).map_err(text)?;
-    let value = within(&value, bytes);
+    let value = value.map_bytes(&|span| &bytes[span]);
     let encoded = structure::encode(&value).expect("what was decoded can be encoded");
     let again = encoded.to_bytes();
     assert_eq!(again.len() as u64, encoded.length);
     let decoded = structure::decode(&again).expect("what was encoded can be decoded");
     // The values are compared as text, because a number may be NaN, which does not equal itself.
     assert_eq!(
-        format!("{:?}", within(&decoded, &again)),
+        format!("{:?}", decoded.map_bytes(&|span| &again[span])),
         format!("{value:?}")
     );
     Ok(())
@@ -394,26 +393,6 @@ fn describe(received: &Received) -> String {
             )
         }
         other => format!("{other:?}"),
-    }
-}
-
-fn within<'a>(value: &Value<Range<usize>>, payload: &'a [u8]) -> Value<&'a [u8]> {
-    match value {
-        Value::Nil => Value::Nil,
-        Value::Bool(value) => Value::Bool(*value),
-        Value::Int(value) => Value::Int(*value),
-        Value::UInt(value) => Value::UInt(*value),
-        Value::Float(value) => Value::Float(*value),
-        Value::Text(value) => Value::Text(value.clone()),
-        Value::Bytes(span) => Value::Bytes(&payload[span.clone()]),
-        Value::Array(layout, span) => Value::Array(layout.clone(), &payload[span.clone()]),
-        Value::List(values) => {
-            Value::List(values.iter().map(|value| within(value, payload)).collect())
-        }
-        Value::Map(entries) => {
-            let entry = |(name, value): &(String, _)| (name.clone(), within(value, payload));
-            Value::Map(entries.iter().map(entry).collect())
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! from the start of the payload. So a receiver can view a segment in place, and a segment may be
 //! longer than the 32 bits of MessagePack's lengths. In the tree a segment is an extension type: 1,
 //! an array, holds the u64 offset, the layout of [`crate::meta`] and the index names; 2, bytes,
-//! holds the u64 offset and the u64 length.
+//! holds the u64 offset and the u64 length. The extension type 3, settings, holds a map.
 
 use std::ops::Range;
 
@@ -24,6 +24,7 @@ const AHEAD: usize = 16;
 
 const ARRAY: i8 = 1;
 const BYTES: i8 = 2;
+const SETTINGS: i8 = 3;
 
 /// A value of a structure. `B` holds elements and bytes: `&[u8]` in a sender, a range of the
 /// payload in a receiver.
@@ -39,6 +40,8 @@ pub enum Value<B> {
     UInt(u64),
     /// A real number.
     Float(f64),
+    /// A real number of single precision.
+    Float32(f32),
     /// Text.
     Text(String),
     /// Bytes.
@@ -49,6 +52,37 @@ pub enum Value<B> {
     List(Vec<Value<B>>),
     /// Values by name, in the order given by the sender.
     Map(Vec<(String, Value<B>)>),
+    /// A map that is marked as settings: names of settings and their values.
+    Settings(Vec<(String, Value<B>)>),
+}
+
+impl<B> Value<B> {
+    /// The value with other elements and bytes: those that `convert` makes of each.
+    pub fn map_bytes<C>(self, convert: &impl Fn(B) -> C) -> Value<C> {
+        let entries = |entries: Vec<(String, Value<B>)>| {
+            let entries = entries.into_iter();
+            entries
+                .map(|(name, value)| (name, value.map_bytes(convert)))
+                .collect()
+        };
+        match self {
+            Value::Nil => Value::Nil,
+            Value::Bool(flag) => Value::Bool(flag),
+            Value::Int(number) => Value::Int(number),
+            Value::UInt(number) => Value::UInt(number),
+            Value::Float(number) => Value::Float(number),
+            Value::Float32(number) => Value::Float32(number),
+            Value::Text(text) => Value::Text(text),
+            Value::Bytes(bytes) => Value::Bytes(convert(bytes)),
+            Value::Array(layout, elements) => Value::Array(layout, convert(elements)),
+            Value::List(values) => {
+                let values = values.into_iter();
+                Value::List(values.map(|value| value.map_bytes(convert)).collect())
+            }
+            Value::Map(map) => Value::Map(entries(map)),
+            Value::Settings(map) => Value::Settings(entries(map)),
+        }
+    }
 }
 
 /// A structure ready to send: the parts, one after the other, are the payload.
@@ -184,6 +218,7 @@ impl<'a> TreeWriter<'a> {
             Value::Int(number) => drop(pack::write_sint(out, *number).expect(INFALLIBLE)),
             Value::UInt(number) => drop(pack::write_uint(out, *number).expect(INFALLIBLE)),
             Value::Float(number) => pack::write_f64(out, *number).expect(INFALLIBLE),
+            Value::Float32(number) => pack::write_f32(out, *number).expect(INFALLIBLE),
             Value::Text(text) => self.text(text)?,
             Value::Bytes(bytes) => self.bytes(bytes.as_ref()),
             Value::Array(layout, elements) => self.array(layout, elements.as_ref())?,
@@ -193,13 +228,28 @@ impl<'a> TreeWriter<'a> {
                     self.value(value, depth + 1)?;
                 }
             }
-            Value::Map(entries) => {
-                pack::write_map_len(out, counted(entries.len())?).expect(INFALLIBLE);
-                for (name, value) in entries {
-                    self.name(name)?;
-                    self.value(value, depth + 1)?;
-                }
+            Value::Map(entries) => self.map(entries, depth)?,
+            Value::Settings(entries) => {
+                let before = std::mem::take(&mut self.tree);
+                self.map(entries, depth)?;
+                let map = std::mem::replace(&mut self.tree, before);
+                pack::write_ext_meta(&mut self.tree, counted(map.len())?, SETTINGS)
+                    .expect(INFALLIBLE);
+                self.tree.extend_from_slice(&map);
             }
+        }
+        Ok(())
+    }
+
+    fn map<B: AsRef<[u8]>>(
+        &mut self,
+        entries: &'a [(String, Value<B>)],
+        depth: usize,
+    ) -> Result<(), Malformed> {
+        pack::write_map_len(&mut self.tree, counted(entries.len())?).expect(INFALLIBLE);
+        for (name, value) in entries {
+            self.name(name)?;
+            self.value(value, depth + 1)?;
         }
         Ok(())
     }
@@ -292,7 +342,7 @@ fn read_value(
         Marker::FixNeg(_) | Marker::I8 | Marker::I16 | Marker::I32 | Marker::I64 => {
             Value::Int(unpack::read_int(tree).map_err(at_end)?)
         }
-        Marker::F32 => Value::Float(unpack::read_f32(tree).map_err(at_end)?.into()),
+        Marker::F32 => Value::Float32(unpack::read_f32(tree).map_err(at_end)?),
         Marker::F64 => Value::Float(unpack::read_f64(tree).map_err(at_end)?),
         Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
             Value::Text(read_text(tree)?)
@@ -303,7 +353,7 @@ fn read_value(
         Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
             Value::Map(read_map(tree, payload, depth)?)
         }
-        _ => read_segment(tree, payload)?,
+        _ => read_extension(tree, payload, depth)?,
     })
 }
 
@@ -352,13 +402,21 @@ fn check_name(name: &str) -> Result<(), Malformed> {
     }
 }
 
-/// Reads an array or bytes: the offset of the segment, and its layout or length.
-fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>, Malformed> {
+/// Reads an array or bytes, which are the offset of the segment and its layout or length, or
+/// settings.
+fn read_extension(
+    tree: &mut &[u8],
+    payload: usize,
+    depth: usize,
+) -> Result<Value<Range<usize>>, Malformed> {
     let extension = unpack::read_ext_meta(tree).map_err(|_| wrong("an unknown kind of value"))?;
     let (data, rest) = tree
         .split_at_checked(extension.size as usize)
         .ok_or_else(ended)?;
     *tree = rest;
+    if extension.typeid == SETTINGS {
+        return read_settings(data, payload, depth).map(Value::Settings);
+    }
     let (offset, data) = data
         .split_first_chunk::<8>()
         .ok_or_else(|| wrong("a segment without an offset"))?;
@@ -380,6 +438,22 @@ fn read_segment(tree: &mut &[u8], payload: usize) -> Result<Value<Range<usize>>,
             Ok(Value::Bytes(segment(offset, Some(length), payload)?))
         }
         kind => Err(wrong(format!("unknown extension type {kind}"))),
+    }
+}
+
+/// Reads settings: a map, and nothing else.
+fn read_settings(mut map: &[u8], payload: usize, depth: usize) -> Result<Entries, Malformed> {
+    let marker = map.first().map(|first| Marker::from_u8(*first));
+    if !matches!(
+        marker,
+        Some(Marker::FixMap(_) | Marker::Map16 | Marker::Map32)
+    ) {
+        return Err(wrong("settings that are no map"));
+    }
+    let entries = read_map(&mut map, payload, depth)?;
+    match map.is_empty() {
+        true => Ok(entries),
+        false => Err(wrong("bytes after the map of settings")),
     }
 }
 
@@ -408,28 +482,10 @@ mod tests {
     }
 
     fn resolve(value: Value<Range<usize>>, payload: &[u8]) -> Value<Vec<u8>> {
-        match value {
-            Value::Nil => Value::Nil,
-            Value::Bool(v) => Value::Bool(v),
-            Value::Int(v) => Value::Int(v),
-            Value::UInt(v) => Value::UInt(v),
-            Value::Float(v) => Value::Float(v),
-            Value::Text(v) => Value::Text(v),
-            Value::Bytes(span) => Value::Bytes(payload[span].to_vec()),
-            Value::Array(layout, span) => {
-                assert_eq!(span.start % ALIGNMENT, 0);
-                Value::Array(layout, payload[span].to_vec())
-            }
-            Value::List(values) => {
-                Value::List(values.into_iter().map(|v| resolve(v, payload)).collect())
-            }
-            Value::Map(entries) => Value::Map(
-                entries
-                    .into_iter()
-                    .map(|(name, v)| (name, resolve(v, payload)))
-                    .collect(),
-            ),
-        }
+        value.map_bytes(&|span| {
+            assert_eq!(span.start % ALIGNMENT, 0);
+            payload[span].to_vec()
+        })
     }
 
     fn values() -> impl Strategy<Value = Value<Vec<u8>>> {
@@ -448,6 +504,7 @@ mod tests {
             any::<i64>().prop_map(Value::Int),
             (i64::MAX as u64 + 1..).prop_map(Value::UInt),
             (-1e300..1e300).prop_map(Value::Float),
+            (-1e30f32..1e30).prop_map(Value::Float32),
             ".*".prop_map(Value::Text),
             prop::collection::vec(any::<u8>(), 0..200).prop_map(Value::Bytes),
             array,
@@ -455,7 +512,8 @@ mod tests {
         leaf.prop_recursive(4, 64, 8, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..8).prop_map(Value::List),
-                prop::collection::vec(("[^\0]*", inner), 0..8).prop_map(Value::Map),
+                prop::collection::vec(("[^\0]*", inner.clone()), 0..8).prop_map(Value::Map),
+                prop::collection::vec(("[^\0]*", inner), 0..8).prop_map(Value::Settings),
             ]
         })
     }
@@ -485,6 +543,24 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_a_map_and_nothing_else() {
+        let decoded = |extension: &[u8]| {
+            let tree = [&[0xc7, extension.len() as u8, SETTINGS as u8], extension].concat();
+            let payload = [&(tree.len() as u64).to_le_bytes()[..], &tree].concat();
+            decode(&payload).map_err(|error| error.to_string())
+        };
+        let map = Value::Settings(vec![("k".into(), Value::Int(1))]);
+        assert_eq!(decoded(&[0x81, 0xa1, b'k', 1]).unwrap(), map);
+        assert!(decoded(&[0x80, 1]).unwrap_err().contains("after the map"));
+        for no_map in [&[][..], &[0x90], &[0xc7, 1, 3, 0x80]] {
+            assert!(
+                decoded(no_map).unwrap_err().contains("no map"),
+                "{no_map:?}"
+            );
+        }
+    }
+
+    #[test]
     fn nesting_and_lying_counts_are_bounded() {
         let deep =
             (0..MAX_DEPTH + 1).fold(Value::Nil, |inner, _| Value::<Vec<u8>>::List(vec![inner]));
@@ -492,6 +568,10 @@ mod tests {
         let mut bytes = 1000u64.to_le_bytes().to_vec();
         bytes.extend(std::iter::repeat_n(0x91, 1000));
         assert!(decode(&bytes).unwrap_err().to_string().contains("deep"));
+        let deep = (0..MAX_DEPTH + 1).fold(Value::Nil, |inner, _| {
+            Value::<Vec<u8>>::Settings(vec![("a".into(), inner)])
+        });
+        assert!(encode(&deep).is_err());
         let lying = [0xdd, 0xff, 0xff, 0xff, 0xff].repeat(MAX_DEPTH);
         let lying = [&(lying.len() as u64).to_le_bytes()[..], &lying].concat();
         assert!(decode(&lying).unwrap_err().to_string().contains("early"));

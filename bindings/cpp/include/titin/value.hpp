@@ -103,6 +103,10 @@ public:
     const titin_value *raw() const { return value_; }
     Kind kind() const { return Kind(titin_value_kind(value_)); }
     bool is_nil() const { return kind() == Kind::Nil; }
+    /// Whether a real number is of single precision; as<double>() reads it too.
+    bool is_single() const { return titin_value_is_f32(value_) != 0; }
+    /// Whether a map is marked as settings.
+    bool is_settings() const { return titin_value_is_settings(value_) != 0; }
 
     /// bool, an integer or floating-point type, std::string, or a std::vector of these from a list.
     template <class T>
@@ -258,10 +262,11 @@ public:
         return list;
     }
     static Value map(std::initializer_list<std::pair<const char *, detail::Item>> entries = {}) {
-        Value map(titin_new_map());
-        for (const auto &[name, item] : entries)
-            detail::check(titin_map_set(map.owned(), name, item.value.release()));
-        return map;
+        return filled(Value(titin_new_map()), entries);
+    }
+    /// A map that is marked as settings.
+    static Value settings(std::initializer_list<std::pair<const char *, detail::Item>> entries = {}) {
+        return filled(Value(titin_new_settings()), entries);
     }
     Value &append(Value item) {
         detail::check(titin_list_append(owned(), item.release()));
@@ -283,6 +288,11 @@ private:
         : Value(titin_new_array(a.dtype, a.extents.rank(), a.extents.data(), a.strided ? a.strides : nullptr, a.order,
                                 nullptr, a.data, 0)) {}
 
+    static Value filled(Value map, std::initializer_list<std::pair<const char *, detail::Item>> entries) {
+        for (const auto &[name, item] : entries)
+            detail::check(titin_map_set(map.owned(), name, item.value.release()));
+        return map;
+    }
     titin_value *owned() const {
         if (!value_) throw UsageError("this titin::Value was moved from, or given away: what it was moved to has the data");
         return const_cast<titin_value *>(value_);
@@ -290,6 +300,7 @@ private:
     template <class T>
     static titin_value *fresh(T number) {
         if constexpr (std::is_same_v<T, bool>) return titin_new_bool(number);
+        else if constexpr (std::is_same_v<T, float>) return titin_new_f32(number);
         else if constexpr (std::is_floating_point_v<T>) return titin_new_f64(double(number));
         else if constexpr (std::is_unsigned_v<T>) return titin_new_u64(number);
         else return titin_new_i64(number);

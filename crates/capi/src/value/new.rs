@@ -43,6 +43,11 @@ extern "C" fn titin_new_f64(number: f64) -> *mut Value {
     boxed(|| Ok(Node::Float(number)))
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_f32(number: f32) -> *mut Value {
+    boxed(|| Ok(Node::Float32(number)))
+}
+
 /// # Safety
 /// `text` points to `length` bytes, or with a negative length ends with a NUL.
 #[unsafe(no_mangle)]
@@ -131,6 +136,11 @@ extern "C" fn titin_new_map() -> *mut Value {
     boxed(|| Ok(Node::Map(Vec::new())))
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn titin_new_settings() -> *mut Value {
+    boxed(|| Ok(Node::Settings(Vec::new())))
+}
+
 /// Refuses a value that the program makes an item of the same value.
 fn not_itself(value: *mut Value, item: *mut Value) -> Result<()> {
     match !value.is_null() && std::ptr::eq(value, item) {
@@ -175,7 +185,7 @@ unsafe extern "C" fn titin_map_set(
         let name = unsafe { input::text(name, "name of a map's entry") }?;
         // SAFETY: as the caller promises.
         let entries = match unsafe { map.as_mut() }.ok_or_else(|| null("map", "titin_new_map"))? {
-            Value(Node::Map(entries)) => entries,
+            Value(Node::Map(entries) | Node::Settings(entries)) => entries,
             other => return Err(other.mismatch("a map")),
         };
         match entries.iter_mut().find(|(known, _)| known.as_str() == name) {

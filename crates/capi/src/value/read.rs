@@ -56,6 +56,24 @@ unsafe extern "C" fn titin_value_kind(node: *const Value) -> c_int {
     unsafe { node.as_ref() }.map_or(0, Value::kind)
 }
 
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_is_f32(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    let node = unsafe { node.as_ref() };
+    c_int::from(node.is_some_and(|node| matches!(node.0, Node::Float32(_))))
+}
+
+/// # Safety
+/// `node` is NULL or a value.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_value_is_settings(node: *const Value) -> c_int {
+    // SAFETY: as the caller promises.
+    let node = unsafe { node.as_ref() };
+    c_int::from(node.is_some_and(|node| matches!(node.0, Node::Settings(_))))
+}
+
 thread_local! {
     /// The last result of `titin_value_summary` in this thread.
     static SUMMARY: RefCell<CString> = RefCell::default();
@@ -191,8 +209,8 @@ unsafe extern "C" fn titin_value_size(node: *const Value) -> i64 {
     // SAFETY: as the caller promises.
     match unsafe { node.as_ref() } {
         Some(Value(Node::List(items))) => items.len() as i64,
-        Some(Value(Node::Map(entries))) => entries.len() as i64,
-        _ => 0,
+        Some(node) => node.entries().map_or(0, |entries| entries.len() as i64),
+        None => 0,
     }
 }
 
@@ -204,9 +222,9 @@ unsafe extern "C" fn titin_value_item(node: *const Value, index: i64) -> *const 
         // SAFETY: as the caller promises.
         let node = unsafe { node_behind(node) }?;
         let place = usize::try_from(index).ok();
-        let found = match &node.0 {
-            Node::List(items) => place.and_then(|place| items.get(place)),
-            Node::Map(entries) => place
+        let found = match (&node.0, node.entries()) {
+            (Node::List(items), _) => place.and_then(|place| items.get(place)),
+            (_, Some(entries)) => place
                 .and_then(|place| entries.get(place))
                 .map(|(_, item)| item),
             _ => return Err(node.mismatch("a list or map")),
@@ -224,9 +242,7 @@ unsafe extern "C" fn titin_value_name(node: *const Value, index: i64) -> *const 
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let node = unsafe { node_behind(node) }?;
-        let Node::Map(entries) = &node.0 else {
-            return Err(node.mismatch("a map"));
-        };
+        let entries = node.entries().ok_or_else(|| node.mismatch("a map"))?;
         let found = usize::try_from(index)
             .ok()
             .and_then(|place| entries.get(place));
@@ -248,9 +264,7 @@ unsafe extern "C" fn titin_value_find(node: *const Value, name: *const c_char) -
                 input::text(name, "name of a map's entry")?,
             )
         };
-        let Node::Map(entries) = &node.0 else {
-            return Err(node.mismatch("a map"));
-        };
+        let entries = node.entries().ok_or_else(|| node.mismatch("a map"))?;
         let found = entries.iter().find(|(known, _)| known.as_str() == name);
         Ok(found.map_or(std::ptr::null(), |(_, item)| &raw const **item))
     })

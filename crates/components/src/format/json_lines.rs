@@ -203,11 +203,25 @@ fn unmarked(value: Value) -> Result<Value, RecordError> {
         return bytes(digits);
     }
     if let Some(number) = entries.get("$float") {
-        return float(number);
+        return real(number, "$float").map(Value::Float);
     }
-    let entries = entries.0.into_iter();
-    let entries = entries.map(|(name, value)| Ok((name, unmarked(value)?)));
-    Ok(Value::Map(entries.collect::<Result<_, RecordError>>()?))
+    if let Some(number) = entries.get("$float32") {
+        return real(number, "$float32").map(|number| Value::Float32(number as f32));
+    }
+    if let Some(map) = entries.get("$settings") {
+        return match map {
+            Value::Map(entries) => entries_unmarked(entries.clone()).map(Value::Settings),
+            _ => Err(RecordError::new("\"$settings\" takes a map")),
+        };
+    }
+    entries_unmarked(entries.0).map(Value::Map)
+}
+
+fn entries_unmarked(entries: Vec<(String, Value)>) -> Result<Vec<(String, Value)>, RecordError> {
+    let entries = entries.into_iter();
+    entries
+        .map(|(name, value)| Ok((name, unmarked(value)?)))
+        .collect()
 }
 
 fn bytes(digits: &Value) -> Result<Value, RecordError> {
@@ -224,14 +238,18 @@ fn bytes(digits: &Value) -> Result<Value, RecordError> {
     bytes.map(Value::Bytes).ok_or_else(wrong)
 }
 
-fn float(number: &Value) -> Result<Value, RecordError> {
+/// The number behind `key`, as a number or as text.
+fn real(number: &Value, key: &str) -> Result<f64, RecordError> {
     let number = match number {
         Value::Text(text) => element_text::parse(text)?,
         other => element_text::of(other),
     };
-    let wrong = || RecordError::new("\"$float\" takes \"nan\", \"inf\" or \"-inf\"");
-    let number = number.ok_or_else(wrong)?;
-    Ok(Value::Float(element_text::as_f64(number)))
+    let wrong = || {
+        RecordError::new(format!(
+            "\"{key}\" takes a number, \"nan\", \"inf\" or \"-inf\""
+        ))
+    };
+    number.ok_or_else(wrong).map(element_text::as_f64)
 }
 
 /// The entries of a map.
@@ -441,10 +459,20 @@ impl Serialize for WrittenValue<'_> {
             View::Float(number) => {
                 serialize_marked(serializer, "$float", &element_text::real_text(*number))
             }
+            View::Float32(number) if number.is_finite() => {
+                serialize_marked(serializer, "$float32", number)
+            }
+            View::Float32(number) => {
+                let text = element_text::real_text((*number).into());
+                serialize_marked(serializer, "$float32", &text)
+            }
             View::Text(text) => serializer.serialize_str(text),
             View::Bytes(bytes) => serialize_marked(serializer, "$bytes", &hexadecimal(bytes)),
             View::List(values) => serializer.collect_seq(values.iter().map(WrittenValue)),
             View::Map(entries) => serialize_map(serializer, entries),
+            View::Settings(entries) => {
+                serialize_marked(serializer, "$settings", &WrittenMap(entries))
+            }
             View::Array(layout, elements) => serialize_array(serializer, layout, elements),
         }
     }
@@ -455,14 +483,23 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Writes a map with a single key, such as `$bytes`.
-fn serialize_marked<S: Serializer>(
+fn serialize_marked<S: Serializer, T: Serialize + ?Sized>(
     serializer: S,
     key: &'static str,
-    text: &str,
+    value: &T,
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(1))?;
-    map.serialize_entry(key, text)?;
+    map.serialize_entry(key, value)?;
     map.end()
+}
+
+/// The entries of a map to write.
+struct WrittenMap<'a>(&'a [(String, View<'a>)]);
+
+impl Serialize for WrittenMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_map(serializer, self.0)
+    }
 }
 
 fn serialize_map<S: Serializer>(
@@ -536,16 +573,21 @@ mod tests {
             Value::Int(v) => View::Int(*v),
             Value::UInt(v) => View::UInt(*v),
             Value::Float(v) => View::Float(*v),
+            Value::Float32(v) => View::Float32(*v),
             Value::Text(v) => View::Text(v.clone()),
             Value::Bytes(v) => View::Bytes(v),
             Value::Array(layout, v) => View::Array(layout.clone(), v),
             Value::List(v) => View::List(v.iter().map(borrowed).collect()),
-            Value::Map(v) => View::Map(
-                v.iter()
-                    .map(|(name, v)| (name.clone(), borrowed(v)))
-                    .collect(),
-            ),
+            Value::Map(v) => View::Map(borrowed_entries(v)),
+            Value::Settings(v) => View::Settings(borrowed_entries(v)),
         }
+    }
+
+    fn borrowed_entries(entries: &[(String, Value)]) -> Vec<(String, View<'_>)> {
+        let entries = entries.iter();
+        entries
+            .map(|(name, v)| (name.clone(), borrowed(v)))
+            .collect()
     }
 
     fn arrays() -> impl Strategy<Value = Value> {
@@ -593,6 +635,9 @@ mod tests {
             prop::num::f64::ANY
                 .prop_filter("equal to itself", |f| !f.is_nan())
                 .prop_map(Value::Float),
+            prop::num::f32::ANY
+                .prop_filter("equal to itself", |f| !f.is_nan())
+                .prop_map(Value::Float32),
             ".*".prop_map(Value::Text),
             prop::collection::vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
             arrays(),
@@ -600,8 +645,10 @@ mod tests {
         leaf.prop_recursive(3, 32, 6, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
-                prop::collection::hash_map("[^$]*", inner, 0..6)
+                prop::collection::hash_map("[^$]*", inner.clone(), 0..6)
                     .prop_map(|entries| Value::Map(entries.into_iter().collect())),
+                prop::collection::hash_map("[^$]*", inner, 0..6)
+                    .prop_map(|entries| Value::Settings(entries.into_iter().collect())),
             ]
         })
     }

@@ -215,6 +215,14 @@ fn structure_seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("good_tree", bytes(&tree)),
         ("good_nil", bytes(&Value::Nil)),
+        (
+            "good_settings",
+            bytes(&Value::Settings(vec![
+                ("k".into(), Value::Float(0.5)),
+                ("single".into(), Value::Float32(0.1)),
+                ("list".into(), Value::List(vec![])),
+            ])),
+        ),
         ("good_deep", bytes(&deep)),
         (
             "too_deep",
