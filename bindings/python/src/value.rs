@@ -48,7 +48,6 @@ impl Data {
         if let Some(loan) = Loan::of(object)? {
             return Ok(Data::Loan(loan));
         }
-        let py = object.py();
         if is_ndarray(object) || !is_plain(object) {
             let array = Array::to_send(object)?;
             return match is_number(object, &array)? {

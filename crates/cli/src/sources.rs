@@ -14,6 +14,9 @@ pub(crate) struct Sources {
     /// The model, where the files have several
     #[arg(short, long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Leave components without an implementation out, with their conduits
+    #[arg(long)]
+    pub(crate) allow_missing: bool,
 }
 
 impl Sources {
@@ -29,6 +32,7 @@ impl Sources {
             model: self.model.clone(),
             start,
             strict_timelines,
+            allow_missing: self.allow_missing,
         };
         load(&self.files, &options)
     }

@@ -245,6 +245,11 @@ impl ConnectionFile {
         write_connection_file(&self.file, connection)
     }
 
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
     /// Makes the folders in which programs meet by the given media: in `chosen`, or else in the run
     /// directory.
     ///

@@ -16,7 +16,7 @@ mod site;
 mod tokens;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -228,6 +228,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// The path by which programs find the run: the value of `TITIN_MANAGER`.
+    pub fn location(&self) -> &Path {
+        self.connection.path()
+    }
+
     /// A handle for other threads, to end or pause the run.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter {

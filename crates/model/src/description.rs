@@ -48,6 +48,8 @@ pub struct Description {
     pub(crate) named: Vec<String>,
     /// How the components come to run.
     pub(crate) start: StartPolicy,
+    /// Whether components without an implementation are left out.
+    pub(crate) allow_missing: bool,
     /// Implementations whose import failed and was reported.
     pub(crate) not_imported: std::collections::HashSet<Name>,
 }

@@ -227,9 +227,13 @@ impl<'d> Flattener<'d> {
         let chain = self.chain(node);
         let implementation = self.description.implementation(&chain, component);
         let path = self.path_of(node, component);
-        // A component that is not optional stays, even without an implementation.
-        if implementation.is_none() && component.optional && !self.description.named.contains(&path)
-        {
+        // A component that is not optional stays, even without an implementation, unless the caller
+        // allows such components.
+        let may_be_missing = component.optional || self.description.allow_missing;
+        if implementation.is_none() && may_be_missing && !self.description.named.contains(&path) {
+            if !component.optional {
+                warn_of_missing(component, &path, problems);
+            }
             self.nodes[node]
                 .inner
                 .insert(&component.name, Expansion::Nothing);
@@ -351,6 +355,19 @@ fn report_model_loop(component: &Component, path: &str, model: &Name, problems: 
         Code::ModelLoop,
         "a model contains itself",
         why,
+    );
+}
+
+fn warn_of_missing(component: &Component, path: &str, problems: &mut Problems) {
+    let what = format!("component \"{path}\" is left out, with its conduits");
+    let why = "it has no implementation, and missing components are allowed";
+    let hint = "add \"implementation: ...\" to have it run".to_owned();
+    problems.warn(
+        component.at,
+        Code::NoImplementation,
+        what,
+        why.to_owned(),
+        hint,
     );
 }
 

@@ -69,6 +69,7 @@ fn finish(
         not_imported,
         named: options.start.named(),
         start: options.start.clone(),
+        allow_missing: options.allow_missing,
     };
     check::description(&mut description, options, &mut problems);
     if problems.errors() > 0 {

@@ -16,6 +16,8 @@ pub struct LoadOptions {
     /// Refuse components that exchange messages in each step, unless the file declares that their
     /// timelines match.
     pub strict_timelines: bool,
+    /// Leave components without an implementation out, with their conduits, and warn of each.
+    pub allow_missing: bool,
 }
 
 /// How the components come to run.

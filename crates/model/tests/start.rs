@@ -34,6 +34,32 @@ fn programs_must_be_described_to_be_started() {
 }
 
 #[test]
+fn what_is_missing_is_left_out_where_that_is_allowed() {
+    let described = MODEL.replace("implementation: fast, ", "");
+    let options = LoadOptions {
+        allow_missing: true,
+        ..LoadOptions::default()
+    };
+    let description = load_texts(&[("t", described.as_str())], &options).unwrap();
+    let warnings = &description.warnings.problems;
+    let told: Vec<&str> = warnings
+        .iter()
+        .map(|problem| problem.what.as_str())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "component \"macro\" is left out, with its conduits",
+            "component \"micro\" is left out, with its conduits",
+        ]
+    );
+    let network = description.network(None).unwrap();
+    let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(paths, ["sink"]);
+    assert!(network.bundles.is_empty());
+}
+
+#[test]
 fn by_hand_nothing_needs_a_program() {
     let network = load(StartPolicy::ByHand).unwrap().network(None).unwrap();
     let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();

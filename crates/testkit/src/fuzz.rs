@@ -25,7 +25,7 @@ use titin_wire::ranks::{
 };
 use titin_wire::session::{RESUME, Session, SessionGreeting, SessionId};
 use titin_wire::settings::decode_overlay;
-use titin_wire::structure::{self, Value};
+use titin_wire::structure;
 use titin_wire::token::{Token, TokenAnswer, TokenRequest, text_of};
 use titin_wire::{Malformed, Secret};
 

@@ -123,6 +123,7 @@ impl Logs {
         let sources = Sources {
             files: vec![self.run.join("configuration.ymmsl")],
             model: None,
+            allow_missing: false,
         };
         let network = sources.load(StartPolicy::ByHand, false);
         let network = network.ok().and_then(|found| found.network(None).ok());

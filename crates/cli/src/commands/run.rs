@@ -2,7 +2,7 @@
 //! starting programs.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -72,6 +72,9 @@ pub(crate) struct RunCommand {
 pub(crate) struct ManagerCommand {
     #[command(flatten)]
     common: CommonOptions,
+    /// Write there what TITIN_MANAGER has to be, once programs can join
+    #[arg(long, value_name = "FILE")]
+    location_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -134,7 +137,7 @@ impl RunCommand {
                 common.profile.as_deref(),
                 common.json,
             ),
-            false => common.run(start, &choices),
+            false => common.run(start, &choices, None),
         }
     }
 }
@@ -149,6 +152,7 @@ impl ManagerCommand {
                 trace,
                 ..Choices::default()
             },
+            self.location_file.as_deref(),
         )
     }
 }
@@ -172,6 +176,8 @@ enum StartError {
     Relay(#[from] ConfigError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error("cannot write the location to {path}: {why}", path = .path.display())]
+    Location { path: PathBuf, why: io::Error },
 }
 
 impl CommonOptions {
@@ -190,6 +196,7 @@ impl CommonOptions {
             arguments.extend(value.map(|value| format!("{name}={value}")));
         }
         let flags = [
+            ("--allow-missing", self.sources.allow_missing),
             ("--trace", self.trace),
             ("--verbose", self.verbose),
             ("--json", self.json),
@@ -201,8 +208,14 @@ impl CommonOptions {
         arguments
     }
 
-    fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
-        match self.open(Instant::now(), start, choices) {
+    fn run(self, start: StartPolicy, choices: &Choices, location_file: Option<&Path>) -> ExitCode {
+        let opened = self
+            .open(Instant::now(), start, choices)
+            .and_then(|(session, forwarding)| {
+                location_file.map_or(Ok(()), |file| write_location(file, &session))?;
+                Ok((session, forwarding))
+            });
+        match opened {
             Ok((session, _forwarding)) => {
                 let ending = session.run(&mut *view::make(self.verbose));
                 self.tell(&ending)
@@ -314,6 +327,20 @@ impl CommonOptions {
             _ => ExitCode::from(FAILED),
         }
     }
+}
+
+/// Writes what `TITIN_MANAGER` has to be. The file is there at once with all its content, so another
+/// program may wait for it.
+fn write_location(file: &Path, session: &Session) -> Result<(), StartError> {
+    let location = session.location().as_os_str().as_encoded_bytes();
+    let mut draft = file.as_os_str().to_owned();
+    draft.push(".new");
+    std::fs::write(&draft, [location, b"\n"].concat())
+        .and_then(|()| std::fs::rename(&draft, file))
+        .map_err(|why| StartError::Location {
+            path: file.to_owned(),
+            why,
+        })
 }
 
 fn done_line(ending: &RunEnd) -> String {

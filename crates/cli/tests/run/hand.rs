@@ -78,6 +78,57 @@ fn programs_are_started_by_hand_in_either_order() {
 }
 
 #[test]
+fn a_manager_writes_its_location_where_it_is_told_to() {
+    let stage = Stage::pair("macro", "micro", "");
+    let manager = stage.start(&["manager", "--location-file", "where"]);
+    let location = stage.wait_for(&stage.path().join("where"));
+    assert_eq!(
+        location,
+        format!("{}/connection.json\n", stage.run_dir().display())
+    );
+    for role in ["macro", "micro"] {
+        let mut command = Command::new(actor());
+        command.arg(role).env("TITIN_MANAGER", location.trim());
+        command
+            .current_dir(stage.path())
+            .env("TITIN_INSTANCE", role);
+        assert!(
+            role == "macro" || command.status().is_ok_and(|status| status.success()),
+            "{role}"
+        );
+        if role == "macro" {
+            std::thread::spawn(move || command.status());
+        }
+    }
+    let done = finish(manager);
+    assert_eq!(done.code(), Some(0), "{}", done.err);
+
+    let stage = Stage::pair("macro", "micro", "");
+    let done = stage.run_with(&["manager", "--location-file", "no/such/folder"]);
+    assert_eq!(done.code(), Some(2), "{}", done.err);
+    assert!(
+        done.err
+            .contains("cannot write the location to no/such/folder"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn wrong_ports_end_a_run_that_starts_nothing() {
+    let stage = Stage::pair("macro", "micro", "");
+    let manager = stage.start(&["manager"]);
+    stage.connection();
+    let waiting = stage.by_hand("macro", "macro");
+    let refused = finish(stage.by_hand("misspelt", "micro"));
+    assert_ne!(refused.code(), Some(0));
+    let done = finish(manager);
+    done.assert_failed("micro was not let in: ");
+    assert_ne!(finish(waiting).code(), Some(0));
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn what_is_printed_can_be_pasted_and_files_are_staged_as_for_others() {
     let stage = Stage::pair(
         "macro",

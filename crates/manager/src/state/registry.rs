@@ -29,13 +29,17 @@ impl Manager {
 
     /// Refuses a registration. The run fails if the manager has started the program, and only a
     /// change of the program or of the description can remove the error. A user who has started the
-    /// program can correct the program and start it again.
+    /// program can correct the program and start it again. Where the user starts all programs, as
+    /// under `titin manager`, wrong ports fail the run: all other programs wait meanwhile, often in a
+    /// job.
     fn refuse(&mut self, link: LinkId, registration: &Registration, error: &JoinError) {
         let (name, text) = (&registration.instance, error.to_string());
         let id = self.names.get(name).copied();
         let has_failed = self.run_state.failure().is_some();
         let is_ours = id.is_some_and(|id| self.members[id].process != InstanceProcess::NotOurs);
-        let is_fatal = is_ours && error.is_lasting() && !has_failed;
+        let has_wrong_ports = matches!(error, JoinError::Ports(_)) && id.is_some();
+        let is_fatal = !has_failed
+            && (is_ours && error.is_lasting() || has_wrong_ports && self.starts_nothing());
         // A fatal refusal is reported as the cause of the failure.
         if !is_fatal {
             let text = format!("{name} is not let in: {text}");
@@ -59,6 +63,12 @@ impl Manager {
             // refused process.
             member.refused_process.get_or_insert(told);
         }
+    }
+
+    /// Whether the user starts all programs.
+    fn starts_nothing(&self) -> bool {
+        let mut members = self.members.iter();
+        members.all(|member| member.process == InstanceProcess::NotOurs)
     }
 
     /// The instance as which a program may join.
