@@ -55,14 +55,15 @@ def component(told: Mapping[str, Any], colored: bool = False) -> str:
         "    ports:",
     ]  # fmt: skip
     renamed: dict[str, str] = {}
+    used: set[str] = set()
     for way, first, other in (("inputs", "s", "f_init"), ("outputs", "o_i", "o_f")):
         if told[way]:
             lines.append(f"      {first}:  {paint(f'# or {other}')}")
         for variable in told[way]:
             port = _identifier(variable["name"])
-            taken = {value for key, value in renamed.items()} | {v["name"] for v in told["inputs"]}
-            if way == "outputs" and port in taken:
-                port = f"{port}_out"
+            while port in used:
+                port += "_out"
+            used.add(port)
             if port != variable["name"]:
                 renamed[port] = variable["name"]
             lines.append(f"      - {port}  {paint(f'# {_told(variable)}')}")

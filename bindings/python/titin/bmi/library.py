@@ -130,7 +130,7 @@ class _LibraryModel:
 
     def _fill(self, name: str, number: Any, values: NDArray[Any]) -> NDArray[Any]:
         """Has a function fill an array; the callee writes whole numbers of C, and doubles."""
-        self._call(name, number, values.ctypes.data)
+        self._call(name, number, _MEMORY(values.ctypes.data))
         return values
 
     def update(self) -> None:
@@ -343,7 +343,11 @@ class ExportedModel(_LibraryModel):
         return tuple(shape[:rank])
 
     def set_value(self, name: str, values: NDArray[Any]) -> None:
-        self.get_value_ptr(name).reshape(-1)[:] = values
+        if not hasattr(self._library, "set_value"):
+            self.get_value_ptr(name).reshape(-1)[:] = values
+            return
+        values = np.ascontiguousarray(values)
+        self._call("set_value", name.encode(), ctypes.byref(_MEMORY(values.ctypes.data)))
 
     def get_grid_rank(self, grid: int) -> int:
         return self._int("get_grid_rank", ctypes.byref(_INT(grid)))

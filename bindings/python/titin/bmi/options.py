@@ -46,8 +46,9 @@ def of(told: Mapping[str, Any], settings: Mapping[str, Any]) -> Options:
     """
     values = {name: settings[setting] for name, setting in SETTINGS.items() if setting in settings}
     values |= {name: value for name, value in told.items() if value not in (None, "", [])}
-    read: dict[str, Any] = {name: _READ.get(name, _text)(SETTINGS[name], value) for name, value in values.items()}
-    return Options(**read)
+    for name, value in values.items():
+        values[name] = _READ[name](SETTINGS[name], value)
+    return Options(**values)
 
 
 def _text(name: str, value: Any) -> str:
@@ -107,8 +108,12 @@ def _duration(name: str, value: Any) -> Fraction:
 
 
 _READ: dict[str, Callable[[str, Any], Any]] = {
+    "model": _text,
+    "config": _text,
     "variables": _variables,
     "every": _every,
     "end": _duration,
     "metadata": _flag,
+    "time_units": _text,
+    "time_unit": _text,
 }
