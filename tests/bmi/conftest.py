@@ -136,7 +136,16 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["gcc", *shared, "-o", "libriver.so", NATIVE / "river.c"],
         ["gcc", *shared, "-o", "libaquifer.so", NATIVE / "aquifer.c"],
         ["gfortran", *shared, "-o", "libsnow.so", NATIVE / "snow.f90"],
-        ["gcc", "-DENTRY=register_bmi_river", "-o", "river", NATIVE / "loop.c", "-L.", "-l:libriver.so", "-Wl,-rpath,$ORIGIN"],
+        [
+            "gcc",
+            "-DENTRY=register_bmi_river",
+            "-o",
+            "river",
+            NATIVE / "loop.c",
+            "-L.",
+            "-l:libriver.so",
+            "-Wl,-rpath,$ORIGIN",
+        ],
         ["gcc", "-DENTRY=register_bmi", "-o", "snow", NATIVE / "loop.c", "-L.", "-l:libsnow.so", "-Wl,-rpath,$ORIGIN"],
     ):
         done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True)

@@ -11,6 +11,9 @@ import pytest
 import replies
 import xmipy
 import zoo
+from coupled import Plate
+
+from .conftest import PEER, bmi
 
 CENTI = np.float32(10)
 
@@ -145,8 +148,6 @@ def test_two_models_step_together(stage):
     two = stage.write("two.json", json.dumps({"dt": 0.5, "end": 2.0, "peak": 10.0, "shape": [5, 7]}))
     ports = {"o_i": ["plate_surface__temperature"], "s": ["plate_surface__heat_source"], "o_f": ["end"]}
     end = "--variable=end=plate_surface__temperature"
-    from .conftest import PEER, bmi
-
     program = bmi("coupled:Plate", one, end, "--every=500 ms")
     stage.describe(
         {"one": ports, "two": ports, "first": {"f_init": ["got"]}, "second": {"f_init": ["got"]}},
@@ -159,8 +160,6 @@ def test_two_models_step_together(stage):
         {"one": program, "two": bmi("coupled:Plate", two, end), "first": PEER, "second": PEER},
     )
     stage.ends_well()
-
-    from coupled import Plate
 
     plates = [Plate(), Plate()]
     for plate, config in zip(plates, (one, two)):

@@ -7,7 +7,7 @@ import numpy as np
 
 def nothing(got, time):
     """For ports of which nobody reads the answer."""
-    return None
+    return
 
 
 def half(got, time):
@@ -42,3 +42,35 @@ def flux_in_fortran_order(got, time):
 
 def as_many(got, time):
     return got + 1
+
+
+def words(got, time):
+    return "none of these"
+
+
+def too_small(got, time):
+    return np.zeros((2, 3))
+
+
+def in_metres(got, time):
+    return {"data": got, "units": "m"}
+
+
+def in_furlongs(got, time):
+    return {"data": got, "units": "furlong"}
+
+
+def other_map(got, time):
+    return {"values": got}
+
+
+def real(got, time):
+    return got * 0.5
+
+
+def large(got, time):
+    return np.full(got.shape, 2**40)
+
+
+def nil(got, time):
+    return None

@@ -83,7 +83,7 @@ class Clock:
                 "steps would never end"
             )
         if not whole and abs(self.now - target) > self._slack(target):
-            raise self._refused(target, f"it has gone to {self.now:g}")
+            raise self._refused(begin, target, f"it has gone to {self.now:g}")
         self._step = self._told_step(needed=self._steps)
 
     def _until(self, target: float) -> None:
@@ -95,14 +95,14 @@ class Clock:
             step = self._told_step(needed=False)
             count = round((target - self.now) / step) if step else 0
             if count < 1 or step is None or abs(self.now + count * step - target) > self._slack(target):
-                raise self._refused(target, str(missing)) from missing
+                raise self._refused(self.now, target, str(missing)) from missing
         for _ in range(count):
             self._model.call("update")
 
-    def _refused(self, target: float, why: str) -> ModelError:
-        step = f", whose step is {self._step:g} {self.unit}" if self._step else ""
+    def _refused(self, begin: float, target: float, why: str) -> ModelError:
+        step = f", whose step is {self._step:g} {self.unit}," if self._step else ""
         return ModelError(
-            f"{self._model}{step}, does not go from {self.now:g} to {target:g} {self.unit} ({why}): have --every "
+            f"{self._model}{step} does not go from {begin:g} to {target:g} {self.unit} ({why}): have --every "
             "(bmi_every) and --end (bmi_end) be whole steps of the model, or end there"
         )
 
