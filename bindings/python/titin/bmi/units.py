@@ -76,7 +76,6 @@ ohm Ω | | V A-1
 S | siemens | A V-1
 T | tesla | V s m-2
 eV | electronvolt electron_volt | 1.602176634e-19 J
-cal | calorie | 4.184 J
 Bq | becquerel | s-1
 rad | radian | 1
 sr | steradian | 1
@@ -84,8 +83,8 @@ sr | steradian | 1
 ! h hr | hour | 3600 s
 ! d | day | 86400 s
 ! | week | 7 d
-! yr | year tropical_year | 365.242198781 d
-! | month | 30.4368498984166667 d
+! yr | year tropical_year | 31556925.9747 s
+! | month | 31556925.9747 s / 12
 ! | julian_year Julian_year | 365.25 d
 ! | gregorian_year Gregorian_year | 365.2425 d
 ! | common_year | 365 d
@@ -100,18 +99,15 @@ sr | steradian | 1
 ! yd | yard | 0.9144 m
 ! mi | mile | 1609.344 m
 ! nmile | nautical_mile | 1852 m
-! kt knot | | 1852 m / 3600 s
+! | knot international_knot | 1852 m / 3600 / s
 ! ha | hectare | 1e4 m2
-! gal | gallon | 3.785411784 L
 ! lb | pound | 0.45359237 kg
 ! atm | atmosphere | 101325 Pa
 ! mmHg | | 133.322387415 Pa
-! mH2O | | 9806.65 Pa
 ! degree deg arc_degree ° | degree_north degree_east degrees_north degrees_east | 0.017453292519943295 rad
 ! arcmin | arcminute arc_minute | 0.017453292519943295 / 60
 ! arcsec | arcsecond arc_second | 0.017453292519943295 / 3600
 ! % | percent | 0.01
-! ppt | | 1e-3
 ! ppm ppmv | | 1e-6
 ! ppb ppbv | | 1e-9
 ! degC °C deg_C degree_C degree_c degc | celsius Celsius degree_Celsius degree_celsius degrees_celsius | K @ 273.15
