@@ -196,4 +196,4 @@ def test_a_landlab_component(stage):
     assert [message[3].tobytes() for message in kept] == [array.tobytes() for array in seen]
     assert kept[0][3].shape == (20, 30)
     assert kept[0][4]["grid"]["spacing"] == [2.0, 3.0]
-    assert kept[1][0] == 10 * 365.242198781 * 86400
+    assert kept[1][0] == 10 * 31556925.9747

@@ -18,8 +18,8 @@ OLDER = {"eV", "electronvolt", "electron_volt"}
 TEXTS = """
 kilometers; Pascals; mbar; hPa; MPa; uPa; dam; m s-1; W m-2; kg m-3 s-1; 1e-3 m; 10 m; mm/hr; km2; J kg-1 K-1; days
 hours; inches; feet; years; m^3 s^-1; m**3; W/m2/K; kg/(m2 s); m.s-1; degC m; umol m-2 s-1; degrees_celsius
-m per s; meter second-1; kg m-2 s-1; mol/(m3 s); 1; m3 m-3; µm; millimeters day-1; K2; s-2; nmile; Joules; Hz; mmol; cm3; min
-g cm-3
+m per s; meter second-1; kg m-2 s-1; mol/(m3 s); 1; m3 m-3; µm; millimeters day-1; K2; s-2; nmile; Joules; Hz; mmol; cm3
+min; g cm-3
 """
 
 
