@@ -8,8 +8,12 @@ import sys
 
 import numpy as np
 import pytest
+import replies
 import zoo
+from titin.bmi.model import Model
+from titin.bmi.ports import Variable
 
+from ..conftest import TITIN
 from .conftest import MODELS, PEER, bmi, python
 
 TEMPLATE = '{"dt": {dt:s}, "end": {steps}, "note": "{{dt}}", "level": 0.0}'
@@ -172,3 +176,61 @@ def test_ports_may_have_intervals_of_their_own(stage):
 def test_titin_alone_loads_none_of_it():
     code = "import sys, titin; titin.Instance; print([name for name in sys.modules if name.startswith('titin.bmi')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_what_is_sent_and_received_is_not_copied(stage):
+    """The array of a message is the model's memory, and a model gets the memory of the message."""
+    config = stage.write("config.json", json.dumps({"shape": [4, 6]}))
+    heat = Given()
+    heat.initialize(str(config))
+    model, grids = Model("heat", heat), {}
+    sent = Variable(model, "plate_surface__temperature", "out", grids).data(metadata=True)["data"]
+    assert sent.names == ("y", "x")
+    assert np.shares_memory(sent, heat.arrays["plate_surface__temperature"])
+    received = np.ones((4, 6))
+    received.flags.writeable = False
+    Variable(model, "plate_surface__heat_source", "in", grids).take({"data": received, "units": "K s-1"})
+    assert np.shares_memory(heat.given, received)
+
+
+class Given(zoo.Heat):
+    """A plate that keeps what it is given."""
+
+    def set_value(self, name, src):
+        self.given = src
+
+
+def test_the_profile_counts_one_copy(stage):
+    """That of the medium, out of memory that the model goes on to change."""
+    config = stage.write("config.json", json.dumps({"shape": [200, 200], "end": 4.0}))
+    name = "plate_surface__temperature"
+    stage.describe(
+        {"plate": {"o_i": [name]}, "keep": {"f_init": ["got"]}},
+        {f"plate.{name}": "keep.got"},
+        {"plate": bmi("zoo:Heat", config), "keep": PEER},
+    )
+    stage.ends_well()
+    done = subprocess.run([TITIN, "profile", stage.directory, "--json"], capture_output=True, text=True, check=True)
+    (conduit,) = json.loads(done.stdout)["conduits"]
+    assert conduit["messages"] == 4
+    assert 4 * 320_000 <= conduit["copied"] <= conduit["bytes"] < 4 * 321_000
+
+
+@pytest.mark.parametrize(("end", "count"), [("0.75 s", 2), ("2 s", 4)])
+def test_a_use_may_end_within_a_step(stage, end, count):
+    config = stage.write("config.json", json.dumps({"dt": 0.5, "end": 100.0}))
+    words = ["zoo:Heat", config, f"--end={end}"]
+    stage.answered(words, "plate_surface__temperature", "plate_surface__heat_source", "cooling")
+    stage.ends_well()
+    heat = zoo.Heat()
+    heat.initialize(str(config))
+    until = float(end.split()[0])
+    for step in range(count):
+        heat.set_value(
+            "plate_surface__heat_source", replies.cooling(heat.arrays["plate_surface__temperature"], 0).ravel()
+        )
+        heat.update_until(min((step + 1) * 0.5, until))
+    ((time, _, _, array, _),) = stage.kept("keep")
+    assert len(stage.kept("peer")) == count
+    assert time == until
+    assert array.tobytes() == heat.arrays["plate_surface__temperature"].tobytes()

@@ -248,8 +248,8 @@ def _module(where: str, name: str) -> ModuleType:
             raise
         tried = "".join(f"\n  {folder or Path.cwd()}" for folder in sys.path)
         raise ModelError(
-            f"there is no module {missing.name}, for {name}: install it here, put its folder into PYTHONPATH (env of the "
-            f"program in the description), or write /path/of/file.py:Class. Python has looked in:{tried}"
+            f"there is no module {missing.name}, for {name}: install it here, put its folder into PYTHONPATH (env of "
+            f"the program in the description), or write /path/of/file.py:Class. Python has looked in:{tried}"
         ) from None
 
 
