@@ -44,6 +44,7 @@ CASES = {
         lambda u, t: np.array([1.5, 2.5, 3.5], np.float32) * np.float32(u[0] + 1) * CENTI,
     ),
     "Wells": ("well__count", "well__pumped_count", "odd", replies.odd),
+    "Edges": ("grid_face__sum", "grid_edge__flux", "seventeen", lambda u, t: np.full(17, u[0] + 1)),
     "Layers": ("layer__head", "layer__flux", "flux_in_fortran_order", lambda u, t: 0.01 * u),
 }
 

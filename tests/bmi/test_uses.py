@@ -16,7 +16,7 @@ from titin.bmi.ports import Variable
 from ..conftest import TITIN
 from .conftest import MODELS, PEER, bmi, python
 
-TEMPLATE = '{"dt": {dt:s}, "end": {steps}, "note": "{{dt}}", "level": 0.0}'
+TEMPLATE = '{"dt": {dt:s}, "end": {steps}, "note": "{{dt}}", "level": 0.0, "wet": {wet}, "table": {table}}'
 
 
 def called(stage, program, levels=(2.0, 3000.0, 4.0), settings=None):
@@ -25,7 +25,8 @@ def called(stage, program, levels=(2.0, 3000.0, 4.0), settings=None):
         {"driver": {"o_i": ["ask"], "s": ["answer"]}, "tank": {"f_init": ["start"], "o_f": ["final"]}},
         {"driver.ask": "tank.start", "tank.final": "driver.answer"},
         {"driver": python(MODELS / "driver.py"), "tank": program},
-        {"driver.levels": list(levels), "steps": 9, "dt": "500 ms"} | (settings or {}),
+        {"driver.levels": list(levels), "steps": 9, "dt": "500 ms", "wet": True, "table": [[1.0, 2.5]]}
+        | (settings or {}),
     )
 
 
@@ -51,7 +52,7 @@ def test_a_model_is_used_again_with_other_settings(stage):
     assert [time for time, _, _ in kept] == [1.0, 102.0, 203.0]
     assert all(told for _, _, told in kept)
     filled = json.loads((stage.directory / "instances/tank/workdir/tank.json").read_text())
-    assert filled == {"dt": 0.5, "end": 3, "note": "{dt}", "level": 0.0}
+    assert filled == {"dt": 0.5, "end": 3, "note": "{dt}", "level": 0.0, "wet": True, "table": [[1.0, 2.5]]}
 
 
 def test_settings_stand_for_arguments(stage):
@@ -112,6 +113,7 @@ def test_messages_tell_units_always_and_the_grid_once(stage):
             {"type": "rectilinear", "shape": [2, 3, 4], "x": [0, 1, 3, 7], "y": [0, 1, 3], "z": [0, -5]},
         ),
         ("Wells", "well__count", "well__pumped_count", ("node",), {"type": "points", "x": [0.0, 10.0, 20.0, 30.0]}),
+        ("Edges", "grid_face__sum", "grid_edge__flux", ("face",), {"type": "uniform_rectilinear", "shape": [3, 4]}),
         ("Tank", "tank__level", "tank__inflow", None, {"type": "scalar", "rank": 0}),
     ],
 )

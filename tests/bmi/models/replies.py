@@ -32,6 +32,10 @@ def rain(got, time):
     return {"data": np.array([1.5, 2.5, 3.5], np.float32) * np.float32(got[0] + 1), "units": "cm"}
 
 
+def seventeen(got, time):
+    return np.full(17, got[0] + 1)
+
+
 def odd(got, time):
     return (got % 2).astype(np.int32)
 

@@ -148,6 +148,21 @@ class Wells(Base):
         return y
 
 
+class Edges(Base):
+    """Values at the edges and faces of a uniform grid, which have the shape of their number."""
+
+    inputs = ("grid_edge__flux",)
+    outputs = ("grid_face__sum",)
+
+    def begin(self):
+        self.shapes[0] = (3, 4)
+        self.add("grid_edge__flux", np.zeros(17), "kg s-1", location="edge")
+        self.add("grid_face__sum", np.arange(6.0), "kg", location="face")
+
+    def solve(self, step):
+        self.arrays["grid_face__sum"] += step * self.arrays["grid_edge__flux"].sum()
+
+
 class Layers(Base):
     """Three dimensions on a rectilinear grid, in Fortran order."""
 
