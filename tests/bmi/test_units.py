@@ -56,6 +56,7 @@ def test_a_unit_is_that_of_udunits(text):
         ("mm/hr", "m s-1"),
         ("h", "d"),
         ("1", "%"),
+        ("degC", "degF"),
     ],
 )
 def test_numbers_are_converted_as_by_udunits(told, wanted):

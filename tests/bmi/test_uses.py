@@ -175,6 +175,21 @@ def test_ports_may_have_intervals_of_their_own(stage):
     assert [message[:2] for message in stage.kept("two")] == [(0, 2), (2, None)]
 
 
+def test_a_model_without_steps_goes_to_its_end_at_once(stage):
+    config = stage.write("config.json", json.dumps({"end": 3.5}))
+    stage.describe(
+        {"event": {"o_f": ["queue__length"]}, "keep": {"f_init": ["got"]}},
+        {"event.queue__length": "keep.got"},
+        {"event": bmi("zoo:Event", config), "keep": PEER},
+    )
+    stage.ends_well()
+    event = zoo.Event()
+    event.initialize(str(config))
+    event.update_until(3.5)
+    ((time, _, _, array, _),) = stage.kept("keep")
+    assert (time, array) == (210.0, event.arrays["queue__length"][0])
+
+
 def test_titin_alone_loads_none_of_it():
     code = "import sys, titin; titin.Instance; print([name for name in sys.modules if name.startswith('titin.bmi')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

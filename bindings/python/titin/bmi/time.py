@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 
 from titin.bmi.model import Model, ModelError
 from titin.bmi.options import Options
@@ -39,7 +40,9 @@ class Clock:
         self.end = self._end(options)
         self._every = self._intervals(options, ports)
         self._used = dict.fromkeys(self._every, 0)
-        self._steps = any(port not in self._every for port in ports) or not ports
+        # Without such ports a model that has no steps goes to its end at once.
+        self._step = self._told_step(needed=False)
+        self._steps = any(port not in self._every for port in ports) or (not ports and self._step is not None)
         self._step = self._told_step(needed=self._steps)
 
     def begin(self, timestamp: float) -> None:
@@ -97,7 +100,7 @@ class Clock:
             if count < 1 or step is None or abs(self.now + count * step - target) > self._slack(target):
                 raise self._refused(self.now, target, str(missing)) from missing
         for _ in range(count):
-            self._model.call("update")
+            self._model.call("update", lacking="write it, or update_until")
 
     def _refused(self, begin: float, target: float, why: str) -> ModelError:
         step = f", whose step is {self._step:g} {self.unit}," if self._step else ""
@@ -128,7 +131,7 @@ class Clock:
     def _told_step(self, needed: bool) -> float | None:
         if not needed:
             found = self._model.optional("get_time_step")
-            return float(found) if isinstance(found, int | float) and math.isfinite(found) and found > 0 else None
+            return float(found) if isinstance(found, Real) and 0 < float(found) < math.inf else None
         step = self._model.number("get_time_step", lacking="write it, or say by --every when ports are used")
         if not (math.isfinite(step) and step > 0):
             raise self._model.wrong("get_time_step", (), f"returned {step:g}, and not a step above 0")
