@@ -7,6 +7,7 @@ import time
 
 from benchmarks import (
     blocks,
+    bmi,
     canal,
     check,
     conduits,
@@ -54,6 +55,7 @@ QUESTIONS = {
     "many": many.main,
     "profiling": profiling.main,
     "python_pair": python_pair.main,
+    "bmi": bmi.main,
     "start": start.main,
     "death": death.main,
     "check": check.main,

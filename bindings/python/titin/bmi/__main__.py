@@ -1,0 +1,113 @@
+"""``python -m titin.bmi``: runs a model as a program of a run, or describes the model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from titin.bmi import describe
+from titin.bmi.model import ModelError
+from titin.bmi.options import of
+from titin.bmi.run import run
+from titin.errors import Error
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Does what the command line says; returns the exit code."""
+    told = vars(_parser().parse_args(words))
+    action = told.pop("action")
+    try:
+        if action == "run":
+            run(told)
+        else:
+            _describe(told)
+    except Error as error:
+        # The text says all; the frames behind it are titin's own.
+        print(f"titin.bmi: {error}", file=sys.stderr)
+        return 1
+    except Exception as raised:
+        traceback.print_exception(raised)
+        return 1
+    return 0
+
+
+def _describe(told: dict[str, object]) -> None:
+    as_json, settings = told.pop("json"), told.pop("setting")
+    assert isinstance(settings, list)
+    pairs = [text.partition("=") for text in settings]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise ModelError(f"--setting {name} is no pair: write NAME=VALUE")
+    found = describe.known(of(told, {}), {name: value for name, _, value in pairs})
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        print(describe.component(found, colored), end="")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m titin.bmi", description="Models with the Basic Model Interface as programs of a titin run."
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="run|describe")
+    for name, text in (
+        ("run", "takes part in the run that started it"),
+        ("describe", "prints a component with the ports, types, units and grids of a model"),
+    ):
+        action = actions.add_parser(name, help=text, description=text)
+        action.add_argument(
+            "model",
+            nargs="?" if name == "run" else None,
+            help="package.module:Class, file.py:Class or libmodel.so[:register_bmi]; setting bmi",
+        )
+        action.add_argument(
+            "config", nargs="?", help="the file for initialize; {setting} in it is filled in; setting bmi_config"
+        )
+        action.add_argument(
+            "--time-units", help="the unit of the model's times, if it tells none; setting bmi_time_units"
+        )
+        if name == "run":
+            action.add_argument(
+                "--variable",
+                dest="variables",
+                action="append",
+                metavar="PORT=VARIABLE",
+                help="the variable of a port of another name; setting bmi_variables",
+            )
+            action.add_argument(
+                "--every",
+                action="append",
+                metavar="[PORT=]TIME",
+                help="how often a port is used, such as '1 h'; setting bmi_every",
+            )
+            action.add_argument(
+                "--end", metavar="TIME", help="how long a use lasts, in place of the model's end; setting bmi_end"
+            )
+            action.add_argument(
+                "--metadata",
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help="whether messages tell units and grids; setting bmi_metadata",
+            )
+            action.add_argument(
+                "--time-unit", metavar="UNIT", help="time_unit of the description; setting bmi_time_unit"
+            )
+        else:
+            action.add_argument(
+                "--setting",
+                action="append",
+                default=[],
+                metavar="NAME=VALUE",
+                help="a value for a place of the configuration",
+            )
+            action.add_argument("--json", action="store_true", help="all that the model tells, as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The configuration of a model, with the places for settings filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from titin.bmi.model import ModelError, near
+
+# {name}, {a.name}, or {name:unit}; {{name}} stands for {name} itself.
+_PLACE = re.compile(r"\{\{(?P<itself>[A-Za-z_][\w.]*)\}\}|\{(?P<name>[A-Za-z_][\w.]*)(?::(?P<unit>[^\s{}\"',]+))?\}")
+
+Look = Callable[[str, str | None], Any]
+
+
+def fill(config: str, known: Mapping[str, Any], look: Look, folder: Path) -> str:
+    """The path of the configuration for a use: the file itself, or a copy in ``folder`` with the places filled in.
+
+    ``look`` gives the value of a setting, in a unit if one is asked for; ``known`` has the names. Raises
+    :class:`ModelError` without such a file, and for a place that names no setting.
+    """
+    if not config:
+        return ""
+    path = Path(config)
+    if not path.exists():
+        raise ModelError(
+            f"there is no configuration {path.absolute()}: write an absolute path, or have titin: stage copy the file "
+            f"into the work directory ({Path.cwd()})"
+        )
+    if path.is_dir():
+        return config
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        # A file of bytes has no places.
+        return config
+    filled = _PLACE.sub(lambda place: _value(place, text, path, known, look), text)
+    if filled == text:
+        return config
+    target = folder / path.name
+    if target.exists() and target.samefile(path):
+        target = folder / f"{path.stem}.filled{path.suffix}"
+    target.write_text(filled, encoding="utf-8")
+    return str(target)
+
+
+def _value(place: re.Match[str], text: str, path: Path, known: Mapping[str, Any], look: Look) -> str:
+    """What stands in a place."""
+    if place["itself"]:
+        return f"{{{place['itself']}}}"
+    name = place["name"]
+    try:
+        value = look(name, place["unit"])
+    except Exception as error:
+        line = text.count("\n", 0, place.start()) + 1
+        names = sorted({key.rpartition(".")[2] for key in known} | set(known))
+        raise ModelError(
+            f"{path}, line {line}: the place {place[0]} cannot be filled in: {error}{near(name, names)}. To write "
+            f"{place[0]} itself, double the braces"
+        ) from None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else repr(value)

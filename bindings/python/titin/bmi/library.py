@@ -1,0 +1,391 @@
+"""Models in shared libraries, with the methods of a model in Python.
+
+Two conventions are known. By BMI's C entry a library exports ``register_bmi``, which fills a structure with pointers to
+functions, in the order of CSDMS's ``bmi.h`` (2.0); C, C++ and Fortran can do so. By the convention of xmipy, which
+MODFLOW 6 has, a library exports the functions themselves, and holds one model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from titin.bmi.model import Model, ModelError
+
+SUCCESS = 0
+# The sizes of texts: BMI_MAX_... of bmi.h, and what MODFLOW 6 has if it tells none.
+TEXT = 2048
+
+_INT, _DOUBLE, _TEXT, _MEMORY = ctypes.c_int, ctypes.c_double, ctypes.c_char_p, ctypes.c_void_p
+_INTS, _DOUBLES = ctypes.POINTER(_INT), ctypes.POINTER(_DOUBLE)
+
+# The members of the structure in their order, with the arguments behind the model.
+_MEMBERS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("initialize", (_TEXT,)),
+    ("update", ()),
+    ("update_until", (_DOUBLE,)),
+    ("finalize", ()),
+    ("get_component_name", (_MEMORY,)),
+    ("get_input_item_count", (_INTS,)),
+    ("get_output_item_count", (_INTS,)),
+    ("get_input_var_names", (_MEMORY,)),
+    ("get_output_var_names", (_MEMORY,)),
+    ("get_var_grid", (_TEXT, _INTS)),
+    ("get_var_type", (_TEXT, _MEMORY)),
+    ("get_var_units", (_TEXT, _MEMORY)),
+    ("get_var_itemsize", (_TEXT, _INTS)),
+    ("get_var_nbytes", (_TEXT, _INTS)),
+    ("get_var_location", (_TEXT, _MEMORY)),
+    ("get_current_time", (_DOUBLES,)),
+    ("get_start_time", (_DOUBLES,)),
+    ("get_end_time", (_DOUBLES,)),
+    ("get_time_units", (_MEMORY,)),
+    ("get_time_step", (_DOUBLES,)),
+    ("get_value", (_TEXT, _MEMORY)),
+    ("get_value_ptr", (_TEXT, ctypes.POINTER(_MEMORY))),
+    ("get_value_at_indices", (_TEXT, _MEMORY, _INTS, _INT)),
+    ("set_value", (_TEXT, _MEMORY)),
+    ("set_value_at_indices", (_TEXT, _INTS, _INT, _MEMORY)),
+    ("get_grid_rank", (_INT, _INTS)),
+    ("get_grid_size", (_INT, _INTS)),
+    ("get_grid_type", (_INT, _MEMORY)),
+    ("get_grid_shape", (_INT, _MEMORY)),
+    ("get_grid_spacing", (_INT, _MEMORY)),
+    ("get_grid_origin", (_INT, _MEMORY)),
+    ("get_grid_x", (_INT, _MEMORY)),
+    ("get_grid_y", (_INT, _MEMORY)),
+    ("get_grid_z", (_INT, _MEMORY)),
+    ("get_grid_node_count", (_INT, _INTS)),
+    ("get_grid_edge_count", (_INT, _INTS)),
+    ("get_grid_face_count", (_INT, _INTS)),
+    ("get_grid_edge_nodes", (_INT, _MEMORY)),
+    ("get_grid_face_edges", (_INT, _MEMORY)),
+    ("get_grid_face_nodes", (_INT, _MEMORY)),
+    ("get_grid_nodes_per_face", (_INT, _MEMORY)),
+)
+
+
+class _Structure(ctypes.Structure):
+    """``Bmi`` of ``bmi.h``: the model's own memory, then the pointers."""
+
+    _fields_ = [
+        ("data", _MEMORY),
+        *((name, ctypes.CFUNCTYPE(_INT, _MEMORY, *arguments)) for name, arguments in _MEMBERS),
+    ]
+
+
+def load(where: str, symbol: str = "") -> Callable[[], Any]:
+    """What makes the models of a library, by the convention that it follows. Raises :class:`ModelError`."""
+    path = Path(where)
+    if not path.is_file() and os.sep in where:
+        raise ModelError(f"there is no library {path.absolute()}: build it, and write an absolute path")
+    try:
+        library = ctypes.CDLL(str(path.absolute()) if path.is_file() else where)
+    except OSError as error:
+        raise ModelError(
+            f"the library {where} cannot be loaded: {error}. Looked for in {Path.cwd()}, LD_LIBRARY_PATH and the "
+            "folders of the system: write an absolute path"
+        ) from None
+    entry = getattr(library, symbol or "register_bmi", None)
+    if entry is not None:
+        entry.restype, entry.argtypes = _MEMORY, (ctypes.POINTER(_Structure),)
+        return lambda: StructureModel(entry)
+    if symbol:
+        raise ModelError(f"the library {where} has no function {symbol}, which should fill BMI's structure")
+    missing = [name for name in ("initialize", "update", "get_current_time") if not hasattr(library, name)]
+    if missing:
+        raise ModelError(
+            f"the library {where} has neither register_bmi nor the functions of xmipy's convention (it "
+            f"lacks {', '.join(missing)}): if its entry has another name, write libmodel.so:register_bmi_name"
+        )
+    return lambda: ExportedModel(library)
+
+
+class _LibraryModel:
+    """What both conventions share: a call gives a status, and results go into memory of the caller."""
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        raise NotImplementedError
+
+    def _int(self, name: str, *arguments: Any) -> int:
+        found = _INT(0)
+        self._call(name, *arguments, ctypes.byref(found))
+        return found.value
+
+    def _double(self, name: str) -> float:
+        found = _DOUBLE(0.0)
+        self._call(name, ctypes.byref(found))
+        return found.value
+
+    def _text(self, name: str, *arguments: Any, size: int = TEXT) -> str:
+        found = ctypes.create_string_buffer(size)
+        self._call(name, *arguments, found)
+        return found.value.decode("utf-8", "replace").strip()
+
+    def _fill(self, name: str, number: Any, values: NDArray[Any]) -> NDArray[Any]:
+        """Has a function fill an array; the callee writes whole numbers of C, and doubles."""
+        self._call(name, number, _MEMORY(values.ctypes.data))
+        return values
+
+    def update(self) -> None:
+        self._call("update")
+
+    def update_until(self, time: float) -> None:
+        self._call("update_until", _DOUBLE(time))
+
+    def finalize(self) -> None:
+        self._call("finalize")
+
+    def get_input_item_count(self) -> int:
+        return self._int("get_input_item_count")
+
+    def get_output_item_count(self) -> int:
+        return self._int("get_output_item_count")
+
+    def get_var_grid(self, name: str) -> int:
+        return self._int("get_var_grid", name.encode())
+
+    def get_var_itemsize(self, name: str) -> int:
+        return self._int("get_var_itemsize", name.encode())
+
+    def get_var_nbytes(self, name: str) -> int:
+        return self._int("get_var_nbytes", name.encode())
+
+    def get_current_time(self) -> float:
+        return self._double("get_current_time")
+
+    def get_start_time(self) -> float:
+        return self._double("get_start_time")
+
+    def get_end_time(self) -> float:
+        return self._double("get_end_time")
+
+    def get_time_step(self) -> float:
+        return self._double("get_time_step")
+
+
+class StructureModel(_LibraryModel):
+    """A model by BMI's C entry. Each model has a structure of its own."""
+
+    def __init__(self, entry: Any) -> None:
+        self._structure = _Structure()
+        entry(ctypes.byref(self._structure))
+        if not self._structure.initialize:
+            raise ModelError(f"{entry.__name__} has left the structure empty: it sets a function for each member")
+        self._begun = False
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        function = getattr(self._structure, name)
+        if not function:
+            raise NotImplementedError(f"the library leaves {name} empty")
+        if function(ctypes.addressof(self._structure), *arguments) != SUCCESS:
+            if name in _OPTIONAL:
+                raise NotImplementedError(f"the library's {name} has returned a failure")
+            raise RuntimeError(f"the library's {name} has returned a failure; what it has printed may say why")
+
+    def initialize(self, config: str) -> None:
+        self._call("initialize", config.encode())
+
+    def get_component_name(self) -> str:
+        return self._text("get_component_name")
+
+    def get_input_var_names(self) -> tuple[str, ...]:
+        return self._names("get_input_var_names", self.get_input_item_count())
+
+    def get_output_var_names(self) -> tuple[str, ...]:
+        return self._names("get_output_var_names", self.get_output_item_count())
+
+    def _names(self, function: str, count: int) -> tuple[str, ...]:
+        texts = [ctypes.create_string_buffer(TEXT) for _ in range(count)]
+        pointers = (_MEMORY * count)(*map(ctypes.addressof, texts))
+        self._call(function, ctypes.cast(pointers, _MEMORY))
+        # A library may fill the texts, or have the pointers lead to its own.
+        return tuple(ctypes.string_at(pointer).decode() for pointer in pointers if pointer)
+
+    def get_var_type(self, name: str) -> str:
+        return self._text("get_var_type", name.encode())
+
+    def get_var_units(self, name: str) -> str:
+        return self._text("get_var_units", name.encode())
+
+    def get_var_location(self, name: str) -> str:
+        return self._text("get_var_location", name.encode())
+
+    def get_time_units(self) -> str:
+        return self._text("get_time_units")
+
+    def get_value(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        self._call("get_value", name.encode(), values.ctypes.data)
+        return values
+
+    def get_value_ptr(self, name: str) -> NDArray[Any]:
+        found = _MEMORY()
+        self._call("get_value_ptr", name.encode(), ctypes.byref(found))
+        kind = Model("the library", self).kind(name)
+        return _view(found.value, kind, (self.get_var_nbytes(name) // kind.itemsize,), name)
+
+    def set_value(self, name: str, values: NDArray[Any]) -> None:
+        values = np.ascontiguousarray(values)
+        self._call("set_value", name.encode(), values.ctypes.data)
+
+    def get_grid_rank(self, grid: int) -> int:
+        return self._int("get_grid_rank", grid)
+
+    def get_grid_size(self, grid: int) -> int:
+        return self._int("get_grid_size", grid)
+
+    def get_grid_type(self, grid: int) -> str:
+        return self._text("get_grid_type", grid)
+
+    def get_grid_node_count(self, grid: int) -> int:
+        return self._int("get_grid_node_count", grid)
+
+    def get_grid_edge_count(self, grid: int) -> int:
+        return self._int("get_grid_edge_count", grid)
+
+    def get_grid_face_count(self, grid: int) -> int:
+        return self._int("get_grid_face_count", grid)
+
+    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
+        # The methods of a grid that fill an array.
+        if name not in _FILLING:
+            raise AttributeError(name)
+        return lambda grid, values: self._fill(name, grid, values)
+
+
+class ExportedModel(_LibraryModel):
+    """The model of a library by xmipy's convention. It runs in the folder of its configuration, as with xmipy."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        function = getattr(self._library, name, None)
+        if function is None:
+            raise NotImplementedError(f"the library exports no {name}")
+        if function(*arguments) == SUCCESS:
+            return
+        text = ""
+        if hasattr(self._library, "get_last_bmi_error"):
+            found = ctypes.create_string_buffer(self._size("BMI_LENERRMESSAGE"))
+            self._library.get_last_bmi_error(found)
+            text = found.value.decode("utf-8", "replace").strip()
+        raise RuntimeError(f"the library's {name} has failed: {text or 'it says no more'}")
+
+    def _size(self, constant: str) -> int:
+        try:
+            return _INT.in_dll(self._library, constant).value
+        except ValueError:
+            return TEXT
+
+    def initialize(self, config: str) -> None:
+        if config:
+            path = Path(config).absolute()
+            os.chdir(path if path.is_dir() else path.parent)
+        self._call("initialize", config.encode())
+
+    def get_component_name(self) -> str:
+        return self._text("get_component_name", size=self._size("BMI_LENCOMPONENTNAME"))
+
+    def get_input_var_names(self) -> tuple[str, ...]:
+        return self._names("get_input_var_names", self.get_input_item_count())
+
+    def get_output_var_names(self) -> tuple[str, ...]:
+        return self._names("get_output_var_names", self.get_output_item_count())
+
+    def _names(self, function: str, count: int) -> tuple[str, ...]:
+        """The names, which lie one after the other in pieces of one size."""
+        size = self._size("BMI_LENVARADDRESS")
+        memory = ctypes.create_string_buffer(max(count * size, 1))
+        self._call(function, memory)
+        pieces = (memory.raw[at : at + size] for at in range(0, count * size, size))
+        return tuple(piece.split(b"\0", 1)[0].decode().strip() for piece in pieces)
+
+    def get_var_type(self, name: str) -> str:
+        told = self._text("get_var_type", name.encode(), size=self._size("BMI_LENVARTYPE")).lower()
+        # MODFLOW 6 adds the shape: DOUBLE (100).
+        return told.split("(")[0].strip()
+
+    def get_var_units(self, name: str) -> str:
+        return self._text("get_var_units", name.encode())
+
+    def get_var_location(self, name: str) -> str:
+        return self._text("get_var_location", name.encode())
+
+    def get_time_units(self) -> str:
+        return self._text("get_time_units")
+
+    def get_value(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        values[:] = self.get_value_ptr(name).reshape(-1)
+        return values
+
+    def get_value_ptr(self, name: str) -> NDArray[Any]:
+        kind, shape = Model("the library", self).kind(name), self.get_var_shape(name)
+        found = _MEMORY()
+        function = "get_value_ptr"
+        if not hasattr(self._library, function):
+            function = {"f8": "get_value_ptr_double", "i4": "get_value_ptr_int"}.get(kind.str[1:], function)
+        self._call(function, name.encode(), ctypes.byref(found))
+        return _view(found.value, kind, shape, name)
+
+    def get_var_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a variable in C order; empty for a single number."""
+        rank = self._int("get_var_rank", name.encode())
+        shape = (_INT * max(rank, 1))()
+        if rank:
+            self._call("get_var_shape", name.encode(), shape)
+        return tuple(shape[:rank])
+
+    def set_value(self, name: str, values: NDArray[Any]) -> None:
+        if not hasattr(self._library, "set_value"):
+            self.get_value_ptr(name).reshape(-1)[:] = values
+            return
+        values = np.ascontiguousarray(values)
+        self._call("set_value", name.encode(), ctypes.byref(_MEMORY(values.ctypes.data)))
+
+    def get_grid_rank(self, grid: int) -> int:
+        return self._int("get_grid_rank", ctypes.byref(_INT(grid)))
+
+    def get_grid_size(self, grid: int) -> int:
+        return self._int("get_grid_size", ctypes.byref(_INT(grid)))
+
+    def get_grid_type(self, grid: int) -> str:
+        return self._text("get_grid_type", ctypes.byref(_INT(grid)), size=self._size("BMI_LENGRIDTYPE"))
+
+    def get_grid_node_count(self, grid: int) -> int:
+        return self._int("get_grid_node_count", ctypes.byref(_INT(grid)))
+
+    def get_grid_face_count(self, grid: int) -> int:
+        return self._int("get_grid_face_count", ctypes.byref(_INT(grid)))
+
+    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
+        if name not in _FILLING:
+            raise AttributeError(name)
+        return lambda grid, values: self._fill(name, ctypes.byref(_INT(grid)), values)
+
+
+def _view(address: int | None, kind: np.dtype[Any], shape: tuple[int, ...], name: str) -> NDArray[Any]:
+    """The memory of a library as an array. The memory is the library's, and is not freed by the array."""
+    size = math.prod(shape) * kind.itemsize
+    if not address and size:
+        raise NotImplementedError(f"the library's get_value_ptr of {name} has given no memory")
+    if not size:
+        return np.zeros(shape, kind)
+    memory = memoryview((ctypes.c_char * size).from_address(address or 0))
+    found: NDArray[Any] = np.frombuffer(memory, kind).reshape(shape)
+    return found
+
+
+_FILLING = {name for name, arguments in _MEMBERS if name.startswith("get_grid_") and arguments == (_INT, _MEMORY)} - {
+    "get_grid_type"
+}
+# What a library need not have: a failure says that it has none.
+_OPTIONAL = {"get_value_ptr", "get_var_location", "update_until"} | {
+    name for name, _ in _MEMBERS if name.startswith("get_grid_")
+}

@@ -1,0 +1,157 @@
+"""The ports of a component and the variables of a model: which is which, and what goes by each port."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from titin.bmi import messages
+from titin.bmi.grids import Grid
+from titin.bmi.model import Model, ModelError, near
+from titin.bmi.units import UnitError, conversion, is_told
+from titin.data import Array
+
+OPERATORS = {"f_init": "F_INIT", "o_i": "O_I", "s": "S", "o_f": "O_F"}
+
+
+class Declared(Protocol):
+    """A port as an instance of titin has it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def vector(self) -> bool: ...
+    @property
+    def connected(self) -> bool: ...
+
+
+def assign(ports: Iterable[Declared], names: Mapping[str, str], model: Model) -> dict[str, str]:
+    """The variable of each port. Raises :class:`ModelError` for a port that fits none.
+
+    ``names`` has the variables of ports with names of their own.
+    """
+    inputs, outputs = model.names("get_input_var_names"), model.names("get_output_var_names")
+    ports = list(ports)
+    lost = [port for port in names if port not in {declared.name for declared in ports}]
+    if lost:
+        known = [declared.name for declared in ports]
+        raise ModelError(
+            f"the variables name a port {lost[0]} (for {names[lost[0]]}), which the description does not have: it has "
+            f"{', '.join(known) or 'no ports'}{near(lost[0], known)}"
+        )
+    found = {}
+    for port in ports:
+        variable = names.get(port.name, port.name)
+        receives = port.operator in ("f_init", "s")
+        own, other = (inputs, outputs) if receives else (outputs, inputs)
+        kind, opposite = ("input", "output") if receives else ("output", "input")
+        what = f"port {port.name} ({OPERATORS[port.operator]})"
+        if port.vector:
+            raise ModelError(
+                f"{what} has slots, and a variable of {model} has none: give the component at its other end the same "
+                "multiplicity, or put a titin.splitter or titin.merger between the two"
+            )
+        if variable not in own and variable in other:
+            raise ModelError(
+                f"{what} {'receives' if receives else 'sends'}, but {variable} is an {opposite} variable of {model} "
+                f"only: give the port another operator; the {kind} variables are {', '.join(own) or 'none'}"
+            )
+        if variable not in own:
+            raise ModelError(
+                f"{what} names no {kind} variable of {model}{near(variable, own)}: give it the name of one, or write "
+                f"variables: {{{port.name}: ...}}; the {kind} variables are {', '.join(own) or 'none'}"
+            )
+        found[port.name] = variable
+    return found
+
+
+class Variable:
+    """A variable of a model behind a port, in one use."""
+
+    def __init__(self, model: Model, name: str, port: str, grids: dict[int, Grid]) -> None:
+        self.name = name
+        self.port = port
+        self._model = model
+        self.kind = model.kind(name)
+        count = model.count("get_var_nbytes", name) // self.kind.itemsize
+        self.units = model.text("get_var_units", name)
+        self.location = model.text("get_var_location", name).lower()
+        number = model.count("get_var_grid", name)
+        self.grid = grids.get(number) or grids.setdefault(number, Grid(model, number))
+        if model.has("get_var_shape"):
+            # Libraries by xmipy's convention tell the shape of a variable itself.
+            self.shape: tuple[int, ...] = model.call("get_var_shape", name)
+            fits = self.shape == self.grid.shape
+            self.names = self.grid.layout(name, math.prod(self.shape), "")[1] if fits else ()
+        else:
+            self.shape, self.names = self.grid.layout(name, count, self.location)
+        self._is_told = False
+
+    def about(self) -> dict[str, Any]:
+        """What a message tells beside the array; the grid is told in the first message of a use."""
+        about: dict[str, Any] = {"units": self.units} if is_told(self.units) else {}
+        if not self._is_told:
+            about |= {"variable": self.name, "grid": self.grid.told()}
+            about |= {"location": self.location} if self.location else {}
+            self._is_told = True
+        return about
+
+    def data(self, metadata: bool) -> Any:
+        """The data of the next message, without a copy where the model gives its own memory."""
+        array: NDArray[Any] = self._model.values(self.name, self.kind, self.shape)
+        if self.names:
+            array = Array(array, self.names)
+        return messages.wrap(array, self.about()) if metadata else array
+
+    def take(self, data: Any) -> None:
+        """Gives the data of a message to the model, in its unit and type. Nil is left out.
+
+        Raises :class:`ModelError` for data that do not fit.
+        """
+        array, about = messages.unwrap(data, self.port)
+        if array is None:
+            return
+        told = about.get("units", "")
+        try:
+            convert = conversion(told, self.units) if isinstance(told, str) else None
+        except UnitError as error:
+            raise ModelError(
+                f"what comes on port {self.port} is in '{told}', and {self.name} of {self._model} in '{self.units}': "
+                f"{error}. Connect a variable that measures the same, or have one end tell another unit"
+            ) from None
+        if not self._fits(array.shape):
+            raise ModelError(
+                f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
+                f"{self.shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
+                "maps one grid to the other"
+            )
+        self._model.set(self.name, self._cast(array if convert is None else convert(array)))
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array can be taken: of this shape, or of as many elements where one of the two is flat."""
+        if shape == self.shape:
+            return True
+        return math.prod(shape) == math.prod(self.shape) and (len(shape) < 2 or len(self.shape) < 2)
+
+    def _cast(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array in the type of the variable; real numbers are rounded, whole numbers have to fit."""
+        if array.dtype == self.kind:
+            return array
+        if not np.can_cast(array.dtype, self.kind, "same_kind"):
+            raise ModelError(
+                f"what comes on port {self.port} is {array.dtype}, and {self.name} of {self._model} is {self.kind}: "
+                "have the sender tell numbers of this kind"
+            )
+        with np.errstate(over="ignore"):
+            cast = array.astype(self.kind)
+        if array.dtype.kind in "iu" and not np.array_equal(cast, array):
+            raise ModelError(
+                f"what comes on port {self.port} is {array.dtype}, and has numbers that {self.name} of {self._model} "
+                f"({self.kind}) cannot hold"
+            )
+        return cast

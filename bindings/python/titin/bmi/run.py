@@ -1,0 +1,104 @@
+"""The program of a component: the uses of a model, in the order of the submodel execution loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import titin
+from titin.bmi import config
+from titin.bmi.grids import Grid
+from titin.bmi.model import Model, ModelError, load
+from titin.bmi.options import SETTINGS, Options, of
+from titin.bmi.ports import Variable, assign
+from titin.bmi.time import Clock
+
+_NOT_SET = object()
+
+
+def run(told: Mapping[str, Any]) -> None:
+    """Takes part in the run that the environment names, with these options; settings stand for those not given.
+
+    Returns when there is no further use. Raises as :class:`titin.Instance`, :class:`ModelError`, and what the model
+    raises; the run then fails with this instance as its culprit.
+    """
+    with titin.Instance() as instance:
+        makers: dict[str, Callable[[], Any]] = {}
+        options = _options(instance, told)
+        makers[options.model] = load(options.model)
+        while instance.reuse():
+            options = _options(instance, told)
+            if options.model not in makers:
+                makers[options.model] = load(options.model)
+            _use(instance, options, Model(options.model, makers[options.model]()))
+
+
+def _options(instance: titin.Instance, told: Mapping[str, Any]) -> Options:
+    found = {name: instance.setting(name, None, default=_NOT_SET) for name in SETTINGS.values()}
+    options = of(told, {name: value for name, value in found.items() if value is not _NOT_SET})
+    if not options.model:
+        raise ModelError(
+            f"{instance.name} has no model: name one behind `run`, package.module:Class, or by the setting bmi"
+        )
+    return options
+
+
+def _use(instance: titin.Instance, options: Options, model: Model) -> None:
+    """One use of a model, from ``initialize`` to ``finalize``."""
+    path = config.fill(options.config, instance.settings, lambda *asked: _setting(instance, *asked), instance.workdir)
+    model.call("initialize", path, lacking="write it")
+    declared = [port for port in instance.ports.values() if port.name != "muscle_settings_in"]
+    variables = assign(declared, options.variables, model)
+    grids: dict[int, Grid] = {}
+    by: dict[str, list[Variable]] = {"f_init": [], "o_i": [], "s": [], "o_f": []}
+    for port in declared:
+        if port.connected:
+            by[port.operator].append(Variable(model, variables[port.name], port.name, grids))
+    clock = Clock(model, options, [variable.port for variable in by["o_i"] + by["s"]])
+
+    # F_INIT
+    stamps = []
+    for variable in by["f_init"]:
+        message = instance.receive(variable.port)
+        stamps.append(message.timestamp)
+        variable.take(message.data)
+    if stamps:
+        clock.begin(max(stamps))
+
+    while not clock.is_over():
+        # O_I
+        for variable in by["o_i"]:
+            if clock.is_due(variable.port):
+                instance.send(
+                    variable.port,
+                    variable.data(options.metadata),
+                    timestamp=clock.stamp(clock.now),
+                    next_timestamp=clock.next(variable.port),
+                )
+        # S
+        for variable in by["s"]:
+            if clock.is_due(variable.port):
+                variable.take(instance.receive(variable.port).data)
+        clock.advance()
+
+    # O_F. The memory of the model ends with finalize, so the values are taken before.
+    last = [(variable.port, _kept(variable.data(options.metadata))) for variable in by["o_f"]]
+    model.call("finalize", lacking="write it")
+    for name, data in last:
+        instance.send(name, data, timestamp=clock.stamp(clock.now))
+
+
+def _setting(instance: titin.Instance, name: str, unit: str | None) -> Any:
+    """A setting for a place of the configuration."""
+    return instance.setting(name, unit) if unit else instance.setting(name)
+
+
+def _kept(data: Any) -> Any:
+    """Data that outlive the model: its arrays are copied."""
+    if isinstance(data, dict):
+        return {key: _kept(value) for key, value in data.items()}
+    if not isinstance(data, np.ndarray):
+        return data
+    names = getattr(data, "names", None)
+    return titin.Array(np.array(data, subok=False), names) if names else np.array(data, subok=False)

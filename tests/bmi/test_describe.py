@@ -1,0 +1,100 @@
+"""What `python -m titin.bmi describe` prints can be pasted; and the models of these tests keep to the interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from ..conftest import TITIN
+from .conftest import LIMIT, MODELS
+
+# bmi-tester does not know grids of points, which Wells has.
+TESTED = ("Heat", "Rod", "Tank", "Mesh", "Layers")
+
+
+def describe(*words, status=0):
+    command = [sys.executable, "-m", "titin.bmi", "describe", *map(str, words)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=MODELS, env=os.environ | {"PYTHONPATH": str(MODELS)}
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def test_a_component_to_paste(stage):
+    config = stage.write("config.json", '{"dt": {dt}}')
+    found = describe("zoo:Tank", config, "--setting", "dt=0.5")
+    assert "\033" not in found
+    assert "# zoo:Tank: times from 0 to 5 s, by steps of 0.5" in found
+    assert "- tank__inflow  # float64, single value, L s-1, grid 0" in found
+    parsed = yaml.safe_load(found)
+    assert parsed["components"]["tank"]["ports"] == {
+        "s": ["tank__inflow", "tank__level"],
+        "o_i": ["tank__level_out", "tank__outflow"],
+    }
+    args = parsed["programs"]["tank"]["args"]
+    assert args == ["-m", "titin.bmi", "run", "zoo:Tank", str(config), "--variable=tank__level_out=tank__level"]
+    whole = {
+        "ymmsl_version": "v0.2",
+        "models": {"m": {"components": parsed["components"]}},
+        "programs": parsed["programs"],
+    }
+    path = stage.write("model.ymmsl", yaml.safe_dump(whole))
+    done = subprocess.run([TITIN, "check", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grids_stand_below(stage):
+    config = stage.write("config.json", '{"shape": [4, 6]}')
+    found = describe("zoo:Heat", config)
+    assert "# grid 0: uniform_rectilinear, shape [4, 6], spacing [0.5, 0.5], origin [0.0, 0.0], size 24" in found
+    assert "- plate_surface__temperature  # float64, 4 by 6 (y, x), K, grid 0" in found
+
+
+def test_all_that_is_known_as_json(stage):
+    config = stage.write("config.json", "{}")
+    found = json.loads(describe("zoo:Mesh", config, "--json"))
+    assert found["time"] == {"units": "hours", "start": 0.0, "end": 5.0, "step": 1.0, "seconds": 3600.0}
+    assert found["outputs"] == [
+        {
+            "name": "mesh_node__height",
+            "type": "float32",
+            "units": "m",
+            "shape": [6],
+            "names": ["node"],
+            "location": "node",
+            "grid": 0,
+        }
+    ]
+    assert found["grids"][0]["face_nodes"] == [0, 1, 4, 3, 1, 2, 5, 1, 5, 4]
+
+
+def test_names_that_no_port_may_have(stage, native):
+    config = stage.write("aquifer.txt", "0.5 3 2\n")
+    found = describe(f"{native}/libaquifer.so", config, "--time-units=d")
+    assert "- GWF_HEAD  # float64, 3 by 4 (y, x), no unit, grid 1" in found
+    args = yaml.safe_load(found)["programs"]["aquifer"]["args"]
+    assert "--variable=GWF_RECHARGE_out=GWF/RECHARGE" in args
+
+
+def test_what_cannot_be_described(stage):
+    config = stage.write("config.json", '{"dt": {dt}}')
+    assert "the place {dt} cannot be filled in: no setting dt is given: add --setting dt=..." in describe(
+        "zoo:Tank", config, status=1
+    )
+    assert "no module nowhere" in describe("nowhere:Tank", status=1)
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_bmi_tester_finds_nothing(stage, name):
+    (stage.folder / "config.json").write_text('{"dt": 0.5, "end": 3.0}')
+    command = ["bmi-test", f"zoo:{name}", "--root-dir", ".", "--config-file", "config.json"]
+    env = os.environ | {"PYTHONPATH": str(MODELS), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=stage.folder, timeout=LIMIT)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert " passed" in done.stdout and " failed" not in done.stdout and " error" not in done.stdout
