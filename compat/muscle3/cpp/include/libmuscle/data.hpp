@@ -234,10 +234,7 @@ protected:
         ymmsl::SettingValue setting;
         return read(setting);
     }
-    bool holds(const ymmsl::Settings *) const {
-        ymmsl::Settings settings;
-        return read(settings);
-    }
+    bool holds(const ymmsl::Settings *) const { return node_->kind == detail::Kind::settings; }
 
     template <class T, std::enable_if_t<!std::is_integral<T>::value, int> = 0>
     [[noreturn]] T held(const T *) const {
@@ -265,22 +262,12 @@ protected:
         read(setting);
         return setting;
     }
-    ymmsl::Settings held(const ymmsl::Settings *) const {
-        ymmsl::Settings settings;
-        read(settings);
-        return settings;
-    }
+    ymmsl::Settings held(const ymmsl::Settings *) const { return detail::settings_of(*node_); }
 
     bool read(ymmsl::SettingValue &setting) const {
         if (node_->kind == detail::Kind::nil || node_->kind > detail::Kind::list) return false;
         return detail::setting_from(detail::value_of(*node_).get(), setting);
     }
-    bool read(ymmsl::Settings &settings) const {
-        if (node_->kind == detail::Kind::settings) settings = node_->as<ymmsl::Settings>();
-        else return is_a_dict() && detail::settings_from(detail::value_of(*node_).get(), settings);
-        return true;
-    }
-
     detail::NodePtr node_; // never null, not even after a move
 };
 
@@ -374,7 +361,7 @@ inline std::string DataConstRef::describe() const {
     case detail::Kind::list: return "a list of " + count(node_->entries(), "items");
     case detail::Kind::dict: return "a dict of " + count(node_->entries(), "entries");
     case detail::Kind::bytes: return "a byte array of " + count(node_->as<detail::Bytes>().size, "bytes");
-    case detail::Kind::settings: return count(node_->as<ymmsl::Settings>().size(), "settings");
+    case detail::Kind::settings: return count(detail::settings_of(*node_).size(), "settings");
     case detail::Kind::single: {
         std::ostringstream text;
         text << "the single precision number " << node_->single;

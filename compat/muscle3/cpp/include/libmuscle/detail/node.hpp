@@ -45,7 +45,7 @@ struct Entries {
     std::vector<NodePtr> items;
 };
 
-/// A list or dict in a message, whose entries are not in nodes yet.
+/// A list, dict or settings in a message, which are not in nodes yet.
 struct View {
     const titin_value *value;
     Owner owner;
@@ -71,7 +71,7 @@ struct Grid {
 /// A value. Copies of a node share its content: text, bytes, entries, array or settings.
 struct Node {
     Kind kind = Kind::nil;
-    bool viewed = false; // a list or dict: whether the content is a View, and not Entries
+    bool viewed = false; // whether the content of a list, dict or settings is a View, and not Entries or Settings
     union {
         bool flag;
         std::int64_t integer;
@@ -168,9 +168,6 @@ constexpr int dtype_of() {
 
 // ---- Values of titin, read ----
 
-/// Settings in a message. Until titin marks settings in messages, they are maps, of which every entry is a setting.
-inline bool settings_from(const titin_value *map, ymmsl::Settings &settings);
-
 /// The node of a value of titin's, which `owner` keeps.
 inline NodePtr node_of(const titin_value *value, const Owner &owner) {
     switch (titin_value_kind(value)) {
@@ -192,7 +189,7 @@ inline NodePtr node_of(const titin_value *value, const Owner &owner) {
     case TITIN_KIND_FLOAT: {
         double number;
         check(titin_value_f64(value, &number));
-        return new_real(number);
+        return titin_value_is_f32(value) == 1 ? new_single(static_cast<float>(number)) : new_real(number);
     }
     case TITIN_KIND_TEXT: {
         std::int64_t length;
@@ -206,10 +203,8 @@ inline NodePtr node_of(const titin_value *value, const Owner &owner) {
         return new_node<Bytes>(Kind::bytes, begin, static_cast<std::size_t>(length), owner);
     }
     case TITIN_KIND_ARRAY: {
-        const int dtype = titin_value_dtype(value), rank = titin_value_rank(value);
+        const int rank = titin_value_rank(value);
         const void *elements = check(titin_value_raw_data(value));
-        // A single precision number, as value_of sends it.
-        if (dtype == TITIN_F32 && rank == 0) return new_single(*static_cast<const float *>(elements));
         std::vector<std::size_t> shape;
         std::vector<std::string> names;
         for (int i = 0; i < rank; ++i) {
@@ -219,11 +214,13 @@ inline NodePtr node_of(const titin_value *value, const Owner &owner) {
         if (names.size() < shape.size()) names.clear();
         const StorageOrder order = titin_value_order(value) == TITIN_ORDER_FORTRAN ? StorageOrder::first_adjacent
                                                                                    : StorageOrder::last_adjacent;
-        return new_node<Grid>(Kind::grid, dtype, std::move(shape), order, std::move(names), elements, owner, nullptr);
+        return new_node<Grid>(Kind::grid, titin_value_dtype(value), std::move(shape), order, std::move(names), elements, owner, nullptr);
     }
     case TITIN_KIND_LIST:
     case TITIN_KIND_MAP: {
-        const NodePtr node = new_node<View>(titin_value_kind(value) == TITIN_KIND_LIST ? Kind::list : Kind::dict, value, owner);
+        const bool is_settings = titin_value_is_settings(value) == 1;
+        const NodePtr node = new_node<View>(
+            titin_value_kind(value) == TITIN_KIND_LIST ? Kind::list : is_settings ? Kind::settings : Kind::dict, value, owner);
         node->viewed = true;
         return node;
     }

@@ -26,10 +26,13 @@ struct OpenPort {
     explicit OpenPort(titin_port *port)
         : handle(port), name(titin_port_name(port)), oper(operator_of(port)), vector(titin_port_is_vector(port) == 1),
           resizable(titin_port_is_resizable(port) == 1), connected(titin_port_is_connected(port) == 1),
-          slots(titin_port_slots(port)) {}
+          slots(connected ? titin_port_slots(port) : 0) {
+        // A vector port without a peer has no slots, and as many as the program sets.
+        if (vector && !connected) resizable = true;
+    }
 
     bool receives() const { return ymmsl::allows_receiving(oper); }
-    int length() const { return handle ? titin_port_slots(handle) : slots; }
+    int length() const { return handle && connected ? titin_port_slots(handle) : slots; }
     /// The port and the slot as texts name them: `in`, `in[2]`.
     std::string at(int slot) const { return slot < 0 ? name : name + "[" + std::to_string(slot) + "]"; }
 

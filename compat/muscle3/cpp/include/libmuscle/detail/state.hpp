@@ -53,6 +53,9 @@ public:
                     titin_options_port(options.get(), port.c_str(), operator_number(described.first, port)));
         check(titin_options_language(options.get(), "C++"));
         check(titin_options_exceptions(options.get()));
+        if (!!(flags & InstanceFlags::SKIP_MMSF_SEQUENCE_CHECKS))
+            check(titin_options_unchecked(options.get(), "the program has the flag SKIP_MMSF_SEQUENCE_CHECKS"));
+        else check(titin_options_checks(options.get(), TITIN_CHECKS_WARN));
         if (explicit_overlays_) check(titin_options_overlays(options.get(), TITIN_OVERLAYS_EXPLICIT));
 #ifdef MUSCLE_ENABLE_MPI
         RootFirst ranks(communicator, root);
@@ -68,9 +71,6 @@ public:
         name_ = titin_instance_name(instance_);
         ports_.reset(new Ports(instance_));
         strict_ = wants_strict_checks();
-        if (!strict_ || !!(flags & InstanceFlags::SKIP_MMSF_SEQUENCE_CHECKS))
-            titin_skip_checks(instance_, "programs of MUSCLE3 are not held to the order of the execution loop; the setting "
-                                         "muscle_checks: strict holds them to it");
         for (const OpenPort &port : ports_->all())
             if (!port.receives() && port.connected && !port.vector) lending_port() = port.handle;
     }
@@ -131,18 +131,20 @@ public:
     Guard &guard() { return guard_; }
 
     void set_port_length(const std::string &name, int length) {
-        const OpenPort &port = ports_->at(name);
+        OpenPort &port = ports_->at(name);
         if (!port.resizable)
             throw std::runtime_error("port '" + name + "' cannot be resized: ask is_resizable() first. Its length is " +
                                      std::to_string(port.length()) + ", from the multiplicities in the description");
         expect_open("set_port_length");
-        checked(titin_port_set_slots(port.handle, length));
+        if (port.connected) checked(titin_port_set_slots(port.handle, length));
+        else port.slots = length;
     }
 
     void send(const std::string &name, const Message &message, int slot) {
         if (!is_root_) return;
         expect_open("send");
-        OpenPort &port = ports_->checked(name, slot, true);
+        const OpenPort &port = ports_->checked(name, slot, true);
+        if (!port.connected) return;
         const double next = message.has_next_timestamp() ? message.next_timestamp() : TITIN_NO_NEXT;
         Value own;
         if (message.has_settings()) own = value_of(message.settings());

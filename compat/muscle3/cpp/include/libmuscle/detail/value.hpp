@@ -55,7 +55,7 @@ inline Value value_of(const ymmsl::SettingValue &setting) {
 }
 
 inline Value value_of(const ymmsl::Settings &settings) {
-    Value map = owned(titin_new_map());
+    Value map = owned(titin_new_settings());
     for (const auto &setting : settings)
         check(titin_map_set(map.get(), std::string(setting.first).c_str(), value_of(setting.second).release()));
     return map;
@@ -67,7 +67,7 @@ inline bool reals_from(const titin_value *list, std::vector<double> &reals) {
     for (std::int64_t i = 0; i < titin_value_size(list); ++i) {
         const titin_value *item = titin_value_item(list, i);
         double number;
-        if (titin_value_kind(item) != TITIN_KIND_FLOAT || titin_value_f64(item, &number)) return false;
+        if (titin_value_kind(item) != TITIN_KIND_FLOAT || titin_value_is_f32(item) == 1 || titin_value_f64(item, &number)) return false;
         reals.push_back(number);
     }
     return true;
@@ -102,7 +102,8 @@ inline bool setting_from(const titin_value *value, ymmsl::SettingValue &setting)
         if (node->kind == Kind::text) setting = node->as<std::string>();
         else if (node->kind == Kind::integer) setting = node->integer;
         else if (node->kind == Kind::real) setting = node->real;
-        else setting = node->flag;
+        else if (node->kind == Kind::flag) setting = node->flag;
+        else return false; // a single precision number
         return true;
     }
     case TITIN_KIND_LIST: {
@@ -130,6 +131,15 @@ inline bool settings_from(const titin_value *map, ymmsl::Settings &settings) {
         }
     }
     return true;
+}
+
+/// The settings of a node that has settings.
+inline ymmsl::Settings settings_of(const Node &node) {
+    if (!node.viewed) return node.as<ymmsl::Settings>();
+    ymmsl::Settings settings;
+    if (!settings_from(node.as<View>().value, settings))
+        throw std::runtime_error("these settings have a name or a value that no setting has");
+    return settings;
 }
 
 // ---- Data ----
@@ -161,8 +171,7 @@ inline Value value_of(const Node &node, int depth = 0) {
     case Kind::integer: return owned(titin_new_i64(node.integer));
     case Kind::natural: return owned(titin_new_u64(node.natural));
     case Kind::real: return owned(titin_new_f64(node.real));
-    // As an array of rank 0, so that the number keeps its type.
-    case Kind::single: return owned(titin_new_array(TITIN_F32, 0, nullptr, nullptr, TITIN_ORDER_C, nullptr, &node.single, 0));
+    case Kind::single: return owned(titin_new_f32(node.single));
     case Kind::text: {
         const std::string &text = node.as<std::string>();
         return owned(titin_new_text(text.data(), static_cast<std::int64_t>(text.size())));
@@ -177,7 +186,7 @@ inline Value value_of(const Node &node, int depth = 0) {
         return owned(titin_new_array(grid.dtype, layout.rank(), layout.extents.data(), nullptr, order_of(grid),
                                      layout.index_names(), grid.elements, 1));
     }
-    case Kind::settings: return value_of(node.as<ymmsl::Settings>());
+    case Kind::settings: return value_of(settings_of(node));
     case Kind::list: {
         Value list = owned(titin_new_list());
         for (std::size_t i = 0; i < node.entries(); ++i)

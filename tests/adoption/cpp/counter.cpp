@@ -1,0 +1,13 @@
+// Sends four numbers.
+#include "record.hpp"
+
+using libmuscle::Data;
+using libmuscle::Message;
+using ymmsl::Operator;
+
+int main(int argc, char *argv[]) {
+    libmuscle::Instance instance(argc, argv, {{Operator::O_I, {"out"}}});
+    while (instance.reuse_instance())
+        for (const int number : {2, 4, 1, 3}) instance.send("out", Message(0.5 * number, Data(number)));
+    record::line("sent", std::int64_t(4));
+}
