@@ -25,13 +25,12 @@ class Model:
     conduits: str
     settings: str = "{}"
     arguments: dict[str, list[str]] = field(default_factory=dict)
-    #: Lines that only one of the two writes, by how they begin; each with its reason in docs.
-    differing: tuple[str, ...] = ()
 
     def text(self, commands: dict[str, list[str]]) -> str:
-        """The description, with the command of each program."""
+        """The description, with the command of each program, to which its arguments are added."""
         programs = "".join(
-            f"  {name}:\n    description: a program\n    executable: {command[0]}\n    args: {json.dumps(command[1:])}\n"
+            f"  {name}:\n    description: a program\n    executable: {command[0]}\n"
+            f"    args: {json.dumps([*command[1:], *self.arguments.get(name, [])])}\n"
             for name, command in commands.items()
         )
         return (
@@ -119,8 +118,7 @@ def run(model: Model, commands: dict[str, list[str]], folder: Path, *, original:
     """Runs a model, which must end well, with titin or with MUSCLE3. Returns what each instance has written."""
     folder.mkdir(parents=True, exist_ok=True)
     description, run_dir = folder / "model.ymmsl", folder / "run"
-    given = {name: [*command, *model.arguments.get(name, [])] for name, command in commands.items()}
-    description.write_text(model.text(given))
+    description.write_text(model.text(commands))
     if original:
         run_dir.mkdir()
     starts = [TOOLS / "muscle_manager", "--start-all"] if original else [TITIN, "run"]
