@@ -58,6 +58,25 @@ inline std::string show(const ymmsl::Settings &settings) {
     return "settings " + show(entries);
 }
 
+/// The bytes of a grid's elements, of which the last index varies fastest, whatever the storage order.
+template <class T>
+std::string hex_of(const libmuscle::DataConstRef &data) {
+    const T *elements = data.elements<T>();
+    if (data.storage_order() == libmuscle::StorageOrder::last_adjacent) return hex(elements, data.size() * sizeof(T));
+    const std::vector<std::size_t> shape = data.shape();
+    std::string text;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        std::size_t rest = i, place = 0, stride = data.size();
+        for (std::size_t dimension = shape.size(); dimension-- > 0;) {
+            stride /= shape[dimension];
+            place += rest % shape[dimension] * stride;
+            rest /= shape[dimension];
+        }
+        text += hex(elements + place, sizeof(T));
+    }
+    return text;
+}
+
 template <class T>
 bool show_grid(const libmuscle::DataConstRef &data, const char *name, std::string &text) {
     if (!data.is_a_grid_of<T>()) return false;
@@ -67,7 +86,7 @@ bool show_grid(const libmuscle::DataConstRef &data, const char *name, std::strin
     line << ") " << (data.shape().size() < 2 ? "-" : data.storage_order() == libmuscle::StorageOrder::first_adjacent ? "first" : "last");
     if (data.has_indexes())
         for (const std::string &index : data.indexes()) line << " " << index;
-    line << " " << hex(data.elements<T>(), data.size() * sizeof(T));
+    line << " " << hex_of<T>(data);
     text = line.str();
     return true;
 }

@@ -20,7 +20,7 @@ def show_grid(grid: Grid) -> str:
     order = "-" if array.ndim < 2 else "last" if array.flags.c_contiguous else "first"
     shape = "".join(f"{extent}," for extent in array.shape)
     names = "".join(f" {name}" for name in grid.indexes or [])
-    elements = array.tobytes("A").hex()
+    elements = array.tobytes().hex()
     return f"grid {array.dtype.name} ({shape}) {order}{names} {elements}"
 
 
