@@ -160,15 +160,17 @@ def head(keyword: str, name: str, names: Iterable[str], tail: str = "") -> str:
     return f"    {keyword} {name}({joined(names, 12)}){tail}\n"
 
 
-def errors_of(procedure: Procedure) -> tuple[list[str], list[str], str]:
-    """The names of the arguments for errors, their declarations, and the call that ends the procedure."""
+def errors_of(procedure: Procedure) -> tuple[list[str], list[str], list[str]]:
+    """The names of the arguments for errors, their declarations, and the lines that end the procedure."""
     if not procedure.errors:
-        return [], [], "call finished()"
+        return [], [], ["call finished()"]
     declarations = [
         "integer, optional, intent(out) :: err_code",
         "character(:), allocatable, optional, intent(out) :: err_msg",
     ]
-    return ["err_code", "err_msg"], declarations, "call finished(err_code, err_msg)"
+    # gfortran loses the length of a text that is handed on to another procedure, so the text is set here.
+    handed_out = ["if (present(err_msg)) then", "    if (failed()) err_msg = last_text()", "end if"]
+    return ["err_code", "err_msg"], declarations, [*handed_out, "call finished(err_code)"]
 
 
 def body(lines: Iterable[str]) -> str:
@@ -192,7 +194,7 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
 
     if not result:
         written = head("subroutine", name, [*names, *error_names])
-        written += body([*declarations, *error_lines, "", f"call {call}({joined(handed, 12)})", end])
+        written += body([*declarations, *error_lines, "", f"call {call}({joined(handed, 12)})", *end])
         written += "    end subroutine\n"
         return written, interface(call, c_name(cls, procedure.name), c_names, c_lines), cpp(
             "void", c_name(cls, procedure.name), parameters, values, f"{answer};"
@@ -213,14 +215,13 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
         if result == "character":
             written = head("function", name, [*names, *error_names], " result(answer)")
             lines = [*declarations, *error_lines, "character(:), allocatable :: answer", *locals_, "", calling]
-            written += body([*lines, "answer = text_at(data_, size_)", end]) + "    end function\n"
+            written += body([*lines, "answer = text_at(data_, size_)", *end]) + "    end function\n"
             return written, declared_c, code
         out = WRITTEN[result]
         form = ARRAYS[result][0]
         found = f"{form.split(', dimension')[0]}, pointer :: found_{'(:, :)' if shaped else '(:)'}"
         room = "any(shape(value, c_size_t) < size_)" if shaped else f"size({out}, kind=c_size_t) < size_"
         into = "(:size_(1), :size_(2))" if shaped else "(:size_)"
-        passing = "err_code, err_msg" if procedure.errors else ""
         written = head("subroutine", name, [*names, out, *error_names])
         written += body(
             [
@@ -231,11 +232,11 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
                 found,
                 "",
                 calling,
-                end,
+                *end,
                 "if (.not. c_associated(data_)) return",
                 f"if ({room}) then",
-                f"    call refuse({cls.prefix}_runtime_error, &",
-                f"        'the array {out} is too small for what {name} gives', {passing})",
+                f"    call refuse('the array {out} is too small for what {procedure.name} gives')",
+                *(f"    {line}" for line in end),
                 "    return",
                 "end if",
                 f"call c_f_pointer(data_, found_, {'size_' if shaped else '[size_]'})",
@@ -254,7 +255,7 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
             f"{fortran_type(result)} :: answer",
             "",
             f"{into} = {call}({joined(handed, 12)})",
-            end,
+            *end,
         ]
     )
     code = cpp(
@@ -368,7 +369,7 @@ def elements(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
         *([f"{c_scalar(element)}, pointer :: line_(:)"] if rank > 1 else []),
         "",
         f"data_ = c_{cls.name}_elements_{element}(self%ptr, shape(elements, c_size_t), {rank}_c_size_t, c_order)",
-        end,
+        *end,
         "if (.not. c_associated(data_)) return",
         *copy,
     ]
@@ -569,6 +570,8 @@ def cpp_source() -> str:
     text += '#include "muscle3_support.hpp"\n\nextern "C" {\n\n'
     text += "int titin_muscle3_last_error(const char **text, std::size_t *size) {\n"
     text += "    *text = failure().text.data();\n    *size = failure().text.size();\n    return failure().code;\n}\n\n"
+    text += "void titin_muscle3_set_error(const char *text, std::size_t size) {\n"
+    text += "    failure().code = runtime_error;\n    failure().text.assign(text, size);\n}\n\n"
     for cls in [*YMMSL, *LIBMUSCLE]:
         for procedure in cls.procedures:
             text += FORMS[procedure.kind](cls, procedure)[2]

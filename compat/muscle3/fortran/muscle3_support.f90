@@ -4,7 +4,7 @@ module titin_muscle3_support
     use, intrinsic :: iso_fortran_env, only: error_unit
     implicit none
     private
-    public :: finished, text_at, refuse, command_line
+    public :: failed, finished, last_text, text_at, refuse, command_line
 
     interface
         function last_error(text, length) bind(C, name="titin_muscle3_last_error")
@@ -13,40 +13,56 @@ module titin_muscle3_support
             integer(c_size_t), intent(out) :: length
             integer(c_int) :: last_error
         end function
+
+        subroutine set_error(text, length) bind(C, name="titin_muscle3_set_error")
+            import :: c_char, c_size_t
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_size_t), value :: length
+        end subroutine
     end interface
 
 contains
 
-    ! The end of each procedure: hands out the error of the last call into C++. A procedure without err_code stops the
-    ! program with the text of the error.
-    subroutine finished(err_code, err_msg)
-        integer, optional, intent(out) :: err_code
-        character(:), allocatable, optional, intent(out) :: err_msg
+    ! Whether the last call into C++ has failed; the text of its error.
+    function failed()
+        logical :: failed
         type(c_ptr) :: text
         integer(c_size_t) :: length
-        integer :: code
+
+        failed = last_error(text, length) /= 0
+    end function
+
+    function last_text()
+        character(:), allocatable :: last_text
+        type(c_ptr) :: text
+        integer(c_size_t) :: length
+        integer(c_int) :: code
 
         code = last_error(text, length)
-        if (present(err_code)) err_code = code
-        if (code == 0) return
-        if (present(err_msg)) err_msg = text_at(text, length)
-        if (present(err_code)) return
-        write (error_unit, '(a)') text_at(text, length)
-        stop 1
+        last_text = text_at(text, length)
+    end function
+
+    ! The end of each procedure: hands out the code of the last call's error. Without an argument for the code an error
+    ! stops the program with its text.
+    subroutine finished(err_code)
+        integer, optional, intent(out) :: err_code
+        type(c_ptr) :: text
+        integer(c_size_t) :: length
+        integer(c_int) :: code
+
+        code = last_error(text, length)
+        if (present(err_code)) then
+            err_code = code
+        else if (code /= 0) then
+            write (error_unit, '(a)') text_at(text, length)
+            stop 1
+        end if
     end subroutine
 
-    ! An error that Fortran itself finds: as `finished`, with this code and text.
-    subroutine refuse(code, text, err_code, err_msg)
-        integer, intent(in) :: code
+    ! Makes an error that Fortran itself finds the last one.
+    subroutine refuse(text)
         character(*), intent(in) :: text
-        integer, optional, intent(out) :: err_code
-        character(:), allocatable, optional, intent(out) :: err_msg
-
-        if (present(err_code)) err_code = code
-        if (present(err_msg)) err_msg = text
-        if (present(err_code)) return
-        write (error_unit, '(a)') text
-        stop 1
+        call set_error(text, len(text, c_size_t))
     end subroutine
 
     ! A copy of a text of C++; no text for a null pointer.

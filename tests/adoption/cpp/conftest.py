@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 INCLUDE = ROOT / "compat/muscle3/cpp/include"
 
 #: The compilers, with the options of a strict project of C++14.
-STRICT = ["-std=c++14", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-g"]
+STRICT = ["-std=c++14", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
 Build = Callable[..., Path]
 Original = Callable[[str], dict[str, str]]

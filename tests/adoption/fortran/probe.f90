@@ -84,8 +84,8 @@ contains
         integer :: i
 
         listed = LIBMUSCLE_Instance_list_ports(instance)
-        call line('ports', '{F_INIT:'//of(listed, YMMSL_Operator_F_INIT)//', O_F:'//of(listed, YMMSL_Operator_O_F)//', O_I:'// &
-                  of(listed, YMMSL_Operator_O_I)//', S:'//of(listed, YMMSL_Operator_S)//'}')
+        call line('ports', '{F_INIT: '//of(listed, YMMSL_Operator_F_INIT)//', O_F: '//of(listed, YMMSL_Operator_O_F)//', O_I: '// &
+                  of(listed, YMMSL_Operator_O_I)//', S: '//of(listed, YMMSL_Operator_S)//'}')
         call LIBMUSCLE_PortsDescription_free(listed)
         do i = 1, size(names)
             name = trim(names(i))
