@@ -1,7 +1,7 @@
 """Writes MUSCLE3's Fortran modules over titin, and the C++ behind them, from the table of their procedures.
 
-``generate.py --output DIR`` writes ``ymmsl.f90``, ``libmuscle.f90``, ``libmuscle_mpi.f90`` and ``muscle3_fortran.cpp``, and
-copies the two files that they need. They are compiled with the user's compilers.
+``generate.py --output DIR`` writes ``ymmsl.f90``, ``libmuscle.f90``, ``libmuscle_mpi.f90`` and ``muscle3_fortran.cpp``,
+and copies the two files that they need. They are compiled with the user's compilers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from table import ELEMENTS, ERRORS, FLAGS, KINDS, LIBMUSCLE, OPERATORS, SCALARS, WRITTEN, YMMSL, Argument, Class, Procedure
+from table import (
+    ERRORS,
+    FLAGS,
+    KINDS,
+    LIBMUSCLE,
+    OPERATORS,
+    SCALARS,
+    WRITTEN,
+    YMMSL,
+    Argument,
+    Class,
+    Procedure,
+)
 
 HERE = Path(__file__).resolve().parent
 WRITTEN_BY = "written by generate.py from table.py: changes belong there"
@@ -43,7 +55,9 @@ def c_scalar(type: str) -> str:
     """The C type of a scalar or object, as Fortran declares it."""
     if type in CLASSES:
         return "integer(c_intptr_t)"
-    return {"logical": "logical(c_bool)", "int": "integer(c_int)", "operator": "integer(c_int)"}.get(type) or number_type(type)
+    return {"logical": "logical(c_bool)", "int": "integer(c_int)", "operator": "integer(c_int)"}.get(
+        type
+    ) or number_type(type)
 
 
 def cpp_scalar(type: str) -> str:
@@ -110,7 +124,9 @@ def cpp_parameters(argument: Argument) -> list[str]:
         return [f"const double *{name}_", f"const std::size_t *{name}_size"]
     if argument.type in ARRAYS:
         return [f"const {ARRAYS[argument.type][2]} *{name}_", f"std::size_t {name}_size"]
-    return [f"{cpp_scalar(argument.type)} {name}{'_' if argument.type in CLASSES or argument.type == 'operator' else ''}"]
+    return [
+        f"{cpp_scalar(argument.type)} {name}{'_' if argument.type in CLASSES or argument.type == 'operator' else ''}"
+    ]
 
 
 def cpp_value(argument: Argument) -> str:
@@ -196,14 +212,20 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
         written = head("subroutine", name, [*names, *error_names])
         written += body([*declarations, *error_lines, "", f"call {call}({joined(handed, 12)})", *end])
         written += "    end subroutine\n"
-        return written, interface(call, c_name(cls, procedure.name), c_names, c_lines), cpp(
-            "void", c_name(cls, procedure.name), parameters, values, f"{answer};"
+        return (
+            written,
+            interface(call, c_name(cls, procedure.name), c_names, c_lines),
+            cpp("void", c_name(cls, procedure.name), parameters, values, f"{answer};"),
         )
 
     if result == "character" or result in ARRAYS:
         shaped = result == "real8array2"
         c_names = [*c_names, "data_", "size_"]
-        c_lines = [*c_lines, "type(c_ptr), intent(out) :: data_", f"integer(c_size_t), intent(out) :: size_{'(2)' if shaped else ''}"]
+        c_lines = [
+            *c_lines,
+            "type(c_ptr), intent(out) :: data_",
+            f"integer(c_size_t), intent(out) :: size_{'(2)' if shaped else ''}",
+        ]
         element = "char" if result == "character" else ARRAYS[result][2]
         parameters = [*parameters, f"const {element} **data_", "std::size_t *size_"]
         values = ["*data_ = nullptr;", "size_[0] = size_[1] = 0;" if shaped else "*size_ = 0;", *values]
@@ -265,20 +287,26 @@ def plain(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
         values,
         f"return new_object({CLASSES[result].cpp}({answer}));" if is_object else f"return {answer};",
     )
-    return written + "    end function\n", interface(call, c_name(cls, procedure.name), c_names, c_lines, c_scalar(result)), code
+    return (
+        written + "    end function\n",
+        interface(call, c_name(cls, procedure.name), c_names, c_lines, c_scalar(result)),
+        code,
+    )
 
 
 def interface(name: str, symbol: str, names: list[str], declarations: list[str], result: str = "") -> str:
     keyword = "function" if result else "subroutine"
     lines = ["import", *declarations, *([f"{result} :: {name}"] if result else [])]
-    text = f"        {keyword} {name}({joined(names, 16)}) &\n                bind(C, name=\"{symbol}\")\n"
+    text = f'        {keyword} {name}({joined(names, 16)}) &\n                bind(C, name="{symbol}")\n'
     return text + "".join(f"            {line}\n" for line in lines) + f"        end {keyword}\n"
 
 
 def cpp(result: str, symbol: str, parameters: list[str], values: list[str], answer: str) -> str:
     lines = "".join(f"        {line}\n" for line in [*values, answer])
     form = f"() -> {result} " if result != "void" else ""
-    return f"{result} {symbol}({', '.join(parameters)}) {{\n    return guarded([&]{form or ' '}{{\n{lines}    }});\n}}\n\n"
+    return (
+        f"{result} {symbol}({', '.join(parameters)}) {{\n    return guarded([&]{form or ' '}{{\n{lines}    }});\n}}\n\n"
+    )
 
 
 def free(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
@@ -396,7 +424,11 @@ def elements(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
 
 def names(cls: Class, procedure: Procedure) -> tuple[str, str, str]:
     """A list of names, as an array of texts of equal length."""
-    name, call, symbol = f"{cls.fortran}_{procedure.name}", f"c_{cls.name}_{procedure.name}", c_name(cls, procedure.name)
+    name, call, symbol = (
+        f"{cls.fortran}_{procedure.name}",
+        f"c_{cls.name}_{procedure.name}",
+        c_name(cls, procedure.name),
+    )
     lines = [
         f"class({cls.fortran}), intent(in) :: self",
         "character(:), dimension(:), allocatable :: answer",
@@ -433,6 +465,7 @@ def create(cls: Class, procedure: Procedure, *, mpi: bool = False) -> tuple[str,
     name, call = f"{cls.fortran}_create", "c_Instance_create"
     symbol = c_name(cls, "create_mpi" if mpi else "create")
     more = ["communicator", "root"] if mpi else []
+    passed_on = ["line", "len(line, c_size_t)", "ports_ptr", "bits", *(f"used_{name}" for name in more)]
     lines = [
         "class(LIBMUSCLE_PortsDescription), optional, intent(in) :: ports",
         "class(LIBMUSCLE_InstanceFlags), optional, intent(in) :: flags",
@@ -457,7 +490,7 @@ def create(cls: Class, procedure: Procedure, *, mpi: bool = False) -> tuple[str,
             else []
         ),
         "line = command_line()",
-        f"answer%ptr = {call}(line, len(line, c_size_t), ports_ptr, bits{', used_communicator, used_root' if mpi else ''})",
+        f"answer%ptr = {call}({joined(passed_on, 12)})",
         "call finished()",
     ]
     written = head("function", name, ["ports", "flags", *more], " result(answer)") + body(lines) + "    end function\n"
@@ -521,7 +554,9 @@ def constants(prefix: str) -> str:
 
 
 def operators() -> str:
-    lines = [f"    integer, parameter, public :: YMMSL_Operator_{name} = {number}\n" for name, number in OPERATORS.items()]
+    lines = [
+        f"    integer, parameter, public :: YMMSL_Operator_{name} = {number}\n" for name, number in OPERATORS.items()
+    ]
     return "".join([*lines, "    integer, parameter, public :: YMMSL_Operator = c_int\n\n"])
 
 

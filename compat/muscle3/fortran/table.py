@@ -65,7 +65,7 @@ WRITTEN = {"int8array": "value", "real8array": "value", "real8array2": "value", 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument: its name, and its type as in ``SCALARS`` and ``WRITTEN``, ``size``, ``operator`` or a class's name."""
+    """An argument: its name and type, as in ``SCALARS`` and ``WRITTEN``, or ``size``, ``operator``, a class's name."""
 
     name: str
     type: str
@@ -75,10 +75,10 @@ class Argument:
 class Procedure:
     """A procedure of a class.
 
-    ``answer`` is a C++ expression over ``self`` and the arguments' names. ``result`` is a type as of arguments, or empty.
-    ``errors`` tells whether the procedure has the arguments ``err_code`` and ``err_msg``; one without them stops the
-    program on an error. ``kind`` is ``plain``, or names a form that the generator knows: ``grid``, ``elements``, ``create``
-    for instances, ``names``.
+    ``answer`` is a C++ expression over ``self`` and the arguments' names. ``result`` is a type as of arguments, or
+    empty. ``errors`` tells whether the procedure has the arguments ``err_code`` and ``err_msg``; one without them stops
+    the program on an error. ``kind`` is ``plain``, or names a form that the generator knows: ``free``, ``grid``,
+    ``elements``, ``names``, and ``create`` for instances.
     """
 
     name: str
@@ -140,7 +140,10 @@ def settings() -> Class:
             method("equals", "logical", "Settings other", "self == other"),
             method("size", "size", "", "self.size()"),
             method("empty", "logical", "", "self.empty()"),
-            *(method(f"is_a_{t}", "logical", "character key", f"self.at(key).is_a<{types[t]}>()", errors=True) for t in order),
+            *(
+                method(f"is_a_{t}", "logical", "character key", f"self.at(key).is_a<{types[t]}>()", errors=True)
+                for t in order
+            ),
             *(method(f"set_{t}", "", f"character key, {t} value", "self[key] = value") for t in order),
             *(method(f"get_as_{t}", t, "character key", read(t), errors=True) for t in order),
             method("contains", "logical", "character key", "self.contains(key)"),
@@ -313,7 +316,8 @@ def receiving() -> Iterator[Procedure]:
             "pd": "character port_name, Message default_msg",
             "ps": "character port_name, int slot",
             # MUSCLE3 calls the default of this one procedure so.
-            "psd": "character port_name, int slot, Message " + ("default_message" if name == "receive" else "default_msg"),
+            "psd": "character port_name, int slot, Message "
+            + ("default_message" if name == "receive" else "default_msg"),
         }.items():
             passed = ", ".join(argument.name for argument in arguments(given))
             yield method(f"{name}_{suffix}", "Message", given, f"self.{name}({passed})", errors=True)
@@ -330,7 +334,13 @@ def instance() -> Class:
         return method(f"get_setting_as{form}_{name}", name, given, answer, errors=True)
 
     is_a = [
-        method(f"is_setting_a_{t}", "logical", "character name", f"self.get_setting(name).is_a<{SETTING_TYPES[t]}>()", errors=True)
+        method(
+            f"is_setting_a_{t}",
+            "logical",
+            "character name",
+            f"self.get_setting(name).is_a<{SETTING_TYPES[t]}>()",
+            errors=True,
+        )
         for t in types
     ]
     return Class(
@@ -352,7 +362,9 @@ def instance() -> Class:
             method("get_port_length", "int", port, "self.get_port_length(port)"),
             method("set_port_length", "", port + ", int length", "self.set_port_length(port, length)"),
             method("send_pm", "", "character port_name, Message message", "self.send(port_name, message)"),
-            method("send_pms", "", "character port_name, Message message, int slot", "self.send(port_name, message, slot)"),
+            method(
+                "send_pms", "", "character port_name, Message message, int slot", "self.send(port_name, message, slot)"
+            ),
             *receiving(),
             method("resuming", "logical", "", "self.resuming()"),
             method("should_init", "logical", "", "self.should_init()"),

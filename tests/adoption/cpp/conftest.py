@@ -31,7 +31,11 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         if key not in known:
             needs(compiler)
             program = tmp_path_factory.mktemp(f"{name}-{Path(compiler).name}") / name
-            mpi = ["-DMUSCLE_ENABLE_MPI", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"] if compiler.startswith("mpi") else []
+            mpi = (
+                ["-DMUSCLE_ENABLE_MPI", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+                if compiler.startswith("mpi")
+                else []
+            )
             includes = [f"-I{INCLUDE}", *config("--cflags"), *mpi]
             command = [compiler, *STRICT, *includes, HERE / f"{name}.cpp", "-o", program, *config("--libs")]
             subprocess.run(command, check=True)

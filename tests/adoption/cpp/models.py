@@ -43,7 +43,11 @@ class Model:
     def programs(self) -> list[str]:
         """The names of the programs, which are those of the components' implementations."""
         lines = self.components.splitlines()
-        return [line.rpartition("implementation: ")[2].partition(",")[0].rstrip("}") for line in lines if "implementation:" in line]
+        return [
+            line.rpartition("implementation: ")[2].partition(",")[0].rstrip("}")
+            for line in lines
+            if "implementation:" in line
+        ]
 
 
 def indented(text: str, spaces: int) -> str:
@@ -64,7 +68,10 @@ MODELS = {
     "settings": Model(
         """
         steerer: {description: steers, ports: {o_i: settings out, s: done}, implementation: steerer}
-        probe: {description: asks, ports: {f_init: in lonely many, o_i: out spread, s: back absent, o_f: done}, implementation: probe}
+        probe:
+          description: asks
+          ports: {f_init: in lonely many, o_i: out spread, s: back absent, o_f: done}
+          implementation: probe
         receiver: {description: receives, multiplicity: 3, ports: {f_init: in}, implementation: receiver}
         """,
         """
@@ -73,8 +80,8 @@ MODELS = {
         probe.done: steerer.done
         probe.spread: receiver.in
         """,
-        settings="{text: words, int: 12, float: 1.5, flag: true, ints: [1, 2], floats: [0.5, 0.1], table: [[1.0, 2.0], [3.0, 4.0]], "
-        "probe.own: mine, other.own: theirs, deep.name: 3, probe.deep.name: 4}",
+        settings="{text: words, int: 12, float: 1.5, flag: true, ints: [1, 2], floats: [0.5, 0.1], "
+        "table: [[1.0, 2.0], [3.0, 4.0]], probe.own: mine, other.own: theirs, deep.name: 3, probe.deep.name: 4}",
     ),
     "resizing": Model(
         """
@@ -91,7 +98,10 @@ MODELS = {
     "members": Model(
         """
         driver: {description: drives, ports: {o_i: out, s: in}, implementation: driver}
-        balancer: {description: balances, ports: {f_init: front_in, o_i: back_out, s: back_in, o_f: front_out}, implementation: balancer}
+        balancer:
+          description: balances
+          ports: {f_init: front_in, o_i: back_out, s: back_in, o_f: front_out}
+          implementation: balancer
         worker: {description: works, multiplicity: 2, ports: {f_init: in, o_f: out}, implementation: worker}
         """,
         """

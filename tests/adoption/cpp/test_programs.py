@@ -1,4 +1,4 @@
-"""Programs for MUSCLE3's C++ interface: what no run is needed for, errors and their texts, ends, ranks, and the command line."""
+"""Programs for MUSCLE3's C++ interface: data without a run, errors and their texts, ends, ranks, the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ tested.out: sender.in
 """
 
 
-def pair(tested: str, *arguments: str, sender: str = "sender", ports: str = "{f_init: in, o_f: out}", settings: str = "{}") -> Model:
+def pair(
+    tested: str, *arguments: str, sender: str = "sender", ports: str = "{f_init: in, o_f: out}", settings: str = "{}"
+) -> Model:
     components = PAIR.format(sender=sender, tested=tested, ports=ports)
     return Model(components, CONDUITS, settings, {tested: list(arguments)})
 
@@ -48,8 +50,14 @@ def test_without_a_run(name: str, compiler: str, build: Build) -> None:
 #: What each mistake throws, and what its text says.
 MISTAKES = {
     "send on an unknown port": ("logic_error", "there is no port 'unknown' on tested; its ports are"),
-    "send on a port that receives": ("logic_error", "port 'in' of tested is a port of F_INIT, which does not send messages"),
-    "receive on a port that sends": ("logic_error", "port 'out' of tested is a port of O_I, which does not receive messages"),
+    "send on a port that receives": (
+        "logic_error",
+        "port 'in' of tested is a port of F_INIT, which does not send messages",
+    ),
+    "receive on a port that sends": (
+        "logic_error",
+        "port 'out' of tested is a port of O_I, which does not receive messages",
+    ),
     "a slot without slots": ("logic_error", "port 'out' of tested has no slots, but slot 0 was given"),
     "no slot": ("logic_error", "port 'many' of tested is a vector port: give a slot, from 0 to 1"),
     "a slot too far": ("runtime_error", "slot 2 is beyond port 'many' of tested, which has the length 2"),
@@ -181,20 +189,32 @@ def test_the_command_line_comes_before_the_environment(build: Build, tmp_path: P
         """,
         "counter.out: tested.in",
     )
-    (tmp_path / "model.ymmsl").write_text(model.text({"counter": [str(programs["sender"])], "receiver": [str(programs["tested"])]}))
+    (tmp_path / "model.ymmsl").write_text(
+        model.text({"counter": [str(programs["sender"])], "receiver": [str(programs["tested"])]})
+    )
     manager = subprocess.Popen(
-        [TITIN, "manager", "--run-dir", "run", "model.ymmsl"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [TITIN, "manager", "--run-dir", "run", "model.ymmsl"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
         connection = tmp_path / "run/connection.json"
         assert manager.stdout is not None
         while not connection.exists():
             assert manager.stdout.readline()
-        wrong = {"MUSCLE_INSTANCE": "nobody", "MUSCLE_MANAGER": "/nowhere", "TITIN_INSTANCE": "none", "TITIN_MANAGER": "/none"}
+        wrong = {
+            "MUSCLE_INSTANCE": "nobody",
+            "MUSCLE_MANAGER": "/nowhere",
+            "TITIN_INSTANCE": "none",
+            "TITIN_MANAGER": "/none",
+        }
         right = {"MUSCLE_INSTANCE": "tested", "MUSCLE_MANAGER": str(connection)}
         started = [
             subprocess.Popen(
-                [programs["sender"], "--muscle-instance=counter", f"--muscle-manager={connection}"], env=os.environ | wrong
+                [programs["sender"], "--muscle-instance=counter", f"--muscle-manager={connection}"],
+                env=os.environ | wrong,
             ),
             subprocess.Popen([programs["tested"]], env=os.environ | wrong | right, stdout=subprocess.PIPE, text=True),
         ]
@@ -209,7 +229,10 @@ def test_the_command_line_comes_before_the_environment(build: Build, tmp_path: P
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"MUSCLE_INSTANCE": "macro", "MUSCLE_MANAGER": "tcp:127.0.0.1:1"}, "If tcp:127.0.0.1:1 is a manager of MUSCLE3"),
+        (
+            {"MUSCLE_INSTANCE": "macro", "MUSCLE_MANAGER": "tcp:127.0.0.1:1"},
+            "If tcp:127.0.0.1:1 is a manager of MUSCLE3",
+        ),
         ({"MUSCLE_INSTANCE": "macro", "MUSCLE_MANAGER": "/nowhere/connection.json"}, "/nowhere/connection.json"),
     ],
 )

@@ -17,7 +17,7 @@ __all__ = ["build", "original"]  # fixtures
 
 HERE = Path(__file__).resolve().parent
 GENERATOR = ROOT / "compat/muscle3/fortran/generate.py"
-#: The options of a strict project, without the warnings that this compiler gives for arrays of texts and comparisons of reals.
+#: The options of a strict project, without warnings that are false for arrays of texts, or that tests mean.
 FALSE_ALARMS = ["-Wno-compare-reals", "-Wno-maybe-uninitialized", "-Wno-uninitialized", "-Wno-unused-parameter"]
 STRICT = ["-std=f2008", "-Wall", "-Wextra", *FALSE_ALARMS, "-Werror"]
 

@@ -1,4 +1,4 @@
-"""Programs for MUSCLE3's Fortran interface over titin, beside others in C++: they get what MUSCLE3's own library gives, to the bit."""
+"""Programs for MUSCLE3's Fortran interface, beside others in C++, get what MUSCLE3's own library gives, to the bit."""
 
 from __future__ import annotations
 

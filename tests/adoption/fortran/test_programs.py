@@ -1,4 +1,4 @@
-"""MUSCLE3's Fortran modules over titin: every name of theirs, what no run is needed for, and errors that stop a program."""
+"""MUSCLE3's Fortran modules over titin: every name of theirs, data without a run, errors that stop a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ NAMES = {
     "LIBMUSCLE_DataConstRef": READING,
     "LIBMUSCLE_Data": READING
     + f"""
-    create_{{dict,list,nils,byte_array,byte_array_empty,byte_array_from_buf}} set{{,_nil,_data}} set_{{{SCALARS}}}
+    create_{{dict,list,nils,byte_array,byte_array_empty,byte_array_from_buf}}
+    set{{,_nil,_data}} set_{{{SCALARS}}}
     set_item{{,_key_data,_index_data}} set_item_{{key,index}}_{{{SCALARS}}} key value
     """,
     "LIBMUSCLE_PortsDescription": "create free add num_ports get",
@@ -38,10 +39,11 @@ NAMES = {
     unset_next_timestamp get_data set_data{,_d,_dcr} has_settings get_settings set_settings unset_settings
     """,
     "LIBMUSCLE_Instance": f"""
-    create free reuse_instance error_shutdown is_setting_a_{{{TYPES}}} get_setting_as{{,1,2}}_{{{TYPES}}} list_settings list_ports
+    create free reuse_instance error_shutdown is_setting_a_{{{TYPES}}} get_setting_as{{,1,2}}_{{{TYPES}}}
+    list_settings list_ports
     is_connected is_vector_port is_resizable get_port_length set_port_length send{{,_pm,_pms}}
-    receive{{,_with_settings}}{{,_p,_pd,_on_slot,_ps,_psd}} resuming should_init load_snapshot should_save_snapshot save_snapshot
-    should_save_final_snapshot save_final_snapshot
+    receive{{,_with_settings}}{{,_p,_pd,_on_slot,_ps,_psd}} resuming should_init load_snapshot
+    should_save_snapshot save_snapshot should_save_final_snapshot save_final_snapshot
     """,
     "YMMSL_Settings": """
     create free equals size empty contains erase clear key set

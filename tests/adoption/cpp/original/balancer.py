@@ -5,7 +5,12 @@ from libmuscle import DONT_APPLY_OVERLAY, Instance
 from ymmsl.v0_2 import Operator
 
 instance = Instance(
-    {Operator.F_INIT: ["front_in[]"], Operator.O_I: ["back_out[]"], Operator.S: ["back_in[]"], Operator.O_F: ["front_out[]"]},
+    {
+        Operator.F_INIT: ["front_in[]"],
+        Operator.O_I: ["back_out[]"],
+        Operator.S: ["back_in[]"],
+        Operator.O_F: ["front_out[]"],
+    },
     DONT_APPLY_OVERLAY,
 )
 while instance.reuse_instance():

@@ -1,7 +1,7 @@
 """Makes the calls of checkpoints, in their order and out of it."""
 
-from record import line, refused
 from libmuscle import STATE_NOT_REQUIRED_FOR_NEXT_USE, USES_CHECKPOINT_API, Instance, Message
+from record import line, refused
 from ymmsl.v0_2 import Operator
 
 instance = Instance(

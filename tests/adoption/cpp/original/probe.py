@@ -1,7 +1,7 @@
 """Asks everything about settings and ports, in each use."""
 
-from record import line, refused
 from libmuscle import Instance, Message
+from record import line, refused
 from ymmsl.v0_2 import Operator
 
 OTHERS = {

@@ -1,4 +1,4 @@
-"""Writes down what a program got, with the exact bits of numbers, on its standard output. record.hpp writes the same."""
+"""Writes down what a program got, with the exact bits of numbers. record.hpp writes the same."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def show(value: Any) -> str:
         case np.ndarray():
             return show_grid(Grid(value))
         case Message():
-            text = f"{show(value.timestamp)} next {'none' if value.next_timestamp is None else show(value.next_timestamp)}"
+            text = (
+                f"{show(value.timestamp)} next {'none' if value.next_timestamp is None else show(value.next_timestamp)}"
+            )
             text += "" if value.settings is None else f" {show(value.settings)}"
             return f"{text} {show(value.data)}"
     raise TypeError(f"{type(value)}")
@@ -68,5 +70,5 @@ def refused(what: str, call: Callable[[], Any]) -> None:
         line(what, "missing")
     except (TypeError, ValueError):  # ValueError comes for a setting that is no list of whole numbers
         line(what, "type")
-    except Exception:  # noqa: BLE001
+    except Exception:
         line(what, "error")
