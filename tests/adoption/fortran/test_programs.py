@@ -24,7 +24,7 @@ elements_{{1,2,3,4,5,6,7}}_{{{ELEMENTS}}} elements has_indexes index
 """
 TYPES = "character,int8,real8,logical,int8array,real8array,real8array2"
 
-#: Every public name of MUSCLE3's modules, by their types; braces are those of the shell. ``create_int`` is none of them.
+#: Every public name of MUSCLE3's modules, by their types; braces are those of the shell.
 NAMES = {
     "LIBMUSCLE_DataConstRef": READING,
     "LIBMUSCLE_Data": READING
