@@ -22,8 +22,8 @@ inline std::string argument(int argc, const char *const argv[], const std::strin
 /// Added to an error of joining the run at this address.
 inline std::string advice(const std::string &manager) {
     if (manager.compare(0, 4, "tcp:") != 0) return "";
-    return " If " + manager + " is a manager of MUSCLE3, start the model by titin: titin run, titin manager, or the muscle_manager"
-                              " of titin-muscle3. A program that was built with titin cannot join a run of MUSCLE3.";
+    return ". If " + manager + " is a manager of MUSCLE3, start the model by titin: titin run, titin manager, or the muscle_manager"
+                              " of titin-muscle3. A program that was built with titin cannot join a run of MUSCLE3";
 }
 
 } // namespace detail
