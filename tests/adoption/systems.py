@@ -4,46 +4,49 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..conftest import ROOT
+from ..conftest import ROOT, TOOLS
 
 PROGRAMS = Path(__file__).parent / "programs"
-WATCHDOG = 120  # seconds; only a hang takes so long
+WATCHDOG = 60  # seconds; only a hang takes so long
 
 
 @dataclass(frozen=True)
 class System:
-    """A libmuscle, by the folder that has it, and the module behind its ``muscle_manager``."""
+    """A libmuscle, in a folder for PYTHONPATH or in the environment of the tests, and its ``muscle_manager``."""
 
     name: str
-    folder: Path
-    manager: str
+    command: list[str]
+    folder: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
+        """The environment of this process, without what it says about runs."""
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("MUSCLE_", "TITIN_"))}
-        return ours | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        return ours | {"PYTHONDONTWRITEBYTECODE": "1"} | ({"PYTHONPATH": str(self.folder)} if self.folder else {})
 
     def start(self, description: Path, run_dir: Path) -> subprocess.Popen[str]:
         """``muscle_manager --start-all`` with one description."""
         run_dir.mkdir()
-        command = [sys.executable, "-m", self.manager, "--start-all", "--run-dir", str(run_dir), str(description)]
+        command = [*self.command, "--start-all", "--run-dir", str(run_dir), str(description)]
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(command, env=self.environment, cwd=run_dir, stdin=subprocess.DEVNULL, **streams)
+        streams |= {"stdin": subprocess.DEVNULL, "start_new_session": True}
+        return subprocess.Popen(command, env=self.environment, cwd=run_dir, **streams)
 
 
 def _original(version: str) -> System:
     folder = os.environ.get(f"TITIN_MUSCLE3_{version.replace('.', '_')}") or ROOT / f".venv/muscle3-{version}"
-    return System(version, Path(folder), "muscle3.muscle_manager")
+    return System(version, [sys.executable, "-m", "muscle3.muscle_manager"], Path(folder))
 
 
 ORIGINALS = [_original("0.10"), _original("0.11")]
-TITIN = System("titin", ROOT / "compat/muscle3/python", "muscle3.manager")
+TITIN = System("titin", [str(TOOLS / "muscle_manager")])
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def outcome(process: subprocess.Popen[str], run_dir: Path) -> Outcome:
     try:
         output, _ = process.communicate(timeout=WATCHDOG)
     except subprocess.TimeoutExpired:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         output = f"{output}\nit has not ended within {WATCHDOG} s"
     records: dict[str, list[Any]] = {}

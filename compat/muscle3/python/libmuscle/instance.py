@@ -88,6 +88,7 @@ class Instance:
         except titin.Error as raised:
             self._give_up(raised, "Could not begin the next use")
         self._settings = None
+        self._checkpoints.reused(again)
         if not again:
             self._leave()
             return False
@@ -97,7 +98,6 @@ class Instance:
             self._to_attach = self._overlay or None
         for port in self._receiving.values():
             port.taken.clear()
-        self._checkpoints.reused()
         return True
 
     def error_shutdown(self, message: str) -> None:
@@ -250,7 +250,7 @@ class Instance:
 
     def load_snapshot(self) -> Message:
         """Raises RuntimeError: there is no snapshot."""
-        raise self._checkpoints.load()
+        self._checkpoints.load()
 
     def should_save_snapshot(self, timestamp: float) -> bool:
         """False: nothing is to be saved."""
@@ -258,7 +258,7 @@ class Instance:
 
     def save_snapshot(self, message: Message) -> None:
         """Raises RuntimeError: nothing is to be saved."""
-        raise self._checkpoints.save("save_snapshot")
+        self._checkpoints.save("save_snapshot")
 
     def should_save_final_snapshot(self) -> bool:
         """False: nothing is to be saved. Does not wait."""
@@ -266,7 +266,7 @@ class Instance:
 
     def save_final_snapshot(self, message: Message) -> None:
         """Raises RuntimeError: nothing is to be saved."""
-        raise self._checkpoints.save("save_final_snapshot")
+        self._checkpoints.save("save_final_snapshot")
 
     # Helpers: opening and leaving
 
