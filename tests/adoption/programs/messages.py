@@ -16,7 +16,7 @@ def macro():
             record("back", message)
             message.data = (message.data or 0) + 1
             message.timestamp += 1.0
-            message.next_timestamp = step
+            message.next_timestamp = step + 5
 
 
 def micro():

@@ -43,12 +43,34 @@ class Instance:
         communicator: Any = None,
         root: int = 0,
     ) -> None:
-        wanted = declared(ports)
-        flags = InstanceFlags(flags)
+        name, manager = command_line.instance_name(), command_line.manager_location()
+        self._begin(name, manager, declared(ports), InstanceFlags(flags), communicator, root)
+
+    @classmethod
+    def _join(cls, name: str, manager: str, ports: dict[str, list[str]]) -> Instance:
+        """An instance that a test plays: by its name, whatever the command line says."""
+        instance = cls.__new__(cls)
+        instance._begin(name, manager, ports, _NO_FLAGS, None, 0)
+        return instance
+
+    def _begin(
+        self,
+        name: str,
+        manager: str,
+        wanted: dict[str, list[str]],
+        flags: InstanceFlags,
+        communicator: Any,
+        root: int,
+    ) -> None:
         self._explicit = InstanceFlags.DONT_APPLY_OVERLAY in flags
         self._checkpoints = Checkpoints(InstanceFlags.USES_CHECKPOINT_API in flags)
         self._handler: logging.Handler | None = None
-        self._titin = self._open(wanted, communicator, root)
+        overlays: Any = "explicit" if self._explicit else "inherited"
+        comm = None if communicator is None else _root_first(communicator, root)
+        try:
+            self._titin = titin.Instance(**wanted, name=name, manager=manager, overlays=overlays, comm=comm)  # type: ignore[arg-type]
+        except titin.Error as raised:
+            raise RuntimeError(f"{name} could not join the run: {raised}") from raised
         self._name = self._titin.name
         self._shut_down = False
 
@@ -270,15 +292,6 @@ class Instance:
 
     # Helpers: opening and leaving
 
-    def _open(self, wanted: dict[str, list[str]], communicator: Any, root: int) -> titin.Instance:
-        name, manager = command_line.instance_name(), command_line.manager_location()
-        overlays: Any = "explicit" if self._explicit else "inherited"
-        comm = None if communicator is None else _root_first(communicator, root)
-        try:
-            return titin.Instance(**wanted, name=name, manager=manager, overlays=overlays, comm=comm)  # type: ignore[arg-type]
-        except titin.Error as raised:
-            raise RuntimeError(f"{name} could not join the run: {raised}") from raised
-
     def _set_checks(self, off: bool) -> None:
         """How strictly the order of calls is checked: as the flag and the setting ``muscle_checks`` say."""
         strict = self._setting("muscle_checks", "") == "strict"
@@ -361,7 +374,7 @@ class Instance:
     # Helpers: settings
 
     def _known_settings(self) -> dict[str, Value]:
-        if self._settings is None or not self._shut_down:
+        if self._settings is None:
             self._settings = self._titin.settings
         return self._settings
 
@@ -394,6 +407,17 @@ class Instance:
             return self._receive(port.handle, slot=slot)
         except titin.Error as raised:
             self._receiving_failed(port, slot, raised)
+
+    def _receive_within(self, port_name: str, slot: int | None, timeout: float) -> Message:
+        """Receives on an S port as :meth:`receive` does, for at most so many seconds. Raises RuntimeError after."""
+        port = self._receiving.get(port_name)
+        if port is None or port.vector is (slot is None):
+            self._refuse_port(port_name, slot, sends=False)
+        try:
+            received = self._receive(port.handle, slot=slot, timeout=timeout)
+        except titin.Error as raised:
+            self._receiving_failed(port, slot, raised)
+        return Message(received.timestamp, received.next_timestamp, decode(received.data))
 
     def _unconnected(self, port: Port, default: Message | None) -> Message:
         if default is None:

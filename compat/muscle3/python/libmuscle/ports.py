@@ -35,7 +35,9 @@ class Port:
     def length(self) -> int:
         """The number of slots. Raises RuntimeError for a port without slots."""
         if not self.vector:
-            raise RuntimeError(f"Tried to get length of scalar port {self.name}: only a port declared as name[] has one")
+            raise RuntimeError(
+                f"Tried to get length of scalar port {self.name}: only a port declared as name[] has one"
+            )
         # A vector port without a conduit has one slot in titin, and none in MUSCLE3.
         return self.handle.slots if self.connected else 0
 
