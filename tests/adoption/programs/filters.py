@@ -1,4 +1,4 @@
-"""Filters on conduits: the last message of a use, a message repeated in each use, and once with nil after."""
+"""Filters on conduits: a message repeated in each use, and one in the first use with nil after."""
 
 from record import F_INIT, O_F, O_I, Instance, Message, S, main, record
 
@@ -23,12 +23,6 @@ def micro():
         for name in ("in", "mesh", "event"):
             record(name, instance.receive(name))
         instance.send("final", Message(0.0, None, "done"))
-
-
-def watcher():
-    instance = Instance({F_INIT: ["in"]})
-    while instance.reuse_instance():
-        record("in", instance.receive("in"))
 
 
 if __name__ == "__main__":
