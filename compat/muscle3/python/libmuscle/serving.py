@@ -22,7 +22,12 @@ class Serving:
 
     def __init__(self, arguments: Sequence[str], text: str = "") -> None:
         self._process = subprocess.Popen(
-            [titin(), *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+            [titin(), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         self._said: list[str] = []
         self._told = threading.Event()
@@ -65,9 +70,9 @@ class Serving:
         self._reader.join()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as errors:
-            for line in errors:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
                 self._said.append(line)
                 if not self.location and line.startswith(_LOCATION):
                     self.location = line.removeprefix(_LOCATION).strip()

@@ -12,23 +12,23 @@ from collections.abc import Iterator, Sequence
 
 
 class Child:
-    """The ``titin`` command with these arguments, started; its standard error is read, and the rest inherited.
+    """The ``titin`` command with these arguments, started. Its output and errors are read here.
 
     SIGTERM and SIGHUP go on to it, and so does SIGINT unless a terminal has sent that to both.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._errors, into = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, into, 2), (os.POSIX_SPAWN_CLOSE, into)]
+        self._output, into = os.pipe()
+        actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_DUP2, into, 2), (os.POSIX_SPAWN_CLOSE, into)]
         self._process = os.posix_spawnp(titin(), ["titin", *arguments], os.environ, file_actions=actions)
         os.close(into)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._pass_on)
 
     def lines(self) -> Iterator[str]:
-        """The lines of its standard error, as they come."""
-        with os.fdopen(self._errors, encoding="utf-8", errors="replace") as errors:
-            yield from errors
+        """The lines that it writes, as they come."""
+        with os.fdopen(self._output, encoding="utf-8", errors="replace") as output:
+            yield from output
 
     def wait(self) -> int:
         """Its exit code; 128 and the signal's number if a signal has ended it."""
