@@ -1,6 +1,6 @@
 """Calls for snapshots without the flag, and out of order."""
 
-from record import Instance, InstanceFlags, Message, attempt, main, record
+from record import Instance, InstanceFlags, attempt, main, record
 
 
 def without_flag():

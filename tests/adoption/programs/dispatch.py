@@ -1,7 +1,7 @@
 """One model after the other, and one sender to several receivers."""
 
-from record import F_INIT, O_F, Grid, Instance, Message, main, record
 import numpy as np
+from record import F_INIT, O_F, Grid, Instance, Message, main, record
 
 
 def first():
@@ -15,7 +15,7 @@ def middle():
     while instance.reuse_instance():
         message = instance.receive("initial")
         record("initial", message)
-        instance.send("final", Message(1.0, None, Grid(message.data.array ** 2, message.data.indexes)))
+        instance.send("final", Message(1.0, None, Grid(message.data.array**2, message.data.indexes)))
 
 
 def last():

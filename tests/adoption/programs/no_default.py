@@ -1,6 +1,6 @@
 """Receiving without a default on a port without a conduit."""
 
-from record import S, Instance, attempt, main
+from record import Instance, S, attempt, main
 
 
 def solo():

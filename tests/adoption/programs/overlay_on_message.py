@@ -16,7 +16,10 @@ def micro():
     instance = Instance({F_INIT: ["in"], O_F: ["final"]})
     while instance.reuse_instance():
         record("in", instance.receive("in"))
-        record("settings", [instance.get_setting("k"), instance.get_setting("new", default=None or 0), instance.list_settings()])
+        record(
+            "settings",
+            [instance.get_setting("k"), instance.get_setting("new", default=None or 0), instance.list_settings()],
+        )
         instance.send("final", Message(0.0))
     record("after", instance.list_settings())
 

@@ -1,6 +1,6 @@
 """Ports without a conduit: what is sent is dropped, what is received is the default."""
 
-from record import F_INIT, O_F, O_I, Instance, Message, S, attempt, main, record
+from record import F_INIT, O_F, O_I, Instance, Message, S, main, record
 
 
 def solo():

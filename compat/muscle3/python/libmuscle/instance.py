@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import titin
@@ -66,9 +67,22 @@ class Instance:
         self._checkpoints = Checkpoints(InstanceFlags.USES_CHECKPOINT_API in flags)
         self._handler: logging.Handler | None = None
         overlays: Any = "explicit" if self._explicit else "inherited"
+        skips = InstanceFlags.SKIP_MMSF_SEQUENCE_CHECKS in flags
         comm = None if communicator is None else _root_first(communicator, root)
         try:
-            self._titin = titin.Instance(**wanted, name=name, manager=manager, overlays=overlays, comm=comm)  # type: ignore[arg-type]
+            # The setting `muscle_checks` goes before `checks`: titin reads it.
+            self._titin = titin.Instance(
+                f_init=wanted.get("f_init"),
+                o_i=wanted.get("o_i"),
+                s=wanted.get("s"),
+                o_f=wanted.get("o_f"),
+                name=name,
+                manager=manager,
+                unchecked="the program has the flag SKIP_MMSF_SEQUENCE_CHECKS" if skips else None,
+                checks="warn",
+                overlays=overlays,
+                comm=comm,
+            )
         except titin.Error as raised:
             raise RuntimeError(f"{name} could not join the run: {raised}") from raised
         self._name = self._titin.name
@@ -80,8 +94,6 @@ class Instance:
         """The settings overlay in force."""
         self._to_attach: dict[str, Value] | None = None
         """The overlay for messages to which the program gives none; None leaves the choice to titin."""
-        self._in_use = False
-
         self._ports = self._all_ports(wanted)
         self._sending = {name: port for name, port in self._ports.items() if port.sends}
         self._receiving = {name: port for name, port in self._ports.items() if not port.sends}
@@ -90,7 +102,6 @@ class Instance:
         self._receive = self._titin.receive
 
         self._strict_types = self._setting("muscle_strict_types", False) is True
-        self._set_checks(InstanceFlags.SKIP_MMSF_SEQUENCE_CHECKS in flags)
         from libmuscle import logs
 
         self._handler = logs.set_up(self._titin, self._known_settings())
@@ -104,7 +115,6 @@ class Instance:
         one use.
         """
         self._checkpoints.reuse()
-        self._drop_messages_not_taken()
         try:
             again = self._titin.reuse()
         except titin.Error as raised:
@@ -114,7 +124,6 @@ class Instance:
         if not again:
             self._leave()
             return False
-        self._in_use = True
         self._overlay = self._titin.overlay
         if self._explicit:
             self._to_attach = self._overlay or None
@@ -292,28 +301,6 @@ class Instance:
 
     # Helpers: opening and leaving
 
-    def _set_checks(self, off: bool) -> None:
-        """How strictly the order of calls is checked: as the flag and the setting ``muscle_checks`` say."""
-        strict = self._setting("muscle_checks", "") == "strict"
-        # To do once titin has `checks="warn"`: that, where neither the flag nor the setting is given.
-        if off:
-            self._titin.skip_checks("the program has the flag SKIP_MMSF_SEQUENCE_CHECKS")
-        elif not strict:
-            self._titin.skip_checks("a MUSCLE3 program; the setting `muscle_checks: strict` checks it")
-
-    def _drop_messages_not_taken(self) -> None:
-        """Takes what the program has left on F_INIT ports, which MUSCLE3 drops.
-
-        To do once titin has `checks="warn"`, which drops them by itself: delete this.
-        """
-        if not self._in_use:
-            return
-        for port in self._receiving.values():
-            if port.is_f_init and port.connected:
-                for slot in port.slots():
-                    if slot not in port.taken:
-                        self._take(port, slot)
-
     def _leave(self) -> None:
         """Closes the instance after its last use, and waits until its receivers have what was sent."""
         self._known_settings()
@@ -354,10 +341,8 @@ class Instance:
 
     def _close_failed(self) -> None:
         """Closes an instance of a run that has failed, which is why closing may fail too."""
-        try:
+        with suppress(titin.Error):
             self._titin.close()
-        except titin.Error:
-            pass
 
     def _end_logging(self) -> None:
         if self._handler is not None:
@@ -422,8 +407,8 @@ class Instance:
     def _unconnected(self, port: Port, default: Message | None) -> Message:
         if default is None:
             self._refuse(
-                f'Tried to receive on port "{port.name}", which is disconnected, and no default value was given. Either '
-                "specify a default, or connect a sending component to this port."
+                f'Tried to receive on port "{port.name}", which is disconnected, and no default value was given. '
+                "Either specify a default, or connect a sending component to this port."
             )
         return default
 

@@ -41,10 +41,6 @@ class Port:
         # A vector port without a conduit has one slot in titin, and none in MUSCLE3.
         return self.handle.slots if self.connected else 0
 
-    def slots(self) -> Iterable[int | None]:
-        """The slots to receive on."""
-        return range(self.handle.slots) if self.vector else (None,)
-
 
 def declared(ports: Mapping[Operator, Iterable[str]] | None) -> dict[str, list[str]]:
     """The ports that a program gives to :class:`libmuscle.Instance`, as :class:`titin.Instance` takes them.
@@ -76,5 +72,6 @@ def _check_name(name: str) -> None:
         raise ValueError(f'Port description "{name}" is invalid: ports can have at most one dimension, as in name[].')
     if name.startswith("muscle_"):
         raise RuntimeError(
-            f'Port names starting with "muscle_" are reserved for MUSCLE, please rename port "{name.removesuffix("[]")}"'
+            'Port names starting with "muscle_" are reserved for MUSCLE, please rename port '
+            f'"{name.removesuffix("[]")}"'
         )

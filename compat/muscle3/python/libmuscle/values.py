@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import titin
+
 from libmuscle.grid import Grid
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def encode(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [value if type(value) in PLAIN else encode(value) for value in data]
     if hasattr(data, "as_ordered_dict"):
-        return settings_to_dict(data)
+        return titin.Settings(settings_to_dict(data))
     return data
 
 
@@ -46,6 +48,8 @@ def decode(data: Any) -> Any:
         return {key: value if type(value) in PLAIN else decode(value) for key, value in data.items()}
     if kind is list:
         return [value if type(value) in PLAIN else decode(value) for value in data]
+    if isinstance(data, dict):
+        return settings_from_dict(data)
     names = getattr(data, "names", None)
     return Grid(data, None if names is None else list(names))
 
@@ -89,6 +93,4 @@ def refuse_what_muscle3_refuses(data: Any) -> None:
 def _named(grid: Grid) -> Any:
     if grid.indexes is None:
         return grid.array
-    from titin import Array
-
-    return Array(grid.array, names=grid.indexes)
+    return titin.Array(grid.array, names=grid.indexes)

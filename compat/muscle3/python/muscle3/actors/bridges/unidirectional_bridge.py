@@ -115,9 +115,8 @@ def bridge(instance: Instance) -> None:
     while end is not None:
         clock = instance.receive(CLOCK)
         begin, end = clock.timestamp, clock.next_timestamp
-        if end is None:
-            until = begin
-        else:
+        until = begin
+        if end is not None:
             until = end if everything else (1.0 - theta) * begin + theta * end
         while sender.next is not None and (sender.next if strict else sender.now) < until:
             sender.receive(instance)
