@@ -40,6 +40,8 @@ def main() -> None:
         check_symbols(folder)
     if options.install:
         install(wheel)
+        # Pure Python, so pip builds it; the environment has what that needs.
+        install(ROOT / "compat/muscle3/python", "--no-build-isolation")
     print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -131,9 +133,9 @@ def check_symbols(folder: Path) -> None:
         print(f"{name} needs glibc {'.'.join(map(str, newest))}")
 
 
-def install(wheel: Path) -> None:
-    """Installs the wheel in the environment of this Python."""
-    run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
+def install(package: Path, *options: str) -> None:
+    """Installs a wheel, or a folder with a package, in the environment of this Python."""
+    run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", *options, str(package))
 
 
 def run(*command: str, **environment: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..conftest import ROOT, TOOLS
+from ..conftest import TOOLS, muscle3
 
 PROGRAMS = Path(__file__).parent / "programs"
 WATCHDOG = 60  # seconds; only a hang takes so long
@@ -41,8 +41,7 @@ class System:
 
 
 def _original(version: str) -> System:
-    folder = os.environ.get(f"TITIN_MUSCLE3_{version.replace('.', '_')}") or ROOT / f".venv/muscle3-{version}"
-    return System(version, [sys.executable, "-m", "muscle3.muscle_manager"], Path(folder))
+    return System(version, [sys.executable, "-m", "muscle3.muscle_manager"], muscle3(version))
 
 
 ORIGINALS = [_original("0.10"), _original("0.11")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .systems import ORIGINALS, PROGRAMS, TITIN, WATCHDOG, Outcome, System, outcome
+from .systems import ORIGINALS, TITIN, WATCHDOG, Outcome, System, outcome
 
 REFUSED = Path(__file__).parent / "refused/refused.py"
 CASES = [
@@ -250,7 +250,3 @@ def test_a_program_of_muscle3s_in_a_run_of_titin(tmp_path):
 def test_no_options(tmp_path):
     done = subprocess.run(TITIN.command, capture_output=True, text=True, env=os.environ, cwd=tmp_path)
     assert done.returncode == 2 and "YMMSL_FILE" in done.stderr
-
-
-def test_programs_are_where_they_are_looked_for():
-    assert (PROGRAMS / "record.py").exists()

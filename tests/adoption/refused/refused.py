@@ -9,7 +9,7 @@ import numpy as np
 from record import F_INIT, O_F, O_I, Grid, Instance, Message, S, attempt, main
 
 ALL = {F_INIT: ["initial"], O_I: ["out", "many_out[]"], S: ["in", "many_in[]"], O_F: ["final"]}
-WORDS = 5
+WORDS = 4
 
 
 def use(what, call):

@@ -58,7 +58,7 @@ def run_instances(instances: Mapping[str, Callable[[], Any]], manager_location: 
 
     Raises RuntimeError with the last lines of their logs if instances fail.
     """
-    processes = {
+    processes: dict[BaseProcess, str] = {
         multiprocessing.Process(target=_run_instance, args=(name, manager_location, function), name=name): name
         for name, function in instances.items()
     }
@@ -89,7 +89,7 @@ def _run_instance(name: str, manager: str, function: Callable[[], Any]) -> None:
 
 def _wait(processes: list[BaseProcess]) -> list[BaseProcess]:
     """Waits until all have ended; after a failure, no longer than they need to notice. Gives those that have failed."""
-    alive, failed = list(processes), []
+    alive, failed = list(processes), list[BaseProcess]()
     while alive:
         done = wait([process.sentinel for process in alive], timeout=_PATIENCE if failed else None)
         if not done:

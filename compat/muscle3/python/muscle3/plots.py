@@ -7,6 +7,7 @@ from contextlib import closing
 
 from libmuscle.profile_database import ProfileDatabase
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 
 #: The events of a timeline, with their colours; those of a receive lie within it.
 _COLOURS = {
@@ -81,7 +82,7 @@ def show() -> None:
     pyplot.show()
 
 
-def _finish(axes: pyplot.Axes, title: str, unit: str) -> None:
+def _finish(axes: Axes, title: str, unit: str) -> None:
     axes.set_title(title)
     axes.set_ylabel(unit)
     axes.tick_params(axis="x", labelrotation=45)
