@@ -6,6 +6,7 @@ import argparse
 import time
 
 from benchmarks import (
+    adoption,
     blocks,
     canal,
     check,
@@ -54,6 +55,7 @@ QUESTIONS = {
     "many": many.main,
     "profiling": profiling.main,
     "python_pair": python_pair.main,
+    "adoption": adoption.main,
     "start": start.main,
     "death": death.main,
     "check": check.main,

@@ -15,7 +15,7 @@ from libmuscle.grid import Grid
 from libmuscle.message import Message
 from libmuscle.ports import SETTINGS_PORT, Port, by_operator, declared
 from libmuscle.settings import Value, look_up, names
-from libmuscle.values import PLAIN, decode, encode
+from libmuscle.values import PLAIN, SENT_UNCHANGED, decode, encode
 
 if TYPE_CHECKING:
     import logging
@@ -204,7 +204,7 @@ class Instance:
         data = message.data
         if self._strict_types:
             values.refuse_what_muscle3_refuses(data)
-        if type(data) not in PLAIN:
+        if type(data) not in SENT_UNCHANGED:
             data = data.array if type(data) is Grid and data.indexes is None else encode(data)
         settings = self._to_attach if message.settings is None else values.settings_to_dict(message.settings)
         try:

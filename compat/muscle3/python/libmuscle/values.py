@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Types that are the same in both.
 PLAIN = frozenset([type(None), bool, int, float, str, bytes])
+#: Types that titin sends as they are: those, and NumPy's array once there has been one.
+SENT_UNCHANGED: set[type] = set(PLAIN)
 
 #: The types of elements that MUSCLE3 sends, and the bytes that it cannot reach in one array.
 _TYPES_OF_MUSCLE3 = ("int32", "int64", "float32", "float64", "bool")
@@ -36,14 +38,15 @@ def encode(data: Any) -> Any:
         return [value if type(value) in PLAIN else encode(value) for value in data]
     if hasattr(data, "as_ordered_dict"):
         return titin.Settings(settings_to_dict(data))
+    _note_array(kind)
     return data
 
 
 def decode(data: Any) -> Any:
     """The data of a :class:`titin.Message` as data for a program: arrays become grids, at any depth."""
     kind = type(data)
-    if kind in PLAIN:
-        return data
+    if kind in SENT_UNCHANGED:
+        return data if kind in PLAIN else Grid(data)
     if kind is dict:
         return {key: value if type(value) in PLAIN else decode(value) for key, value in data.items()}
     if kind is list:
@@ -51,6 +54,7 @@ def decode(data: Any) -> Any:
     if isinstance(data, dict):
         return settings_from_dict(data)
     names = getattr(data, "names", None)
+    _note_array(kind)
     return Grid(data, None if names is None else list(names))
 
 
@@ -88,6 +92,12 @@ def refuse_what_muscle3_refuses(data: Any) -> None:
                 f"An array of {data.nbytes} bytes is too long: MUSCLE3 sends less than 4 GiB, and the setting "
                 "muscle_strict_types refuses more; send parts, or take the setting away"
             )
+
+
+def _note_array(kind: type) -> None:
+    """Remembers NumPy's array, without an import of NumPy, as a type that goes as it is. Derived types do not."""
+    if (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
+        SENT_UNCHANGED.add(kind)
 
 
 def _named(grid: Grid) -> Any:
