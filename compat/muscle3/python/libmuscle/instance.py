@@ -326,7 +326,8 @@ class Instance:
         self._end_logging()
         self._shut_down = True
         logger.critical(text)
-        self._titin.fail(text)
+        with suppress(titin.Error):
+            self._titin.fail(text)
         self._close_failed()
 
     def _give_up(self, raised: titin.Error, text: str) -> NoReturn:
