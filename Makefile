@@ -45,7 +45,7 @@ test-python: build test-packages
 # What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, a
 # compiler that has std::mdspan, Slurm, ssh, tools.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
-test-packages: $(VENV)/intelmpi/.ready
+test-packages: $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/.ready $(VENV)/muscle3-0.11/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
@@ -56,6 +56,12 @@ test-packages: $(VENV)/intelmpi/.ready
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps --ignore-installed --prefix $(@D) -r $<
+	touch $@
+
+# MUSCLE3 itself, which tests run beside titin, each release in a folder of its own: its libmuscle has the name of ours.
+$(VENV)/muscle3-%/.ready: $(VENV)/.ready
+	rm -rf $(@D)
+	$(PYTHON) -m pip install -q --disable-pip-version-check --target $(@D) muscle3==$*.0
 	touch $@
 
 check: check-rust check-orders check-python check-tree  ## format, lints, types, licences

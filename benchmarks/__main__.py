@@ -6,6 +6,7 @@ import argparse
 import time
 
 from benchmarks import (
+    adoption,
     blocks,
     bmi,
     canal,
@@ -56,6 +57,7 @@ QUESTIONS = {
     "profiling": profiling.main,
     "python_pair": python_pair.main,
     "bmi": bmi.main,
+    "adoption": adoption.main,
     "start": start.main,
     "death": death.main,
     "check": check.main,

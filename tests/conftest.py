@@ -67,6 +67,13 @@ def needs(*programs: str | Path) -> None:
             pytest.skip(f"there is no {program} here")
 
 
+def muscle3(version: str) -> Path:
+    """The folder that has a release of MUSCLE3, for PYTHONPATH: ``0.10`` or ``0.11``."""
+    folder = Path(os.environ.get(f"TITIN_MUSCLE3_{version.replace('.', '_')}", ROOT / f".venv/muscle3-{version}"))
+    assert (folder / "libmuscle").exists(), f"MUSCLE3 {version} is not in {folder}: make test-packages"
+    return folder
+
+
 def begin_and_parent(process: Path) -> tuple[int, int]:
     """When a process of ``/proc`` began, in ticks, and its parent. Numbers of processes begin anew at some time."""
     # The name of the program may have blanks and brackets.

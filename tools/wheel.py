@@ -15,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings/python"
+#: The distribution titin-muscle3, which is pure Python.
+MUSCLE3 = ROOT / "compat/muscle3/python"
 # Libraries that every base system has: the list of manylinux_2_28.
 GLIBC = (2, 28)
 # What goes beside the library; the command `titin` goes where commands are found.
@@ -38,8 +40,12 @@ def main() -> None:
         wheel = wheel.replace(wheel.with_name(local(wheel.name)))
     if options.portable:
         check_symbols(folder)
+        options_of_pip = ("-q", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheel.parent))
+        run(sys.executable, "-m", "pip", "wheel", *options_of_pip, str(MUSCLE3))
     if options.install:
         install(wheel)
+        # Pure Python, so pip builds it; the environment has what that needs.
+        install(MUSCLE3, "--no-build-isolation")
     print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -131,9 +137,9 @@ def check_symbols(folder: Path) -> None:
         print(f"{name} needs glibc {'.'.join(map(str, newest))}")
 
 
-def install(wheel: Path) -> None:
-    """Installs the wheel in the environment of this Python."""
-    run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
+def install(package: Path, *options: str) -> None:
+    """Installs a wheel, or a folder with a package, in the environment of this Python."""
+    run(sys.executable, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", *options, str(package))
 
 
 def run(*command: str, **environment: str) -> None:

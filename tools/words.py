@@ -11,16 +11,15 @@ ROOT = Path(__file__).parents[1]
 RULES = [
     (re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"), "unfinished work: finish it, or leave it out"),
     (re.compile(r"(?<![\w.~}])/(home|root|work|Users)/\w"), "a path of somebody's machine"),
-    # But for the methods of the Basic Model Interface, whose names are given.
     (
-        re.compile(
-            r"\b(fn|def|function|subroutine) get_"
-            r"(?!(component|input|output|var|current|start|end|time|grid)_\w|value(_ptr|_at_indices)?\()\w"
-        ),
+        re.compile(r"\b(fn|def|function|subroutine) get_\w"),
         "no get_ in names: name the thing",
     ),
     (re.compile(r"^(<<<<<<<|>>>>>>>) "), "a merge that was not finished"),
 ]
+
+#: Where the interfaces of other libraries give the names: MUSCLE3's, and the Basic Model Interface.
+GIVEN = re.compile(r"(compat|tests/(adoption|bmi)|bindings/python/titin/bmi)/|docs/(muscle3|bmi)\.md|benchmarks/programs/bmi_")
 
 BINARY = {".npy", ".png", ".svg", ".lock"}
 
@@ -34,7 +33,7 @@ def main() -> int:
             continue
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
             for pattern, reason in RULES:
-                if pattern.search(line):
+                if pattern.search(line) and not ("get_" in reason and GIVEN.match(name)):
                     print(f"{name}:{number}: {reason}: {line.strip()}", file=sys.stderr)
                     found += 1
     return 1 if found else 0

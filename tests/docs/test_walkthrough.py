@@ -1,5 +1,5 @@
-"""README, tutorial, sites.md, relays.md, paths.md and mpwide.md, walked through: their files are written, their
-commands run, and the output is as shown.
+"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md and muscle3.md, walked through: their files are written,
+their commands run, and the output is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -184,6 +184,15 @@ def test_the_page_about_paths_is_true(copy):
 def test_the_page_about_mpwide_is_true(tmp_path):
     walk = Walk(tmp_path)
     for language, title, text in blocks("docs/mpwide.md"):
+        if title:
+            (tmp_path / title).write_text(text)
+        elif language == "console":
+            walk.block(text)
+
+
+def test_the_page_about_muscle3_is_true(tmp_path):
+    walk = Walk(tmp_path)
+    for language, title, text in blocks("docs/muscle3.md"):
         if title:
             (tmp_path / title).write_text(text)
         elif language == "console":

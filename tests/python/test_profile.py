@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sqlite3
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from titin.model import Model
 
+from ..conftest import muscle3
 from .conftest import Stage
 
-libmuscle = pytest.importorskip("libmuscle", reason="reads profiles, in tests only: pip install muscle3==0.11.0")
+FOLDER = muscle3("0.11")
+
+
+def load(path: Path) -> Any:
+    """A module of MUSCLE3's by its file, since the environment has a libmuscle of titin's."""
+    spec = importlib.util.spec_from_file_location(f"muscle3_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ProfileDatabase = load(FOLDER / "libmuscle/manager/profile_database.py").ProfileDatabase
 
 MACRO = """
 import titin
@@ -68,8 +83,9 @@ def rows(path: Path, *types: str) -> list[tuple[str, str, int, int]]:
 
 def plots(path: Path) -> None:
     """Runs ``muscle3 profile`` with every kind of drawing."""
-    command = [Path(sys.executable).with_name("muscle3"), "profile", "--instances", "--resources", "--timeline", path]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MPLBACKEND": "agg"})
+    command = [sys.executable, "-m", "muscle3.muscle3", "profile", "--instances", "--resources", "--timeline", path]
+    environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(FOLDER)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -77,7 +93,7 @@ def stats(path: Path) -> dict[str, tuple[float, float, float]]:
     """Seconds that each instance ran, communicated and waited, if ProfileDatabase accepts the file."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with libmuscle.ProfileDatabase(path) as database:
+        with ProfileDatabase(path) as database:
             names, *times = database.instance_stats()
     return dict(zip(names, zip(*times, strict=True), strict=True))
 
@@ -100,7 +116,7 @@ def test_joining_and_leaving_is_there_without_a_trace(stage):
     times = stats(path)
     assert set(times) == {"macro", "micro"}
     assert all(ran > 0 and communicated == waited == 0 for ran, communicated, waited in times.values())
-    with libmuscle.ProfileDatabase(path) as database:
+    with ProfileDatabase(path) as database:
         cores = database.resource_stats()
     assert {name for core in cores.values() for name in core} == {"macro", "micro"}
     plots(path)
@@ -122,7 +138,7 @@ def test_a_trace_tells_waiting_and_decoding_within_each_receive(stage):
             edges = [start, *(edge for row in within for edge in row[1:]), stop]
             assert edges == sorted(edges) and edges[::2] == edges[1::2]
     assert all(kinds[0] == "REGISTER" and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
-    with libmuscle.ProfileDatabase(path) as database:
+    with ProfileDatabase(path) as database:
         taken = {kind: database.time_taken(etype=kind) for kind in [*LIFE, "SEND", "RECEIVE", *WITHIN]}
         assert taken["RECEIVE"] == pytest.approx(sum(taken[kind] for kind in WITHIN), rel=1e-3)
         computing = {"etype": "RECEIVE", "port": "in", "time": "stop", "etype2": "SEND", "port2": "final"}
@@ -140,7 +156,7 @@ def test_a_run_that_failed_can_be_looked_at_too(stage, fault, trace):
     assert all(kinds[:2] == LIFE[:2] and kinds[-1] == "DEREGISTER" for kinds in lives(path).values())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with libmuscle.ProfileDatabase(path) as database:
+        with ProfileDatabase(path) as database:
             assert set(database.instance_stats()[0]) == set(lives(path))
 
 

@@ -1,0 +1,1 @@
+"""The commands and components that come with MUSCLE3, over titin."""

@@ -1,0 +1,1 @@
+"""Components that come with MUSCLE3."""

@@ -1,0 +1,104 @@
+"""``muscle_manager``: runs a coupled model, or serves one whose programs are started by hand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from muscle3.command import Child
+
+#: What makes titin as lenient as MUSCLE3. To do once titin has the option: ["--allow-missing"].
+_LENIENT: list[str] = []
+
+_DIRECTORY = "run directory: "
+_BY_HAND = "Start each of these programs"
+_LAST_LINES = 50
+
+
+def main() -> None:
+    """The command."""
+    options = _parser().parse_args()
+    child = Child(_arguments(options))
+    directory = ""
+    for line in child.lines():
+        if line.startswith(_DIRECTORY):
+            directory = line.removeprefix(_DIRECTORY).rstrip("\n")
+        elif line.startswith(_BY_HAND):
+            _tell_location(os.path.join(directory, "connection.json"), options.location_file)
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    code = child.wait()
+    _end(directory, code == 0)
+    sys.exit(0 if code == 0 else 1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="muscle_manager",
+        description="Runs a coupled model on titin. The files are merged from left to right.",
+        epilog="Exit codes: 0 the run is done; 1 it has failed, or could not begin; 2 an option is wrong.",
+    )
+    parser.add_argument("files", nargs="+", metavar="YMMSL_FILE", help="a description in yMMSL; - is standard input")
+    parser.add_argument("--start-all", action="store_true", help="start all programs, but those that are manual")
+    parser.add_argument("--no-start-all", action="store_false", dest="start_all", help="start none (the default)")
+    parser.add_argument("--log-level", metavar="LEVEL", default="INFO", help="DEBUG shows the whole log; default: INFO")
+    parser.add_argument("--run-dir", metavar="DIRECTORY", help="where files go; default: run_MODEL_DATE_TIME")
+    parser.add_argument("--location-file", metavar="FILE", help="where to write what MUSCLE_MANAGER has to be")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model to run, if the files have several")
+    return parser
+
+
+def _arguments(options: argparse.Namespace) -> list[str]:
+    # The recording of sends and receives is on, as in MUSCLE3; `muscle_profile_level: none` switches it off.
+    arguments = ["run" if options.start_all else "manager", "--trace", *_LENIENT]
+    if options.log_level.upper() == "DEBUG":
+        arguments.append("--verbose")
+    if options.run_dir:
+        arguments += ["--run-dir", options.run_dir]
+    if options.model:
+        arguments += ["--model", options.model]
+    return [*arguments, "--", *options.files]
+
+
+def _tell_location(location: str, file: str | None) -> None:
+    """Says where the manager is: the value of MUSCLE_MANAGER for programs that the user starts."""
+    if file is None:
+        print(location, flush=True)
+    else:
+        with open(file, "w") as out:
+            out.write(location)
+
+
+def _end(directory: str, well: bool) -> None:
+    """Says how the run has ended, and gives the log MUSCLE3's name beside titin's."""
+    if not directory:
+        return
+    theirs = os.path.join(directory, "muscle3_manager.log")
+    if not os.path.exists(theirs):
+        os.link(os.path.join(directory, "titin_manager.log"), theirs)
+    if well:
+        print("Simulation completed successfully.")
+        print(f"Output may be found in {_short(directory)}")
+    else:
+        print("The simulation has failed. The log ends with:")
+        print("-" * 80)
+        print("".join(_last_lines(theirs)), end="")
+        print("-" * 80)
+        print(f"All of it is in {theirs}")
+
+
+def _last_lines(file: str) -> Sequence[str]:
+    with open(file, errors="replace") as log:
+        return log.readlines()[-_LAST_LINES:]
+
+
+def _short(directory: str) -> str:
+    """The path from here, if it lies below."""
+    here = os.path.join(os.getcwd(), "")
+    return directory.removeprefix(here)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Every type of data but arrays, alone and nested, there and back."""
+
+from record import F_INIT, O_F, O_I, Instance, Message, S, main, record
+
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    0.1,
+    -0.0,
+    float("inf"),
+    float("nan"),
+    5e-324,
+    "",
+    "é\n\0",
+    b"",
+    b"\x00\xff",
+    [],
+    {},
+    [1, 2.0, "three", None, [True, [b"4"]]],
+    (1, (2, 3)),
+    {"a": 1, "b": {"c": [1.5, {"d": None}]}, "": "empty", "with space": (1,)},
+    [0.1 * number for number in range(1000)],
+]
+
+
+def macro():
+    instance = Instance({O_I: ["out"], S: ["back"]})
+    while instance.reuse_instance():
+        for number, value in enumerate(VALUES):
+            instance.send("out", Message(number, number + 1, value))
+            record("back", instance.receive("back"))
+
+
+def micro():
+    instance = Instance({F_INIT: ["in"], O_F: ["final"]})
+    while instance.reuse_instance():
+        message = instance.receive("in")
+        record("in", message)
+        instance.send("final", message)
+
+
+if __name__ == "__main__":
+    main(globals())
