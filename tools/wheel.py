@@ -74,17 +74,19 @@ def stage(folder: Path) -> None:
         "SERIES": ".".join(version[1].split(".")[:2]),
         "FORTRAN": " ".join((ROOT / "bindings/fortran/sources.txt").read_text().split()),
     }
-    include, lib, modules = (PACKAGE / "titin" / name for name in ("include", "lib", "fortran"))
+    include, lib, modules, muscle3 = (PACKAGE / "titin" / name for name in ("include", "lib", "fortran", "muscle3"))
     scripts = PACKAGE / "data/scripts"
-    for place in (include, lib, modules, scripts):
+    for place in (include, lib, modules, muscle3, scripts):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
     for source, place in (
         ("crates/capi/include", include),
         ("bindings/cpp/include", include),
         ("bindings/fortran", modules),
+        ("compat/muscle3/cpp", muscle3),
+        ("compat/muscle3/fortran", muscle3 / "fortran"),
     ):
-        shutil.copytree(ROOT / source, place, dirs_exist_ok=True)
+        shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     for name in LIBRARY:
         shutil.copy2(folder / name, lib)
     shutil.copy2(folder / "titin", scripts)

@@ -19,7 +19,9 @@ RULES = [
 ]
 
 #: Where the interfaces of other libraries give the names: MUSCLE3's, and the Basic Model Interface.
-GIVEN = re.compile(r"(compat|tests/(adoption|bmi)|bindings/python/titin/bmi)/|docs/(muscle3|bmi)\.md|benchmarks/programs/bmi_")
+GIVEN = re.compile(
+    r"(compat|tests/(adoption|bmi)|bindings/python/titin/bmi)/|docs/(muscle3|bmi)\.md|benchmarks/programs/bmi_"
+)
 
 BINARY = {".npy", ".png", ".svg", ".lock"}
 

@@ -22,7 +22,8 @@ while instance.reuse_instance():
     for step in range(3):
         instance.send("out", Message(step, None, [rank, step]))
         message = instance.receive("back")
-        print(json.dumps([rank, instance.get_setting("k"), message.timestamp, message.data]), flush=True)
+        with open(f"rank_{rank}.jsonl", "a") as file:
+            print(json.dumps([rank, instance.get_setting("k"), message.timestamp, message.data]), file=file)
 """
 
 MICRO = """
@@ -62,7 +63,6 @@ resources: {{parallel.macro: {{mpi_processes: 2}}}}
     run_dir = tmp_path / "run"
     end = outcome(TITIN.start(path, run_dir), run_dir)
     assert end.code == 0, end.output
-    # The launcher joins the lines of both ranks in any order.
-    lines = (run_dir / "instances/macro/stdout.txt").read_text().splitlines()
-    found = sorted(json.loads(line) for line in lines if line.startswith("["))
+    files = sorted((run_dir / "instances/macro/workdir").glob("rank_*.jsonl"))
+    found = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert found == [[rank, 7, float(step), [root, step]] for rank in range(2) for step in range(3)]

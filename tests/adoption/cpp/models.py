@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 
-from ...conftest import TITIN, TOOLS
+from ...conftest import TITIN, muscle3
 
 HERE = Path(__file__).resolve().parent
 ORIGINAL = HERE / "original"
@@ -131,11 +131,12 @@ def run(model: Model, commands: dict[str, list[str]], folder: Path, *, original:
     description.write_text(model.text(commands))
     if original:
         run_dir.mkdir()
-    starts = [TOOLS / "muscle_manager", "--start-all"] if original else [TITIN, "run"]
+    starts = [sys.executable, "-m", "muscle3.muscle_manager", "--start-all"] if original else [TITIN, "run"]
+    folders = [ORIGINAL, muscle3("0.11")] if original else []
     done = subprocess.run(
         [*starts, "--run-dir", run_dir, description],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ORIGINAL)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

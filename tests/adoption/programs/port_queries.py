@@ -19,7 +19,8 @@ def asks(instance, names):
 def macro():
     instance = Instance({O_I: ["out[]", "free", "free_slots[]"], S: ["back[]"], O_F: ["done"]})
     while instance.reuse_instance():
-        asks(instance, ["out", "back", "free", "done"])
+        asks(instance, ["out", "back", "free", "free_slots", "done"])
+        record("free_slots", [instance.is_resizable("free_slots"), instance.get_port_length("free_slots")])
         for slot in range(instance.get_port_length("out")):
             instance.send("out", Message(0.0, None, slot), slot)
         for slot in range(instance.get_port_length("back")):

@@ -186,7 +186,7 @@ class Instance:
                 "follows from the multiplicities in the yMMSL file"
             )
         try:
-            known.handle.slots = length
+            known.resize(length)
         except titin.Error as raised:
             raise RuntimeError(f"Tried to resize port {port} to {length}: {raised}") from raised
 

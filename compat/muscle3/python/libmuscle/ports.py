@@ -18,7 +18,18 @@ SETTINGS_PORT = "muscle_settings_in"
 class Port:
     """A port of an open instance."""
 
-    __slots__ = ("connected", "handle", "is_f_init", "name", "operator", "resizable", "sends", "taken", "vector")
+    __slots__ = (
+        "connected",
+        "handle",
+        "is_f_init",
+        "name",
+        "operator",
+        "resizable",
+        "sends",
+        "taken",
+        "unused",
+        "vector",
+    )
 
     def __init__(self, handle: titin.Port) -> None:
         self.handle = handle
@@ -27,8 +38,11 @@ class Port:
         self.sends = handle.operator in ("o_i", "o_f")
         self.is_f_init = handle.operator == "f_init"
         self.vector = handle.vector
-        self.resizable = handle.resizable
         self.connected = handle.connected
+        # A vector port without a conduit has no slots in MUSCLE3, and as many as the program sets.
+        self.resizable = handle.resizable or (self.vector and not self.connected)
+        self.unused = 0
+        """The number of slots of a vector port without a conduit."""
         self.taken: set[int | None] = set()
         """Of an F_INIT port, the slots that were received in this use; None for a port without slots."""
 
@@ -38,8 +52,14 @@ class Port:
             raise RuntimeError(
                 f"Tried to get length of scalar port {self.name}: only a port declared as name[] has one"
             )
-        # A vector port without a conduit has one slot in titin, and none in MUSCLE3.
-        return self.handle.slots if self.connected else 0
+        return self.handle.slots if self.connected else self.unused
+
+    def resize(self, length: int) -> None:
+        """Sets the number of slots. Raises :class:`titin.Error` where titin refuses it."""
+        if self.connected:
+            self.handle.slots = length
+        else:
+            self.unused = length
 
 
 def declared(ports: Mapping[Operator, Iterable[str]] | None) -> dict[str, list[str]]:

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 
 from muscle3.command import Child
 
-#: What makes titin as lenient as MUSCLE3. To do once titin has the option: ["--allow-missing"].
-_LENIENT: list[str] = []
-
 _DIRECTORY = "run directory: "
 _BY_HAND = "Start each of these programs"
 _LAST_LINES = 50
@@ -25,8 +22,9 @@ def main() -> None:
     for line in child.lines():
         if line.startswith(_DIRECTORY):
             directory = line.removeprefix(_DIRECTORY).rstrip("\n")
-        elif line.startswith(_BY_HAND):
-            _tell_location(os.path.join(directory, "connection.json"), options.location_file)
+        elif line.startswith(_BY_HAND) and not options.location_file:
+            # Programs that the user starts need this as MUSCLE_MANAGER.
+            print(os.path.join(directory, "connection.json"), flush=True)
         sys.stderr.write(line)
         sys.stderr.flush()
     code = child.wait()
@@ -52,23 +50,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _arguments(options: argparse.Namespace) -> list[str]:
     # The recording of sends and receives is on, as in MUSCLE3; `muscle_profile_level: none` switches it off.
-    arguments = ["run" if options.start_all else "manager", "--trace", *_LENIENT]
+    # Components without an implementation are left out, as in MUSCLE3.
+    arguments = ["run" if options.start_all else "manager", "--trace", "--allow-missing"]
     if options.log_level.upper() == "DEBUG":
         arguments.append("--verbose")
     if options.run_dir:
         arguments += ["--run-dir", options.run_dir]
     if options.model:
         arguments += ["--model", options.model]
+    if options.location_file:
+        arguments += ["--location-file", options.location_file]
     return [*arguments, "--", *options.files]
-
-
-def _tell_location(location: str, file: str | None) -> None:
-    """Says where the manager is: the value of MUSCLE_MANAGER for programs that the user starts."""
-    if file is None:
-        print(location, flush=True)
-    else:
-        with open(file, "w") as out:
-            out.write(location)
 
 
 def _end(directory: str, well: bool) -> None:

@@ -1,10 +1,11 @@
 //! `titin config`: the paths of the library, the headers and the modules, as flags for build
 //! systems.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use titin_manager::shell::quote;
 
 use crate::terminal::{answer, complain};
@@ -26,8 +27,34 @@ const SYSTEM_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 /// `gfortran $(titin config --fortran) program.f90 $(titin config --libs)`. CMake:
 /// `find_package(titin)` with `-Dtitin_DIR=$(titin config --cmake-dir)`.
 #[derive(Args)]
-#[group(required = true, multiple = true)]
 pub(crate) struct Config {
+    /// Answer for programs that were written for another library, which is here over titin
+    #[arg(long, value_name = "LIBRARY")]
+    compat: Option<Library>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// A library whose interface is here over titin.
+#[derive(Clone, Copy, ValueEnum)]
+enum Library {
+    /// MUSCLE3 in C++ and Fortran; with it --fortran is the directory of the Makefile of its modules
+    Muscle3,
+}
+
+impl Library {
+    /// The directory with `include`, `lib` and `fortran` of the library.
+    fn prefix(self, prefix: &Path) -> PathBuf {
+        match self {
+            Library::Muscle3 => prefix.join("muscle3"),
+        }
+    }
+}
+
+/// What the user asks for.
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Asked {
     /// Flags to compile C and C++ with
     #[arg(long)]
     cflags: bool,
@@ -66,7 +93,7 @@ pub(crate) struct Config {
     #[arg(long)]
     cmake_dir: bool,
     /// The directory of titin.pc, for PKG_CONFIG_PATH
-    #[arg(long)]
+    #[arg(long, alias = "pkgconfig")]
     pkg_config_dir: bool,
 }
 
@@ -93,25 +120,29 @@ impl Config {
 
     /// The flags and source files that the user asks for.
     fn flags(&self, prefix: &Path) -> Vec<String> {
+        let Config { compat, asked } = self;
         let lib = prefix.join("lib");
+        let headers = compat.map(|library| library.prefix(prefix).join("include"));
+        let headers = headers.into_iter().chain([prefix.join("include")]);
+        let headers: Vec<String> = headers.map(|folder| option("-I", &folder)).collect();
         let rpath = quote(&format!("-Wl,-rpath,{}", lib.to_string_lossy()));
         let module = |name: &str| quoted(&prefix.join("fortran").join(name));
         wanted([
-            (self.cflags, option("-I", &prefix.join("include"))),
-            (self.fortran, fortran(prefix)),
+            (asked.cflags, headers.join(" ")),
+            (asked.fortran && compat.is_none(), fortran(prefix)),
             (
-                self.fortran_mpi || self.fortran_mpi_f08,
+                asked.fortran_mpi || asked.fortran_mpi_f08,
                 module("titin_mpi.f90"),
             ),
-            (self.fortran_mpi_f08, module("titin_mpi_f08.f90")),
-            (self.fortran_coarray, module("titin_coarray.f90")),
-            (self.fortran_ga, arrays(prefix)),
+            (asked.fortran_mpi_f08, module("titin_mpi_f08.f90")),
+            (asked.fortran_coarray, module("titin_coarray.f90")),
+            (asked.fortran_ga, arrays(prefix)),
             (
-                self.libs && !self.archive,
+                asked.libs && !asked.archive,
                 format!("{} {rpath} -ltitin", option("-L", &lib)),
             ),
             (
-                self.archive,
+                asked.archive,
                 format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a"))),
             ),
         ])
@@ -119,14 +150,34 @@ impl Config {
 
     /// The directories that the user asks for.
     fn folders(&self, prefix: &Path) -> Vec<PathBuf> {
-        let lib = prefix.join("lib");
+        let Config { compat, asked } = self;
+        let (own, lib) = (
+            compat.map(|library| library.prefix(prefix)),
+            prefix.join("lib"),
+        );
+        let own_lib = own.as_ref().map(|own| own.join("lib"));
+        let modules = own.iter().map(|own| own.join("fortran"));
+        let cmake = match &own_lib {
+            Some(own) => own.join("cmake/libmuscle"),
+            None => lib.join("cmake/titin"),
+        };
+        let mut pkg_config = OsString::new();
+        for folder in own_lib.iter().chain([&lib]) {
+            if !pkg_config.is_empty() {
+                pkg_config.push(":");
+            }
+            pkg_config.push(folder.join("pkgconfig"));
+        }
         wanted([
-            (self.prefix, prefix.to_path_buf()),
-            (self.include_dir, prefix.join("include")),
-            (self.lib_dir, lib.clone()),
-            (self.cmake_dir, lib.join("cmake/titin")),
-            (self.pkg_config_dir, lib.join("pkgconfig")),
+            (asked.prefix, prefix.to_path_buf()),
+            (asked.include_dir, prefix.join("include")),
+            (asked.lib_dir, lib.clone()),
+            (asked.cmake_dir, cmake),
+            (asked.pkg_config_dir, pkg_config.into()),
         ])
+        .into_iter()
+        .chain(modules.filter(|_| asked.fortran))
+        .collect()
     }
 }
 
@@ -322,6 +373,18 @@ mod tests {
             config("--cflags --libs").answer(Path::new("/opt/titin")),
             "-I/opt/titin/include -L/opt/titin/lib -Wl,-rpath,/opt/titin/lib -ltitin"
         );
+        for (options, answer) in [
+            (
+                "--cflags --libs",
+                "-I/t/muscle3/include -I/t/include -L/t/lib -Wl,-rpath,/t/lib -ltitin",
+            ),
+            ("--fortran", "/t/muscle3/fortran"),
+            ("--pkgconfig", "/t/muscle3/lib/pkgconfig:/t/lib/pkgconfig"),
+            ("--cmake-dir", "/t/muscle3/lib/cmake/libmuscle"),
+        ] {
+            let asked = format!("--compat muscle3 {options}");
+            assert_eq!(config(&asked).answer(Path::new("/t")), answer);
+        }
     }
 
     #[test]

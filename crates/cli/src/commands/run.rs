@@ -72,9 +72,6 @@ pub(crate) struct RunCommand {
 pub(crate) struct ManagerCommand {
     #[command(flatten)]
     common: CommonOptions,
-    /// Write there what TITIN_MANAGER has to be, once programs can join
-    #[arg(long, value_name = "FILE")]
-    location_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -95,6 +92,9 @@ struct CommonOptions {
     /// The run directory of an earlier run: instances with most bytes between them go on one host
     #[arg(long, value_name = "DIRECTORY")]
     profile: Option<PathBuf>,
+    /// Write there what TITIN_MANAGER has to be, once programs can join
+    #[arg(long, value_name = "FILE")]
+    location_file: Option<PathBuf>,
     /// Have programs record when they send and receive
     #[arg(long)]
     trace: bool,
@@ -137,7 +137,7 @@ impl RunCommand {
                 common.profile.as_deref(),
                 common.json,
             ),
-            false => common.run(start, &choices, None),
+            false => common.run(start, &choices),
         }
     }
 }
@@ -152,7 +152,6 @@ impl ManagerCommand {
                 trace,
                 ..Choices::default()
             },
-            self.location_file.as_deref(),
         )
     }
 }
@@ -189,6 +188,7 @@ impl CommonOptions {
             ("--model", self.sources.model.clone()),
             ("--run-dir", self.run_dir.as_ref().map(text)),
             ("--profile", self.profile.as_ref().map(text)),
+            ("--location-file", self.location_file.as_ref().map(text)),
             ("--listen", self.listen.clone()),
             ("--relay", self.relay.as_ref().map(text)),
         ];
@@ -208,11 +208,12 @@ impl CommonOptions {
         arguments
     }
 
-    fn run(self, start: StartPolicy, choices: &Choices, location_file: Option<&Path>) -> ExitCode {
+    fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
         let opened = self
             .open(Instant::now(), start, choices)
             .and_then(|(session, forwarding)| {
-                location_file.map_or(Ok(()), |file| write_location(file, &session))?;
+                let file = self.location_file.as_deref();
+                file.map_or(Ok(()), |file| write_location(file, &session))?;
                 Ok((session, forwarding))
             });
         match opened {
@@ -335,7 +336,7 @@ fn write_location(file: &Path, session: &Session) -> Result<(), StartError> {
     let location = session.location().as_os_str().as_encoded_bytes();
     let mut draft = file.as_os_str().to_owned();
     draft.push(".new");
-    std::fs::write(&draft, [location, b"\n"].concat())
+    std::fs::write(&draft, location)
         .and_then(|()| std::fs::rename(&draft, file))
         .map_err(|why| StartError::Location {
             path: file.to_owned(),

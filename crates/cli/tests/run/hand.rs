@@ -84,11 +84,11 @@ fn a_manager_writes_its_location_where_it_is_told_to() {
     let location = stage.wait_for(&stage.path().join("where"));
     assert_eq!(
         location,
-        format!("{}/connection.json\n", stage.run_dir().display())
+        format!("{}/connection.json", stage.run_dir().display())
     );
     for role in ["macro", "micro"] {
         let mut command = Command::new(actor());
-        command.arg(role).env("TITIN_MANAGER", location.trim());
+        command.arg(role).env("TITIN_MANAGER", &location);
         command
             .current_dir(stage.path())
             .env("TITIN_INSTANCE", role);
@@ -104,7 +104,8 @@ fn a_manager_writes_its_location_where_it_is_told_to() {
     assert_eq!(done.code(), Some(0), "{}", done.err);
 
     let stage = Stage::pair("macro", "micro", "");
-    let done = stage.run_with(&["manager", "--location-file", "no/such/folder"]);
+    let done = finish(stage.start(&["manager", "--location-file", "no/such/folder"]));
+    stage.assert_nothing_left_soon();
     assert_eq!(done.code(), Some(2), "{}", done.err);
     assert!(
         done.err
