@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod bench;
+pub(crate) mod bmi;
 pub(crate) mod check;
 pub(crate) mod component;
 pub(crate) mod config;
