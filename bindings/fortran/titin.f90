@@ -46,6 +46,7 @@ module titin
       titin_kind_bytes, titin_kind_array, titin_kind_list, titin_kind_map
    public :: titin_log_debug, titin_log_info, titin_log_warning, titin_log_error, titin_log_critical
    public :: titin_checks_error, titin_checks_warn
+   public :: titin_receive_all_ranks, titin_receive_root_only
    public :: titin_overlays_inherited, titin_overlays_explicit
 
 contains

@@ -77,6 +77,8 @@ module titin_c_constants
    integer(c_int), parameter :: titin_cyclic = 3
    integer(c_int), parameter :: titin_checks_error = 0
    integer(c_int), parameter :: titin_checks_warn = 1
+   integer(c_int), parameter :: titin_receive_all_ranks = 0
+   integer(c_int), parameter :: titin_receive_root_only = 1
    integer(c_int), parameter :: titin_overlays_inherited = 0
    integer(c_int), parameter :: titin_overlays_explicit = 1
    integer(c_int), parameter :: titin_no_slot = -1, titin_max_rank = 32, titin_any = -1

@@ -87,6 +87,12 @@ module titin_c_instance
          integer(c_int), value :: checks
       end function
 
+      integer(c_int) function titin_options_receive(options, ranks) bind(C)
+         import
+         type(c_ptr), value :: options
+         integer(c_int), value :: ranks
+      end function
+
       integer(c_int) function titin_options_overlays(options, overlays) bind(C)
          import
          type(c_ptr), value :: options

@@ -27,10 +27,10 @@ module titin_instances
       logical, private :: borrowed = .false.
       type(question), pointer, private :: question => null()
    contains
-      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks, ierr, overlays, checks): joins the run. Ports
+      !> open(f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks, ierr, overlays, checks, receive): joins. Ports
       !> are lists of names, `name[]` for a vector port, or text as in C; without these arguments the ports are those of the
       !> description. `overlays` is titin_overlays_inherited or titin_overlays_explicit, `checks` titin_checks_error or
-      !> titin_checks_warn.
+      !> titin_checks_warn, `receive` titin_receive_all_ranks or titin_receive_root_only.
       !> `interrupted` is as for on_interrupt, and is also called while open waits. `ranks` is the communicator of a
       !> parallel program, whose ranks open the instance together; for MPI the modules titin_mpi and titin_mpi_f08 have
       !> titin_mpi_ranks(comm).
@@ -65,14 +65,15 @@ module titin_instances
 
 contains
 
-   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks, ierr, overlays, checks)
+   subroutine open_instance(self, f_init, o_i, s, o_f, ports, name, manager, unchecked, interrupted, ranks, ierr, &
+                            overlays, checks, receive)
       class(titin_instance), intent(inout) :: self
       character(len=*), intent(in), optional :: f_init(:), o_i(:), s(:), o_f(:)
       character(len=*), intent(in), optional :: ports, name, manager, unchecked
       procedure(titin_interrupted), optional :: interrupted
       type(titin_communicator), intent(in), optional :: ranks
       integer, intent(out), optional :: ierr
-      integer(c_int), intent(in), optional :: overlays, checks
+      integer(c_int), intent(in), optional :: overlays, checks, receive
       character(len=:), allocatable :: declared
       type(c_ptr) :: options
       integer(c_int) :: status
@@ -94,6 +95,7 @@ contains
       if (status == titin_ok .and. present(manager)) status = titin_options_manager(options, c(manager))
       if (status == titin_ok .and. present(unchecked)) status = titin_options_unchecked(options, c(unchecked))
       if (status == titin_ok .and. present(checks)) status = titin_options_checks(options, checks)
+      if (status == titin_ok .and. present(receive)) status = titin_options_receive(options, receive)
       if (status == titin_ok .and. present(overlays)) status = titin_options_overlays(options, overlays)
       if (status == titin_ok .and. present(interrupted)) then
          allocate (self%question)

@@ -53,6 +53,51 @@ def test_ranks_get_what_rank_0_gets(build: Build, tmp_path: Path, mpi: str, lang
     assert "with 3 ranks" in done.stdout
 
 
+ASKS = """
+import sys
+
+import numpy as np
+import titin
+
+with titin.Instance(o_i="ask more", s="answer") as instance:
+    while instance.reuse():
+        for use in range(3):
+            for port in ("ask", "more"):
+                data = np.full(3, float(use))
+                instance.send(port, data, timestamp=use, next_timestamp=use + 1, settings={"k": 2.5})
+            assert instance.receive("answer").data.tolist() == [use] * 3
+"""
+
+
+@pytest.mark.usefixtures("python")
+@pytest.mark.parametrize(
+    ("language", "mpi"), [("c", "openmpi"), ("cpp", "mpich"), ("f90", "openmpi"), ("py", "openmpi")]
+)
+def test_only_the_root_gets_data(build: Build, tmp_path: Path, language: str, mpi: str) -> None:
+    """Five ranks, so that a rank passes on to others; checked by each rank."""
+    (tmp_path / "asks.py").write_text(ASKS)
+    if language == "py":
+        rooted = started(sys.executable, mpi, HERE / "rooted.py")
+    else:
+        rooted = started(build("rooted", language, mpi), mpi)
+    done = run(
+        tmp_path,
+        f"""ymmsl_version: v0.2
+models:
+  m:
+    components:
+      driver: {{description: asks, ports: {{o_i: ask more, s: answer}}, implementation: driver}}
+      rooted: {{description: answers, ports: {{f_init: ask more, o_f: answer}}, implementation: rooted}}
+    conduits: {{driver.ask: rooted.ask, driver.more: rooted.more, rooted.answer: driver.answer}}
+programs:
+  driver: {{executable: {sys.executable}, args: [{tmp_path}/asks.py]}}
+  rooted: {rooted}
+resources: {{m.rooted: {{mpi_processes: 5}}}}
+""",
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_programs_of_different_mpis_take_part_in_one_run(build: Build, tmp_path: Path) -> None:
     peers = {name: (started(build("sums", "c", mpi), mpi), 2) for name, mpi in zip("abc", MPIS, strict=False)}
     done = run(tmp_path, model(peers))

@@ -144,6 +144,7 @@ int main(void) {
     CHECK(titin_options_port(options, "start", TITIN_F_INIT) == 0 && titin_options_port(options, "end", TITIN_O_F) == 0);
     CHECK(titin_options_unchecked(options, "shows what it knows") == 0);
     CHECK(titin_options_checks(options, TITIN_CHECKS_ERROR) == 0);
+    CHECK(titin_options_receive(options, TITIN_RECEIVE_ALL_RANKS) == 0);
     CHECK(titin_options_overlays(options, TITIN_OVERLAYS_INHERITED) == 0);
     CHECK(titin_open("o_i: out, wide[]; s: in", options, &instance) == 0);
     titin_options_free(options);

@@ -177,7 +177,7 @@ static void text() {
 
 int main() {
     return guarded([&] {
-        titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows").checks(titin::Checks::Error);
+        titin::Options options = titin::Options().instance("solo").unchecked("shows what it knows").checks(titin::Checks::Error).receive(titin::Receive::AllRanks);
         options.overlays(titin::Overlays::Inherited);
         options.manager(std::getenv("TITIN_MANAGER"));
         titin::Instance instance(

@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::field::{Declaration, Field};
 use crate::loan::Loan;
 use crate::message::Message;
-use crate::options::{Checks, Options, OverlayUse, reason_of};
+use crate::options::{Checks, Options, OverlayUse, ReceivingRanks, reason_of};
 use crate::payload::Payload;
 use crate::port::Port;
 use crate::ranks::Ranks;
@@ -159,7 +159,7 @@ type PortArgument<'a, 'py> = &'a Bound<'py, PyAny>;
 #[pymethods]
 impl Instance {
     #[new]
-    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, checks=None, overlays=None, comm=None))]
+    #[pyo3(signature = (*, f_init=None, o_i=None, s=None, o_f=None, name=None, manager=None, unchecked=None, checks=None, overlays=None, comm=None, receive=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -173,6 +173,7 @@ impl Instance {
         checks: Option<Checks>,
         overlays: Option<OverlayUse>,
         comm: Option<Bound<'_, PyAny>>,
+        receive: Option<ReceivingRanks>,
     ) -> PyResult<Self> {
         let options = options(
             py,
@@ -183,6 +184,7 @@ impl Instance {
             checks,
             overlays,
         )?;
+        receive.map_or(Ok(()), |receive| options.set_receive(py, receive))?;
         let ranks = comm.as_ref().map(Ranks::new).transpose()?;
         ranks
             .iter()

@@ -56,6 +56,13 @@ impl Options {
         })
     }
 
+    pub fn set_receive(&self, py: Python<'_>, ranks: ReceivingRanks) -> PyResult<()> {
+        // SAFETY: the options live.
+        error::check(py, unsafe {
+            sys::titin_options_receive(self.as_ptr(), ranks.0)
+        })
+    }
+
     pub fn set_overlays(&self, py: Python<'_>, overlays: OverlayUse) -> PyResult<()> {
         // SAFETY: the options live.
         error::check(py, unsafe {
@@ -99,6 +106,27 @@ impl<'py> FromPyObject<'_, 'py> for Checks {
             _ => {
                 let text = format!(
                     "checks cannot be {}: give \"error\" or \"warn\", or a reason as unchecked=",
+                    object.repr()?
+                );
+                Err(error::usage(object.py(), text))
+            }
+        }
+    }
+}
+
+/// The ranks that get the data of messages: the number in the header.
+pub struct ReceivingRanks(c_int);
+
+impl<'py> FromPyObject<'_, 'py> for ReceivingRanks {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<String>().as_deref() {
+            Ok("all_ranks") => Ok(ReceivingRanks(sys::RECEIVE_ALL_RANKS)),
+            Ok("root_only") => Ok(ReceivingRanks(sys::RECEIVE_ROOT_ONLY)),
+            _ => {
+                let text = format!(
+                    "receive cannot be {}: give \"all_ranks\" or \"root_only\"",
                     object.repr()?
                 );
                 Err(error::usage(object.py(), text))

@@ -27,6 +27,8 @@ pub const TIMEOUT: c_int = 5;
 
 pub const CHECKS_ERROR: c_int = 0;
 pub const CHECKS_WARN: c_int = 1;
+pub const RECEIVE_ALL_RANKS: c_int = 0;
+pub const RECEIVE_ROOT_ONLY: c_int = 1;
 pub const OVERLAYS_INHERITED: c_int = 0;
 pub const OVERLAYS_EXPLICIT: c_int = 1;
 pub const OPERATORS: [&str; 4] = ["f_init", "o_i", "s", "o_f"];
@@ -125,6 +127,7 @@ unsafe extern "C" {
     -> c_int;
     pub fn titin_options_unchecked(options: *mut titin_options, reason: *const c_char) -> c_int;
     pub fn titin_options_checks(options: *mut titin_options, checks: c_int) -> c_int;
+    pub fn titin_options_receive(options: *mut titin_options, ranks: c_int) -> c_int;
     pub fn titin_options_overlays(options: *mut titin_options, overlays: c_int) -> c_int;
     pub fn titin_options_language(options: *mut titin_options, language: *const c_char) -> c_int;
     pub fn titin_options_exceptions(options: *mut titin_options) -> c_int;

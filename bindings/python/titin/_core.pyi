@@ -83,7 +83,8 @@ class Instance:
 
     A parallel program gives its communicator as ``comm``, for instance a communicator of mpi4py. All ranks open the
     instance, and make its calls together and in the same order: rank 0 sends and receives, and passes the results on to
-    all ranks. The communicator is used only while the instance is opened. Waiting ranks use no core.
+    all ranks; with ``receive="root_only"`` the other ranks get messages without data, with their timestamps and
+    settings. The communicator is used only while the instance is opened. Waiting ranks use no core.
 
     Use the instance in a ``with`` block: the end of the block closes the instance. An exception that leaves the block
     fails the run, and the report shows the last lines of the exception. An instance that is freed without closing fails
@@ -108,6 +109,7 @@ class Instance:
         checks: Literal["error", "warn"] = "error",
         overlays: Literal["inherited", "explicit"] = "inherited",
         comm: Communicator | None = None,
+        receive: Literal["all_ranks", "root_only"] = "all_ranks",
     ) -> Self: ...
     def reuse(self) -> bool:
         """Begins the next use of the submodel; False when there is none.

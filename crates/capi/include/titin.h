@@ -181,6 +181,11 @@ enum { TITIN_OVERLAYS_INHERITED = 0, TITIN_OVERLAYS_EXPLICIT = 1 };
  * titin_options_unchecked is the third strength: nothing is said. */
 enum { TITIN_CHECKS_ERROR = 0, TITIN_CHECKS_WARN = 1 };
 
+/* The ranks of a parallel program that get the data of received messages. Root only: the ranks but 0 get messages without data
+ * (nil), with the timestamps and settings, so that nothing large is moved for nothing; titin_receive_into leaves their memory
+ * as it is. Fields are not affected. */
+enum { TITIN_RECEIVE_ALL_RANKS = 0, TITIN_RECEIVE_ROOT_ONLY = 1 };
+
 #define TITIN_NO_SLOT (-1)          /* for ports without slots */
 #define TITIN_MAX_RANK 32           /* most dimensions of an array */
 #define TITIN_ANY (-1)              /* any extent, rank or order */
@@ -226,6 +231,8 @@ int titin_options_unchecked(titin_options *options, const char *reason);
 int titin_options_checks(titin_options *options, int checks);
 /* What settings overlays do: TITIN_OVERLAYS_INHERITED or TITIN_OVERLAYS_EXPLICIT. All ranks give the same. */
 int titin_options_overlays(titin_options *options, int overlays);
+/* The ranks that get the data of messages: TITIN_RECEIVE_ALL_RANKS or TITIN_RECEIVE_ROOT_ONLY. All ranks give the same. */
+int titin_options_receive(titin_options *options, int ranks);
 /* The language of the program, for the log: "C" by default. */
 int titin_options_language(titin_options *options, const char *language);
 /* For bindings that raise every error: no error sticks, and the run fails only by titin_fail or if titin_close fails. */

@@ -3,7 +3,9 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
 
-use titin_runtime::{Checks, Dtype, Error, Operator, OverlayUse, Patience, Result, StorageOrder};
+use titin_runtime::{
+    Checks, Dtype, Error, Operator, OverlayUse, Patience, ReceivingRanks, Result, StorageOrder,
+};
 
 use crate::error::usage;
 use crate::text::Text;
@@ -231,6 +233,17 @@ pub(crate) fn overlays(number: c_int) -> Result<OverlayUse> {
         1 => Ok(OverlayUse::Explicit),
         _ => Err(usage(format!(
             "overlays cannot be {number}; give TITIN_OVERLAYS_INHERITED or TITIN_OVERLAYS_EXPLICIT"
+        ))),
+    }
+}
+
+/// The ranks that get the data of messages, by the number in the header.
+pub(crate) fn receiving_ranks(number: c_int) -> Result<ReceivingRanks> {
+    match number {
+        0 => Ok(ReceivingRanks::All),
+        1 => Ok(ReceivingRanks::RootOnly),
+        _ => Err(usage(format!(
+            "receiving ranks cannot be {number}; give TITIN_RECEIVE_ALL_RANKS or TITIN_RECEIVE_ROOT_ONLY"
         ))),
     }
 }

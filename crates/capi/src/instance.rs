@@ -60,6 +60,7 @@ fn runtime_options(
         .language(options.language.as_deref().unwrap_or("C"))
         .checks(options.checks)
         .overlays(options.overlays)
+        .receiving(options.receiving)
         .functions(functions(options.filters));
     if let Some(name) = name.or(options.instance.as_deref()) {
         asked = asked.instance(name);

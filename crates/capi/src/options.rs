@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use titin_runtime::{Checks, Operator, OverlayUse, ReadyList, Result};
+use titin_runtime::{Checks, Operator, OverlayUse, ReadyList, ReceivingRanks, Result};
 
 use crate::communicator::{Communicator, RawCommunicator};
 use crate::error::{null, status, usage, value};
@@ -21,6 +21,7 @@ pub struct Options {
     pub(crate) unchecked: Option<String>,
     pub(crate) checks: Checks,
     pub(crate) overlays: OverlayUse,
+    pub(crate) receiving: ReceivingRanks,
     pub(crate) language: Option<String>,
     pub(crate) exceptions: bool,
     pub(crate) filters: Option<FilterCallbacks>,
@@ -155,6 +156,19 @@ unsafe extern "C" fn titin_options_checks(options: *mut Options, checks: c_int) 
     unsafe {
         change(options, |options| {
             options.checks = input::checks(checks)?;
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// `options` is NULL or options.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_options_receive(options: *mut Options, ranks: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        change(options, |options| {
+            options.receiving = input::receiving_ranks(ranks)?;
             Ok(())
         })
     }

@@ -53,7 +53,7 @@ pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};
 pub use message::{CallerLayout, Lent, Loan, Message, MessageParts, Payload};
 pub use non_blocking::{ReadyList, ReadyListEntry};
-pub use options::{Options, OverlayUse};
+pub use options::{Options, OverlayUse, ReceivingRanks};
 pub use port::{PortId, PortInfo};
 pub use process::{fork_child, not_forked};
 pub use profile::ProfileRegion;

@@ -26,6 +26,7 @@ pub struct Options {
     pub(crate) language: String,
     pub(crate) checks: Checks,
     pub(crate) overlays: OverlayUse,
+    pub(crate) receiving: ReceivingRanks,
     pub(crate) functions: Functions,
     pub(crate) interrupt: Option<Interrupt>,
     pub(crate) ready: Option<Arc<ReadyListEntry>>,
@@ -42,6 +43,16 @@ pub enum OverlayUse {
     /// to which the program gives it. For programs that pass on messages of several members, such as a load
     /// balancer. What comes on `muscle_settings_in` holds for the use all the same.
     Explicit,
+}
+
+/// The ranks of a parallel program that get the data of received messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReceivingRanks {
+    /// All ranks.
+    #[default]
+    All,
+    /// Rank 0. The other ranks get a message without data, with the timestamps and settings.
+    RootOnly,
 }
 
 /// Whether the program wants a waiting call to end.
@@ -132,6 +143,13 @@ impl Options {
     /// What the settings overlays of messages do.
     pub fn overlays(mut self, overlays: OverlayUse) -> Self {
         self.overlays = overlays;
+        self
+    }
+
+    /// The ranks that get the data of received messages. All ranks give the same. Fields are not
+    /// affected.
+    pub fn receiving(mut self, ranks: ReceivingRanks) -> Self {
+        self.receiving = ranks;
         self
     }
 

@@ -26,7 +26,7 @@ use crate::peer_names::rank_name;
 use crate::port::{CarrierRoute, ConduitUse, Inlet, Outlet, Port, PortEnd, PortId};
 use crate::process::Process;
 use crate::serial::{RemoteConduit, Serial};
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, ReceivingRanks, Result};
 
 use announcements::LastAnnouncements;
 
@@ -78,6 +78,8 @@ pub(crate) struct RankGroup {
     pub(crate) tree: RankTree,
     /// The conduits of ordinary ports. Rank 0 has the ends.
     remote: Vec<RemoteConduit>,
+    /// The ranks that get the data of received messages.
+    receiving: ReceivingRanks,
     /// How often this rank has sent or received each field.
     pub(crate) counts: FieldCounts,
     /// The ranks right below that have closed, and how often each has sent or received each field.
@@ -262,6 +264,7 @@ impl RankGroup {
         place: RankPlace,
         tree: RankTree,
         remote: Vec<RemoteConduit>,
+        receiving: ReceivingRanks,
     ) -> Self {
         let announcements = LastAnnouncements::new(serial.table.ports.len());
         RankGroup {
@@ -269,6 +272,7 @@ impl RankGroup {
             place,
             tree,
             remote,
+            receiving,
             counts: FieldCounts::default(),
             counts_below: Mutex::default(),
             leading: Mutex::default(),

@@ -33,6 +33,9 @@ enum class Overlays { Inherited = TITIN_OVERLAYS_INHERITED, Explicit = TITIN_OVE
 /// What becomes of calls out of the order of the execution loop; see TITIN_CHECKS_WARN.
 enum class Checks { Error = TITIN_CHECKS_ERROR, Warn = TITIN_CHECKS_WARN };
 
+/// The ranks of a parallel program that get the data of received messages; see TITIN_RECEIVE_ROOT_ONLY.
+enum class Receive { AllRanks = TITIN_RECEIVE_ALL_RANKS, RootOnly = TITIN_RECEIVE_ROOT_ONLY };
+
 /// Options for opening an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
 public:
@@ -52,6 +55,9 @@ public:
     /// What becomes of calls out of order.
     Options &checks(Checks strength) & { return also(titin_options_checks(raw(), static_cast<int>(strength))); }
     Options &&checks(Checks strength) && { return std::move(checks(strength)); }
+    /// The ranks that get the data of messages.
+    Options &receive(Receive ranks) & { return also(titin_options_receive(raw(), static_cast<int>(ranks))); }
+    Options &&receive(Receive ranks) && { return std::move(receive(ranks)); }
     /// What the settings overlays of messages do.
     Options &overlays(Overlays use) & { return also(titin_options_overlays(raw(), static_cast<int>(use))); }
     Options &&overlays(Overlays use) && { return std::move(overlays(use)); }

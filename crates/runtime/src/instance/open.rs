@@ -177,10 +177,16 @@ impl Opening {
         };
         let (serial, remote) = opened.build()?;
         let serial = Arc::new(serial);
-        let group = self
-            .place
-            .zip(tree)
-            .map(|(place, tree)| Arc::new(RankGroup::new(serial.clone(), place, tree, remote)));
+        let group = self.place.zip(tree).map(|(place, tree)| {
+            let receiving = self.options.receiving;
+            Arc::new(RankGroup::new(
+                serial.clone(),
+                place,
+                tree,
+                remote,
+                receiving,
+            ))
+        });
         let fields = Arc::new(InstanceFields::new(
             serial.clone(),
             group.clone(),

@@ -25,7 +25,7 @@ use crate::iteration::Iteration;
 use crate::port::{Port, PortId, PortState};
 use crate::send_state::{SendState, Timestamps};
 use crate::serial::{NextUse, Patience, Received, WARNING};
-use crate::{Error, Kind, Message, Payload, Result};
+use crate::{Error, Kind, Message, Payload, ReceivingRanks, Result};
 
 impl RankGroup {
     /// Begins the next use on all ranks.
@@ -78,7 +78,13 @@ impl RankGroup {
                 Ok(None) => (Ok(CollectiveResult::Nothing), None),
                 Ok(Some(received)) => (Ok(self.for_ranks(received)), Some(&received.2)),
             };
-            let told = self.tell_ranks(call, common, data);
+            let bare = data
+                .filter(|data| self.is_kept_from_ranks(data))
+                .map(|data| Message {
+                    next_timestamp: data.next_timestamp,
+                    ..Message::nil(data.timestamp)
+                });
+            let told = self.tell_ranks(call, common, bare.as_ref().or(data));
             return received.and_then(|received| told.map(|()| received));
         }
         match self.hear_rank(call, || Ok(()))? {
@@ -130,7 +136,15 @@ impl RankGroup {
         let check = |message: &Message| fits.take().map_or(Ok(()), |fits| fits(message));
         let received = self.receive(call, || receive(&check).map(Some));
         let (.., message) = received?.ok_or_else(|| unexpected(call))?;
-        check(&message).map(|()| message)
+        match !self.serial.leads() && self.is_kept_from_ranks(&message) {
+            true => Ok(message),
+            false => check(&message).map(|()| message),
+        }
+    }
+
+    /// Whether the data of a received message are for rank 0 alone.
+    fn is_kept_from_ranks(&self, message: &Message) -> bool {
+        self.receiving == ReceivingRanks::RootOnly && !is_announcement(message)
     }
 
     /// Receives from a port on all ranks, if rank 0 has a message.
