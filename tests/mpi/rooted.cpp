@@ -20,7 +20,7 @@ static void answer(titin::Instance &instance) {
         std::array<double, 3> numbers{-1.0, -1.0, -1.0};
         CHECK(instance.receive_into("more", numbers).timestamp() == use);
         CHECK(numbers[2] == (root ? use : -1.0));
-        instance.send("answer", numbers, use);
+        if (root || use == 0.0) instance.send("answer", numbers, use);
     }
     instance.close();
 }

@@ -32,7 +32,11 @@ public:
     ~RootFirst() { MPI_Comm_free(&ordered_); }
 
     bool is_root() const { return is_root_; }
-    void set(titin_options *options) { check(titin_mpi_options(options, &ordered_)); }
+    /// As in MUSCLE3, the other ranks get no data.
+    void set(titin_options *options) {
+        check(titin_mpi_options(options, &ordered_));
+        check(titin_options_receive(options, TITIN_RECEIVE_ROOT_ONLY));
+    }
 
 private:
     bool is_root_;
