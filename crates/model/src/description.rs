@@ -233,6 +233,8 @@ pub struct Program {
     /// The directory of the file with the description; `None` if the description comes from no
     /// file.
     pub directory: Option<PathBuf>,
+    /// The arguments, by index, that may begin with the name of a file beside the description.
+    pub(crate) files_in_args: Vec<usize>,
     pub(crate) at: TextPosition,
 }
 

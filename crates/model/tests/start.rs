@@ -1,5 +1,7 @@
 //! The start mode of components decides which programs must exist.
 
+use std::path::Path;
+
 use titin_model::{BuiltIn, Code, LoadOptions, ProgramKind, StartPolicy, load_texts};
 
 const MODEL: &str = "
@@ -179,4 +181,57 @@ fn models_that_contain_themselves_are_told_as_such() {
         assert_eq!(report.problems[0].code, Code::ModelLoop, "{report}");
         assert_eq!(report.problems[0].why, why);
     }
+}
+
+const BMI: &str = "
+ymmsl_version: v0.2
+models: {m: {components: {soil: {description: a, ports: {o_i: q}, implementation: soil}}}}
+programs:
+  soil: {titin: {bmi: 'heat.py:Heat', config: soil.yaml, variables: {q: runoff__rate}, every: {q: 1 h}}}
+  other: {titin: {bmi: 'package.module:Class'}, virtual_env: ./venv}
+";
+
+#[test]
+fn a_model_with_the_basic_model_interface_is_run_by_titins_package() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bmi");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("model.ymmsl");
+    std::fs::write(&path, BMI).unwrap();
+    std::fs::write(folder.join("soil.yaml"), "").unwrap();
+    let description = titin_model::load(&[path], &LoadOptions::default()).unwrap();
+    let args = |name: &str| {
+        let program = &description.programs[name];
+        assert_eq!(program.kind, ProgramKind::Executable("python3".into()));
+        program.args.join(" ")
+    };
+    let config = folder.join("soil.yaml");
+    let expected = format!(
+        "-m titin.bmi run heat.py:Heat {} --variable=q=runoff__rate --every=q=1 h",
+        config.display()
+    );
+    assert_eq!(
+        args("soil"),
+        expected,
+        "only files that are there are found"
+    );
+    assert_eq!(args("other"), "-m titin.bmi run package.module:Class");
+    std::fs::write(folder.join("heat.py"), "").unwrap();
+    let path = folder.join("model.ymmsl");
+    let description = titin_model::load(&[path], &LoadOptions::default()).unwrap();
+    let model = format!("{}:Heat", folder.join("heat.py").display());
+    assert_eq!(description.programs["soil"].args[3], model);
+
+    for (wrong, code) in [
+        ("{bmi: 'a:B', model: c}", Code::UnknownKey),
+        ("{bmi: [a]}", Code::WrongType),
+        ("{bmi: 'a:B', every: 1 h}", Code::WrongType),
+    ] {
+        let text = format!("{BMI}  wrong: {{titin: {wrong}}}\n");
+        let report = load_texts(&[("t", text.as_str())], &LoadOptions::default()).unwrap_err();
+        assert_eq!(report.problems[0].code, code, "{wrong}: {report}");
+    }
+    let text = format!("{BMI}  wrong: {{titin: {{bmi: 'a:B'}}, executable: x}}\n");
+    let report = load_texts(&[("t", text.as_str())], &LoadOptions::default()).unwrap_err();
+    assert!(report.to_string().contains("leave out"), "{report}");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
-use super::fields::{entries, identifier};
+use super::fields::{entries, has_any, identifier};
 use super::{Fields, any_text, choice, text, text_list, truth, word_list};
 use crate::description::{
     BaseEnv, ExecutionModel, HostedFunction, KeepsState, Port, Ports, Program, ProgramKind,
@@ -259,6 +259,9 @@ pub(super) fn program(
     let hosted = fields.take("titin");
     fields.finish(problems);
     match hosted {
+        Some(node) if has_any(node, &["bmi"]) => {
+            bmi_kind(&mut program, &start, node, &what, problems);
+        }
         Some(node) => hosted_kind(&mut program, &start, node, &what, problems),
         None => started_kind(&mut program, &start, &what, problems),
     }
@@ -413,6 +416,55 @@ fn hosted_kind(
     if let Some(function) = hosted_function(node, what, problems) {
         program.kind = ProgramKind::Hosted(function);
     }
+}
+
+/// The program of a model with the Basic Model Interface: `{bmi: "package.module:Class", config:
+/// heat.yaml, variables: {PORT: VARIABLE}, every: {PORT: TIME}}`. The Python package `titin.bmi`
+/// runs the model.
+fn bmi_kind(
+    program: &mut Program,
+    start: &StartFields<'_>,
+    node: &Node,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let beside = given(&[
+        ("script", start.script),
+        ("executable", start.executable),
+        ("args", start.args),
+    ]);
+    if !beside.is_empty() {
+        let keys = listing(beside);
+        let why = format!("titin.bmi runs the model: leave out {keys}");
+        let what = format!("{what} is a model with the Basic Model Interface");
+        problems.error(node.at, Code::BadValue, what, why);
+    }
+    let Some(mut fields) = Fields::new(node, format!("\"titin\" of {what}"), problems) else {
+        return;
+    };
+    let mut args: Vec<String> = ["-m", "titin.bmi", "run"].map(str::to_owned).into();
+    for key in ["bmi", "config"] {
+        if let Some(node) = fields.take(key) {
+            program.files_in_args.push(args.len());
+            let written = text(node, &format!("\"{key}\" of {what}"), problems);
+            args.push(written.unwrap_or_default());
+        }
+    }
+    for (key, option) in [("variables", "--variable"), ("every", "--every")] {
+        let Some(node) = fields.take(key) else {
+            continue;
+        };
+        let told = format!("\"{key}\" of {what}");
+        let all = entries(node, &told, problems).unwrap_or_default();
+        for entry in all {
+            let of_port = format!("\"{}\" of {told}", entry.key);
+            let value = text(&entry.value, &of_port, problems).unwrap_or_default();
+            args.push(format!("{option}={}={value}", entry.key));
+        }
+    }
+    fields.finish(problems);
+    program.kind = ProgramKind::Executable(PathBuf::from("python3"));
+    program.args = args;
 }
 
 /// The kind of a program that is started: a script, an executable, or by hand.

@@ -86,11 +86,25 @@ pub(crate) fn file(path: &Path, name: TextPosition, problems: &mut Problems) -> 
     let text = file_text(path, name, problems)?;
     let mut document = document(&text, name, problems)?;
     let directory = directory(path);
-    document
-        .programs
-        .values_mut()
-        .for_each(|program| program.directory = Some(directory.clone()));
+    for program in document.programs.values_mut() {
+        program.directory = Some(directory.clone());
+        for index in std::mem::take(&mut program.files_in_args) {
+            let argument = &mut program.args[index];
+            if let Some(found) = beside(argument, &directory) {
+                *argument = found;
+            }
+        }
+    }
     Some(document)
+}
+
+/// An argument with the absolute path of its file in the directory, if the file is there. A colon
+/// ends the name of the file, as in `heat.py:Heat`.
+fn beside(argument: &str, directory: &Path) -> Option<String> {
+    let name = argument.split(':').next()?;
+    let path = std::path::absolute(directory.join(name)).ok()?;
+    let is_named = !name.is_empty() && path.is_file();
+    is_named.then(|| format!("{}{}", path.display(), &argument[name.len()..]))
 }
 
 /// The directory of a file. A bare file name has the empty path as parent, which could not be made
