@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 
 from titin.bmi import describe
 from titin.bmi.model import ModelError
-from titin.bmi.options import of
+from titin.bmi.options import read_options
 from titin.bmi.run import run
 from titin.errors import Error
 
@@ -22,12 +24,15 @@ def main(words: Sequence[str] | None = None) -> int:
     action = told.pop("action")
     try:
         if action == "run":
+            # A library that crashes has said nothing: the calls go to standard error. One that aborts has, and stays last.
+            faulthandler.enable()
+            signal.signal(signal.SIGABRT, signal.SIG_DFL)
             run(told)
         else:
             _describe(told)
     except Error as error:
-        # The text says all; the frames behind it are titin's own.
-        print(f"titin.bmi: {error}", file=sys.stderr)
+        # The text and its notes say all; the frames behind it are titin's own.
+        print(f"titin.bmi: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
         return 1
     except Exception as raised:
         traceback.print_exception(raised)
@@ -42,7 +47,7 @@ def _describe(told: dict[str, object]) -> None:
     for name, sign, _ in pairs:
         if not sign:
             raise ModelError(f"--setting {name} is no pair: write NAME=VALUE")
-    found = describe.known(of(told, {}), {name: value for name, _, value in pairs})
+    found = describe.known(read_options(told, {}), {name: value for name, _, value in pairs})
     if as_json:
         print(json.dumps(found, indent=2))
     else:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import titin
 from titin.bmi import config
 from titin.bmi.grids import Grid
-from titin.bmi.model import Model, ModelError, load
-from titin.bmi.options import SETTINGS, Options, of
+from titin.bmi.loading import load, make
+from titin.bmi.model import Model, ModelError
+from titin.bmi.options import SETTINGS, Options, read_options
 from titin.bmi.ports import Variable, assign
 from titin.bmi.time import Clock
 
@@ -24,19 +25,16 @@ def run(told: Mapping[str, Any]) -> None:
     raises; the run then fails with this instance as its culprit.
     """
     with titin.Instance() as instance:
-        makers: dict[str, Callable[[], Any]] = {}
-        options = _options(instance, told)
-        makers[options.model] = load(options.model)
+        # A model that is not found ends the run before anything is waited for.
+        load(_options(instance, told).model)
         while instance.reuse():
             options = _options(instance, told)
-            if options.model not in makers:
-                makers[options.model] = load(options.model)
-            _use(instance, options, Model(options.model, makers[options.model]()))
+            _use(instance, options, Model(options.model, make(options.model)))
 
 
 def _options(instance: titin.Instance, told: Mapping[str, Any]) -> Options:
     found = {name: instance.setting(name, None, default=_NOT_SET) for name in SETTINGS.values()}
-    options = of(told, {name: value for name, value in found.items() if value is not _NOT_SET})
+    options = read_options(told, {name: value for name, value in found.items() if value is not _NOT_SET})
     if not options.model:
         raise ModelError(
             f"{instance.name} has no model: name one behind `run`, package.module:Class, or by the setting bmi"

@@ -6,6 +6,7 @@ the year of UDUNITS. So the units of models are read here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -146,8 +147,8 @@ class Conversion:
     plus: float
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A new array in the other unit, of double precision unless the values have single precision."""
-        kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+        """A new array in the other unit, in the precision of the values, but single precision or more."""
+        kind = values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
         converted: NDArray[Any] = np.array(values, dtype=np.result_type(kind, np.float32), subok=False)
         if self.times != 1.0:
             converted *= self.times
@@ -172,10 +173,13 @@ def conversion(told: str, wanted: str) -> Conversion | None:
     scale, plus = source.scale / target.scale, (source.offset - target.offset) / target.scale
     if scale == 1 and plus == 0:
         return None
-    # A division by a whole number rounds once: 1 / 1000 would be rounded before.
-    if scale.numerator == 1:
-        return Conversion(1.0, float(scale.denominator), float(plus))
-    return Conversion(float(scale), 1.0, float(plus))
+    try:
+        # A division by a whole number rounds once: 1 / 1000 would be rounded before.
+        if scale.numerator == 1:
+            return Conversion(1.0, float(scale.denominator), float(plus))
+        return Conversion(float(scale), 1.0, float(plus))
+    except OverflowError:
+        raise UnitError(f"'{told}' is too many '{wanted}' for a number of double precision") from None
 
 
 def measures(unit: Unit) -> str:
@@ -197,7 +201,7 @@ def seconds(text: str) -> Fraction:
 
 def duration(text: str) -> Fraction:
     """The seconds of a duration with a unit, ``1 h``; a number alone is in seconds. Raises UnitError."""
-    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", text)
+    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", text)
     if not match:
         raise UnitError(f"'{text}' is no time: write a number and a unit, such as '1 h'")
     return Fraction(match[1]) * (seconds(match[2]) if match[2] else 1)
@@ -218,12 +222,17 @@ def _words(text: str) -> Iterator[tuple[str, str, int]]:
             raise UnitError(f"'{text}' is not a unit: '{text[at:].strip()}' cannot be read")
         at = match.end()
         if match["number"]:
+            if not 0 < float(match["number"]) < math.inf:
+                raise UnitError(f"'{text}' is not a unit: the factor {match['number']} is too small or too large")
             yield "number", match["number"], 1
         elif match["sign"] or match["name"] == "per":
             yield "sign", match["sign"] or "/", 1
         else:
             raised = (match["raised"] or "").translate(str.maketrans("⁻¹²³", "-123"))
-            yield "name", match["name"], int(match["power"] or raised or 1)
+            power = int(match["power"] or raised or 1)
+            if abs(power) > 99:
+                raise UnitError(f"'{text}' is not a unit: the power {power} is too large")
+            yield "name", match["name"], power
 
 
 def _product(words: Iterator[tuple[str, str, int]], text: str, bracket: bool = False) -> Unit:
