@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> int:
     action = told.pop("action")
     try:
         if action == "run":
-            # A library that crashes has said nothing: the calls go to standard error. One that aborts has, and stays last.
+            # A crash says nothing by itself, so the calls go to standard error. A library that aborts has said why.
             faulthandler.enable()
             signal.signal(signal.SIGABRT, signal.SIG_DFL)
             run(told)

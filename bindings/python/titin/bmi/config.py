@@ -58,9 +58,10 @@ def _value(place: re.Match[str], text: str, path: Path, known: Mapping[str, Any]
     except Exception as error:
         line = text.count("\n", 0, place.start()) + 1
         names = sorted({key.rpartition(".")[2] for key in known} | set(known))
+        meant = "" if name in names else near(name, names)
         raise ModelError(
-            f"{path}, line {line}: the place {place[0]} cannot be filled in: {error}{near(name, names)}. To write "
-            f"{place[0]} itself, double the braces"
+            f"{path}, line {line}: the place {place[0]} cannot be filled in: {error}{meant}. To write {place[0]} "
+            "itself, double the braces"
         ) from None
     # Numbers, truth values and lists are written alike in JSON and YAML.
     return value if isinstance(value, str) else json.dumps(value)

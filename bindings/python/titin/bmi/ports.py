@@ -154,7 +154,7 @@ class Variable:
         try:
             with np.errstate(over="raise"):
                 cast = array.astype(self.kind)
-            fits = array.dtype.kind not in "iu" or np.array_equal(cast, array)
+            fits = array.dtype.kind not in "iu" or _equal(cast, array)
         except FloatingPointError:
             fits = False
         if not fits:
@@ -163,3 +163,9 @@ class Variable:
                 f"({self.kind}) cannot hold: have the sender tell smaller numbers, or the variable have a larger type"
             )
         return cast
+
+
+def _equal(cast: NDArray[Any], array: NDArray[Any]) -> bool:
+    """Whether whole numbers are the same in another type; a comparison alone would round them to real numbers."""
+    with np.errstate(invalid="ignore"):
+        return np.array_equal(cast, array) and np.array_equal(cast.astype(array.dtype), array)

@@ -14,8 +14,16 @@ from titin.bmi.model import Model, ModelError
 from titin.bmi.options import SETTINGS, Options, read_options
 from titin.bmi.ports import Variable, assign
 from titin.bmi.time import Clock
+from titin.errors import Deadlock, FilterError, PortClosed
 
 _NOT_SET = object()
+_STEPS = "models with other steps use their ports equally often by the same --every (bmi_every) and --end (bmi_end)"
+# What to do about errors of titin's own, in terms of the options of a model.
+_HINTS = {
+    Deadlock: _STEPS,
+    FilterError: "--no-metadata (bmi_metadata: false) has messages carry the array alone",
+    PortClosed: _STEPS,
+}
 
 
 def run(told: Mapping[str, Any]) -> None:
@@ -27,9 +35,13 @@ def run(told: Mapping[str, Any]) -> None:
     with titin.Instance() as instance:
         # A model that is not found ends the run before anything is waited for.
         load(_options(instance, told).model)
-        while instance.reuse():
-            options = _options(instance, told)
-            _use(instance, options, Model(options.model, make(options.model)))
+        try:
+            while instance.reuse():
+                options = _options(instance, told)
+                _use(instance, options, Model(options.model, make(options.model)))
+        except (Deadlock, FilterError, PortClosed) as error:
+            error.add_note(f"titin.bmi: {_HINTS[type(error)]}")
+            raise
 
 
 def _options(instance: titin.Instance, told: Mapping[str, Any]) -> Options:
