@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -130,7 +130,7 @@ def parse(text: str) -> Unit:
     """The unit that a text spells: ``m s-1``, ``W/m^2``, ``kg m**-3``, ``1e-3 m``, ``degC``. Raises UnitError."""
     if text.strip() in PURE or text.strip() in UNTOLD:
         return ONE
-    return _product(_words(text), text)
+    return _product(_words(text), text, _named)
 
 
 def is_told(text: str | None) -> bool:
@@ -235,8 +235,13 @@ def _words(text: str) -> Iterator[tuple[str, str, int]]:
             yield "name", match["name"], power
 
 
-def _product(words: Iterator[tuple[str, str, int]], text: str, bracket: bool = False) -> Unit:
-    """The product of the words up to the end, or behind a bracket up to the one that closes it."""
+def _product(
+    words: Iterator[tuple[str, str, int]], text: str, named: Callable[[str, str], Unit], bracket: bool = False
+) -> Unit:
+    """The product of the words up to the end, or behind a bracket up to the one that closes it.
+
+    ``named`` gives the unit of a name in this text.
+    """
     unit, sign, empty = None, 1, True
     for kind, word, power in words:
         if kind == "sign" and word == ")" and bracket:
@@ -250,9 +255,9 @@ def _product(words: Iterator[tuple[str, str, int]], text: str, bracket: bool = F
         if kind == "number":
             factor = Unit(Fraction(word), Fraction(0), ONE.powers)
         elif kind == "sign":
-            factor = _product(words, text, bracket=True)
+            factor = _product(words, text, named, bracket=True)
         else:
-            factor = _named(word, text).to_the(power)
+            factor = named(word, text).to_the(power)
         factor = factor.to_the(sign)
         unit, sign, empty = factor if unit is None else unit.times(factor), 1, False
     if unit is None or sign < 0 or bracket:
@@ -313,17 +318,13 @@ def _tables() -> tuple[dict[str, tuple[Unit, bool]], dict[str, tuple[Unit, bool]
 def _defined(definition: str, known: dict[str, tuple[Unit, bool]]) -> Unit:
     """A unit by its row's definition, in units of the rows before. Behind ``@`` stands an offset in this unit."""
     product, _, offset = definition.partition("@")
-    unit, sign = ONE, 1
-    for kind, word, power in _words(product):
-        if kind == "sign":
-            sign = -1 if word == "/" else 1
-            continue
-        if kind == "number":
-            factor = Unit(Fraction(word), Fraction(0), ONE.powers)
-        elif word in BASES and word not in known:
-            factor = Unit(Fraction(1), Fraction(0), tuple(int(word == base) for base in BASES))
-        else:
-            factor = known[word][0].to_the(power)
-        unit = unit.times(factor.to_the(sign))
-        sign = 1
+
+    def named(name: str, _: str) -> Unit:
+        if name in known:
+            return known[name][0]
+        powers = [0] * len(BASES)
+        powers[BASES.index(name)] = 1
+        return Unit(Fraction(1), Fraction(0), tuple(powers))
+
+    unit = _product(_words(product), product, named)
     return Unit(unit.scale, Fraction(offset.strip()) * unit.scale, unit.powers) if offset else unit
