@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import faulthandler
 import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from titin.bmi import describe
 from titin.bmi.model import ModelError
@@ -23,10 +25,10 @@ def main(words: Sequence[str] | None = None) -> int:
     told = vars(_parser().parse_args(words))
     action = told.pop("action")
     try:
+        # A crash says nothing by itself, so the calls go to standard error. A library that aborts has said why.
+        faulthandler.enable()
+        signal.signal(signal.SIGABRT, signal.SIG_DFL)
         if action == "run":
-            # A crash says nothing by itself, so the calls go to standard error. A library that aborts has said why.
-            faulthandler.enable()
-            signal.signal(signal.SIGABRT, signal.SIG_DFL)
             run(told)
         else:
             _describe(told)
@@ -47,12 +49,27 @@ def _describe(told: dict[str, object]) -> None:
     for name, sign, _ in pairs:
         if not sign:
             raise ModelError(f"--setting {name} is no pair: write NAME=VALUE")
-    found = describe.known(read_options(told, {}), {name: value for name, _, value in pairs})
+    with _standard_output_left_alone():
+        found = describe.known(read_options(told, {}), {name: value for name, _, value in pairs})
     if as_json:
         print(json.dumps(found, indent=2))
     else:
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         print(describe.component(found, colored), end="")
+
+
+@contextmanager
+def _standard_output_left_alone() -> Iterator[None]:
+    """What a model prints, in Python or in C, goes to standard error."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _parser() -> argparse.ArgumentParser:

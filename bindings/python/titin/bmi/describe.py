@@ -136,7 +136,10 @@ def _identifier(name: str) -> str:
 
 def _real(value: Any) -> float | None:
     """A number of a method that the model need not have; None for what has no place in JSON."""
-    return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+    try:
+        return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _number(value: Any) -> str:
