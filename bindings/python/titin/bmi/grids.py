@@ -25,6 +25,7 @@ class Grid:
         self.number = number
         self.kind = model.text("get_grid_type", number).lower()
         self.rank = 0
+        # A model that has single numbers only need not tell a rank.
         if model.optional("get_grid_rank", number) is not None:
             self.rank = model.count("get_grid_rank", number)
             if self.rank > _MOST_DIMENSIONS:

@@ -10,7 +10,7 @@ from typing import Any
 from titin.bmi.model import ModelError
 from titin.bmi.units import UnitError, duration
 
-# The times between which all numbers of titin can be, in seconds.
+# Times in seconds. Shorter and longer ones may be no numbers of double precision in the model's unit.
 _SHORT, _LONG = 1e-200, 1e200
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

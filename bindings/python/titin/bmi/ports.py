@@ -166,6 +166,9 @@ class Variable:
 
 
 def _equal(cast: NDArray[Any], array: NDArray[Any]) -> bool:
-    """Whether whole numbers are the same in another type; a comparison alone would round them to real numbers."""
+    """Whether whole numbers are the same in another type.
+
+    NumPy compares whole numbers with real numbers after rounding them, so the way back is compared too.
+    """
     with np.errstate(invalid="ignore"):
         return np.array_equal(cast, array) and np.array_equal(cast.astype(array.dtype), array)
