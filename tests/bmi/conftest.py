@@ -134,6 +134,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shared = ["-shared", "-fPIC", "-O1"]
     for command in (
         ["gcc", *shared, "-o", "libriver.so", NATIVE / "river.c"],
+        ["gcc", *shared, "-o", "libbroken.so", NATIVE / "broken.c"],
         ["gcc", *shared, "-o", "libaquifer.so", NATIVE / "aquifer.c"],
         ["gfortran", *shared, "-o", "libsnow.so", NATIVE / "snow.f90"],
         [

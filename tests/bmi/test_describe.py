@@ -20,7 +20,12 @@ TESTED = ("Heat", "Rod", "Tank", "Mesh", "Layers")
 def describe(*words, status=0):
     command = [sys.executable, "-m", "titin.bmi", "describe", *map(str, words)]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=MODELS, env=os.environ | {"PYTHONPATH": str(MODELS)}
+        command,
+        capture_output=True,
+        text=True,
+        cwd=MODELS,
+        # With buffers, as a user has them.
+        env=os.environ | {"PYTHONPATH": str(MODELS), "PYTHONUNBUFFERED": ""},
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout if status == 0 else done.stderr
@@ -98,3 +103,20 @@ def test_bmi_tester_finds_nothing(stage, name):
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=stage.folder, timeout=LIMIT)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     assert " passed" in done.stdout and " failed" not in done.stdout and " error" not in done.stdout
+
+
+def test_what_a_model_prints_is_not_of_the_description(stage):
+    """Neither by Python nor by the buffers of C."""
+    path = stage.write(
+        "loud.py",
+        "import ctypes, zoo\n"
+        "class Loud(zoo.Heat):\n"
+        "    def begin(self):\n"
+        "        super().begin()\n"
+        "        print('Python begins')\n"
+        "        ctypes.CDLL(None).puts(b'C begins')\n"
+        "    def get_end_time(self):\n"
+        "        return 10**400\n",
+    )
+    found = json.loads(describe(f"{path}:Loud", stage.write("config.json", "{}"), "--json"))
+    assert found["time"]["end"] is None

@@ -114,7 +114,7 @@ def test_nil_leaves_the_variable_as_it_is(stage):
     ("operator", "port", "said"),
     [
         ("s", IN + "s", [f"port {IN}s (S) names no input variable of zoo:Heat; {IN} may be meant"]),
-        ("s", "x", ["port x (S) names no input variable of zoo:Heat: give", "variables: {x: ...}"]),
+        ("s", "x", ["port x (S) names no input variable of zoo:Heat: give", "--variable x=... (bmi_variables)"]),
         ("s", OUT, [f"port {OUT} (S) receives, but {OUT} is an output variable of zoo:Heat only", IN]),
         ("f_init", OUT, [f"port {OUT} (F_INIT) receives"]),
         ("o_i", IN, [f"port {IN} (O_I) sends, but {IN} is an input variable of zoo:Heat only", OUT]),
@@ -209,3 +209,29 @@ def test_the_command_itself(stage):
     command = [sys.executable, "-m", "titin.bmi", "run", "--evry=1", str(MODELS)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "--evry" in done.stderr
+
+
+def test_a_filter_gets_no_array(stage):
+    config = stage.write("config.json", "{}")
+    ports = {"model": {"o_i": [OUT]}, "peer": {"f_init": ["got"]}}
+    stage.describe(
+        ports, {f"model.{OUT}": ["astype(float32) peer.got"]}, {"model": bmi("zoo:Heat", config), "peer": PEER}
+    )
+    page = stage.fails()
+    assert "astype(float32) cannot be applied" in page and "--no-metadata" in page
+
+
+def test_models_with_other_numbers_of_steps(stage):
+    """The one with more steps says what makes both use their ports equally often."""
+    one, two = (stage.write(f"{end}.json", json.dumps({"end": end})) for end in (2.0, 3.0))
+    names = "plate_surface__temperature", "plate_surface__heat_source"
+    ports = {"o_i": [names[0]], "s": [names[1]]}
+    stage.describe(
+        {"one": ports, "two": ports},
+        {f"one.{names[0]}": f"two.{names[1]}", f"two.{names[0]}": f"one.{names[1]}"},
+        {"one": bmi("coupled:Plate", one), "two": bmi("coupled:Plate", two)},
+    )
+    stage.fails()
+    errors = (stage.directory / "instances/two/stderr.txt").read_text()
+    assert "one.plate_surface__temperature has finished" in errors
+    assert "the same --every (bmi_every) and --end (bmi_end)" in errors

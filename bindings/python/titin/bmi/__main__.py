@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import faulthandler
 import json
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from titin.bmi import describe
 from titin.bmi.model import ModelError
-from titin.bmi.options import of
+from titin.bmi.options import read_options
 from titin.bmi.run import run
 from titin.errors import Error
 
@@ -21,13 +25,16 @@ def main(words: Sequence[str] | None = None) -> int:
     told = vars(_parser().parse_args(words))
     action = told.pop("action")
     try:
+        # A crash says nothing by itself, so the calls go to standard error. A library that aborts has said why.
+        faulthandler.enable()
+        signal.signal(signal.SIGABRT, signal.SIG_DFL)
         if action == "run":
             run(told)
         else:
             _describe(told)
     except Error as error:
-        # The text says all; the frames behind it are titin's own.
-        print(f"titin.bmi: {error}", file=sys.stderr)
+        # The text and its notes say all; the frames behind it are titin's own.
+        print(f"titin.bmi: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
         return 1
     except Exception as raised:
         traceback.print_exception(raised)
@@ -42,12 +49,27 @@ def _describe(told: dict[str, object]) -> None:
     for name, sign, _ in pairs:
         if not sign:
             raise ModelError(f"--setting {name} is no pair: write NAME=VALUE")
-    found = describe.known(of(told, {}), {name: value for name, _, value in pairs})
+    with _standard_output_left_alone():
+        found = describe.known(read_options(told, {}), {name: value for name, _, value in pairs})
     if as_json:
         print(json.dumps(found, indent=2))
     else:
         colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         print(describe.component(found, colored), end="")
+
+
+@contextmanager
+def _standard_output_left_alone() -> Iterator[None]:
+    """What a model prints, in Python or in C, goes to standard error."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,18 +32,19 @@ def fill(config: str, known: Mapping[str, Any], look: Look, folder: Path) -> str
         )
     if path.is_dir():
         return config
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        # A file of bytes has no places.
+    content = path.read_bytes()
+    if b"\0" in content:
+        # A file of numbers, and not of text, has no places.
         return config
+    # Text in any encoding is written as it was read.
+    text = content.decode("utf-8", "surrogateescape")
     filled = _PLACE.sub(lambda place: _value(place, text, path, known, look), text)
     if filled == text:
         return config
     target = folder / path.name
     if target.exists() and target.samefile(path):
         target = folder / f"{path.stem}.filled{path.suffix}"
-    target.write_text(filled, encoding="utf-8")
+    target.write_bytes(filled.encode("utf-8", "surrogateescape"))
     return str(target)
 
 
@@ -56,10 +58,10 @@ def _value(place: re.Match[str], text: str, path: Path, known: Mapping[str, Any]
     except Exception as error:
         line = text.count("\n", 0, place.start()) + 1
         names = sorted({key.rpartition(".")[2] for key in known} | set(known))
+        meant = "" if name in names else near(name, names)
         raise ModelError(
-            f"{path}, line {line}: the place {place[0]} cannot be filled in: {error}{near(name, names)}. To write "
-            f"{place[0]} itself, double the braces"
+            f"{path}, line {line}: the place {place[0]} cannot be filled in: {error}{meant}. To write {place[0]} "
+            "itself, double the braces"
         ) from None
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) else repr(value)
+    # Numbers, truth values and lists are written alike in JSON and YAML.
+    return value if isinstance(value, str) else json.dumps(value)

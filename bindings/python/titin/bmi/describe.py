@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from titin.bmi import config
 from titin.bmi.grids import Grid
-from titin.bmi.model import Model, ModelError, load
+from titin.bmi.loading import make
+from titin.bmi.model import Model, ModelError
 from titin.bmi.options import Options
 from titin.bmi.ports import Variable
 from titin.bmi.units import UnitError, seconds
@@ -22,7 +25,7 @@ def known(options: Options, settings: Mapping[str, str]) -> dict[str, Any]:
 
     Raises :class:`ModelError`, and what the model raises.
     """
-    model = Model(options.model, load(options.model)())
+    model = Model(options.model, make(options.model))
     with tempfile.TemporaryDirectory() as folder:
         path = config.fill(options.config, settings, lambda name, _: _given(settings, name), Path(folder))
         model.call("initialize", path, lacking="write it")
@@ -77,13 +80,12 @@ def component(told: Mapping[str, Any], colored: bool = False) -> str:
 
 def _times(model: Model, options: Options) -> dict[str, Any]:
     units = model.text("get_time_units") or options.time_units
-    step = model.optional("get_time_step")
-    times = {"units": units, "start": model.number("get_start_time"), "end": model.optional("get_end_time")}
+    start, end, step = model.number("get_start_time"), model.optional("get_end_time"), model.optional("get_time_step")
     try:
         scale: float | None = float(seconds(units))
     except UnitError:
         scale = None
-    return times | {"step": step, "seconds": scale}
+    return {"units": units, "start": start, "end": _real(end), "step": _real(step), "seconds": scale}
 
 
 def _variable(variable: Variable) -> dict[str, Any]:
@@ -130,6 +132,14 @@ def _identifier(name: str) -> str:
     """A name that a port may have."""
     word = re.sub(r"\W+", "_", name).strip("_")
     return word if re.match(r"[A-Za-z_]", word) else f"v_{word}"
+
+
+def _real(value: Any) -> float | None:
+    """A number of a method that the model need not have; None for what has no place in JSON."""
+    try:
+        return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _number(value: Any) -> str:

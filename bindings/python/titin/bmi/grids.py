@@ -13,6 +13,8 @@ from titin.bmi.model import Model
 _BOXES = {"uniform_rectilinear", "rectilinear", "structured_quadrilateral", "structured_quad"}
 # The names of indices, as the Basic Model Interface orders them.
 _AXES = ("z", "y", "x")
+# As many as an array of NumPy may have.
+_MOST_DIMENSIONS = 32
 
 
 class Grid:
@@ -22,13 +24,19 @@ class Grid:
         self._model = model
         self.number = number
         self.kind = model.text("get_grid_type", number).lower()
-        rank = model.optional("get_grid_rank", number)
-        self.rank = int(rank) if isinstance(rank, int | np.integer) and rank >= 0 else 0
+        self.rank = 0
+        # A model that has single numbers only need not tell a rank.
+        if model.optional("get_grid_rank", number) is not None:
+            self.rank = model.count("get_grid_rank", number)
+            if self.rank > _MOST_DIMENSIONS:
+                raise model.wrong("get_grid_rank", (number,), f"returned {self.rank}, which are too many dimensions")
         self.shape: tuple[int, ...] | None = None
         if self.kind in _BOXES and self.rank:
             told = self._filled("get_grid_shape", self.rank, np.int32)
             if told is None:
                 raise model.wrong("get_grid_shape", (number,), f"is not there, and the grid is {self.kind}: write it")
+            if not np.all(np.isfinite(told) & (told >= 0) & (told == np.floor(told))):
+                raise model.wrong("get_grid_shape", (number,), f"returned {told.tolist()}, and not counts")
             self.shape = tuple(int(n) for n in told)
 
     def layout(self, name: str, count: int, location: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -88,6 +96,8 @@ class Grid:
             told["edge_nodes"] = self._filled("get_grid_edge_nodes", 2 * edges, np.int32)
         per_face = self._filled("get_grid_nodes_per_face", faces, np.int32) if faces else None
         if per_face is not None:
+            if per_face.min(initial=0) < 0:
+                raise self._model.wrong("get_grid_nodes_per_face", (self.number,), f"returned {per_face.min()}")
             told["nodes_per_face"] = per_face
             told["face_nodes"] = self._filled("get_grid_face_nodes", int(per_face.sum()), np.int32)
         return {key: values for key, values in told.items() if values is not None}
@@ -104,7 +114,10 @@ class Grid:
             result = self._model.call(method, self.number, buffer)
         except NotImplementedError:
             return None
-        found = np.asarray(buffer if result is None else result).reshape(-1)
+        try:
+            found = np.asarray(buffer if result is None else result).reshape(-1)
+        except ValueError:
+            found = np.zeros(0, object)
         if found.size != count or found.dtype.kind not in "iuf":
-            raise self._model.wrong(method, (self.number,), f"returned {found.size} values, and not {count} numbers")
+            raise self._model.wrong(method, (self.number,), f"returned {result!r}, and not {count} numbers")
         return found

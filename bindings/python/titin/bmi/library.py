@@ -108,10 +108,24 @@ def load(where: str, symbol: str = "") -> Callable[[], Any]:
 
 
 class _LibraryModel:
-    """What both conventions share: a call gives a status, and results go into memory of the caller."""
+    """What both conventions share: a call gives a status, and results go into memory of the caller.
+
+    The conventions differ in the call itself, in how the number of a grid is passed, and in where names and texts go.
+    """
 
     def _call(self, name: str, *arguments: Any) -> None:
         raise NotImplementedError
+
+    def _grid(self, grid: int) -> Any:
+        """The number of a grid as an argument."""
+        raise NotImplementedError
+
+    def _names(self, function: str, count: int) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _text_size(self, name: str) -> int:
+        """How many bytes a function that tells a text may write."""
+        return TEXT
 
     def _int(self, name: str, *arguments: Any) -> int:
         found = _INT(0)
@@ -123,15 +137,10 @@ class _LibraryModel:
         self._call(name, ctypes.byref(found))
         return found.value
 
-    def _text(self, name: str, *arguments: Any, size: int = TEXT) -> str:
-        found = ctypes.create_string_buffer(size)
+    def _text(self, name: str, *arguments: Any) -> str:
+        found = ctypes.create_string_buffer(self._text_size(name))
         self._call(name, *arguments, found)
-        return found.value.decode("utf-8", "replace").strip()
-
-    def _fill(self, name: str, number: Any, values: NDArray[Any]) -> NDArray[Any]:
-        """Has a function fill an array; the callee writes whole numbers of C, and doubles."""
-        self._call(name, number, _MEMORY(values.ctypes.data))
-        return values
+        return _decoded(found.value)
 
     def update(self) -> None:
         self._call("update")
@@ -142,20 +151,38 @@ class _LibraryModel:
     def finalize(self) -> None:
         self._call("finalize")
 
+    def get_component_name(self) -> str:
+        return self._text("get_component_name")
+
     def get_input_item_count(self) -> int:
         return self._int("get_input_item_count")
 
     def get_output_item_count(self) -> int:
         return self._int("get_output_item_count")
 
+    def get_input_var_names(self) -> tuple[str, ...]:
+        return self._names("get_input_var_names", self.get_input_item_count())
+
+    def get_output_var_names(self) -> tuple[str, ...]:
+        return self._names("get_output_var_names", self.get_output_item_count())
+
     def get_var_grid(self, name: str) -> int:
         return self._int("get_var_grid", name.encode())
+
+    def get_var_type(self, name: str) -> str:
+        return self._text("get_var_type", name.encode())
+
+    def get_var_units(self, name: str) -> str:
+        return self._text("get_var_units", name.encode())
 
     def get_var_itemsize(self, name: str) -> int:
         return self._int("get_var_itemsize", name.encode())
 
     def get_var_nbytes(self, name: str) -> int:
         return self._int("get_var_nbytes", name.encode())
+
+    def get_var_location(self, name: str) -> str:
+        return self._text("get_var_location", name.encode())
 
     def get_current_time(self) -> float:
         return self._double("get_current_time")
@@ -166,8 +193,45 @@ class _LibraryModel:
     def get_end_time(self) -> float:
         return self._double("get_end_time")
 
+    def get_time_units(self) -> str:
+        return self._text("get_time_units")
+
     def get_time_step(self) -> float:
         return self._double("get_time_step")
+
+    def get_grid_rank(self, grid: int) -> int:
+        return self._int("get_grid_rank", self._grid(grid))
+
+    def get_grid_size(self, grid: int) -> int:
+        return self._int("get_grid_size", self._grid(grid))
+
+    def get_grid_type(self, grid: int) -> str:
+        return self._text("get_grid_type", self._grid(grid))
+
+    def get_grid_node_count(self, grid: int) -> int:
+        return self._int("get_grid_node_count", self._grid(grid))
+
+    def get_grid_edge_count(self, grid: int) -> int:
+        return self._int("get_grid_edge_count", self._grid(grid))
+
+    def get_grid_face_count(self, grid: int) -> int:
+        return self._int("get_grid_face_count", self._grid(grid))
+
+    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
+        """The methods of a grid that fill an array, of whole numbers of C or of doubles."""
+        if name not in _FILLING:
+            raise AttributeError(name)
+        return lambda grid, values: self._fill(name, self._grid(grid), _Guarded(values))
+
+    def _fill(self, name: str, argument: Any, memory: _Guarded) -> NDArray[Any]:
+        """What a function writes into this memory."""
+        self._call(name, argument, memory.address)
+        if not memory.is_whole():
+            raise ModelError(
+                f"the library's {name} has written beyond the {memory.values.size} values that it has: have what it "
+                "writes agree with get_var_nbytes, get_grid_rank and get_grid_size"
+            )
+        return memory.values
 
 
 class StructureModel(_LibraryModel):
@@ -178,7 +242,7 @@ class StructureModel(_LibraryModel):
         entry(ctypes.byref(self._structure))
         if not self._structure.initialize:
             raise ModelError(f"{entry.__name__} has left the structure empty: it sets a function for each member")
-        self._begun = False
+        self._memory: dict[str, _Guarded] = {}
 
     def _call(self, name: str, *arguments: Any) -> None:
         function = getattr(self._structure, name)
@@ -189,40 +253,27 @@ class StructureModel(_LibraryModel):
                 raise NotImplementedError(f"the library's {name} has returned a failure")
             raise RuntimeError(f"the library's {name} has returned a failure; what it has printed may say why")
 
-    def initialize(self, config: str) -> None:
-        self._call("initialize", config.encode())
-
-    def get_component_name(self) -> str:
-        return self._text("get_component_name")
-
-    def get_input_var_names(self) -> tuple[str, ...]:
-        return self._names("get_input_var_names", self.get_input_item_count())
-
-    def get_output_var_names(self) -> tuple[str, ...]:
-        return self._names("get_output_var_names", self.get_output_item_count())
+    def _grid(self, grid: int) -> int:
+        return grid
 
     def _names(self, function: str, count: int) -> tuple[str, ...]:
+        if not 0 <= count <= _MANY:
+            raise ModelError(
+                f"the library's {function.replace('var_names', 'item_count')} has told {count}, and no count"
+            )
         texts = [ctypes.create_string_buffer(TEXT) for _ in range(count)]
         pointers = (_MEMORY * count)(*map(ctypes.addressof, texts))
         self._call(function, ctypes.cast(pointers, _MEMORY))
         # A library may fill the texts, or have the pointers lead to its own.
-        return tuple(ctypes.string_at(pointer).decode() for pointer in pointers if pointer)
+        return tuple(_decoded(ctypes.string_at(pointer)) for pointer in pointers if pointer)
 
-    def get_var_type(self, name: str) -> str:
-        return self._text("get_var_type", name.encode())
-
-    def get_var_units(self, name: str) -> str:
-        return self._text("get_var_units", name.encode())
-
-    def get_var_location(self, name: str) -> str:
-        return self._text("get_var_location", name.encode())
-
-    def get_time_units(self) -> str:
-        return self._text("get_time_units")
+    def initialize(self, config: str) -> None:
+        self._call("initialize", config.encode())
 
     def get_value(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        self._call("get_value", name.encode(), values.ctypes.data)
-        return values
+        if name not in self._memory:
+            self._memory[name] = _Guarded(values)
+        return self._fill("get_value", name.encode(), self._memory[name])
 
     def get_value_ptr(self, name: str) -> NDArray[Any]:
         found = _MEMORY()
@@ -234,36 +285,13 @@ class StructureModel(_LibraryModel):
         values = np.ascontiguousarray(values)
         self._call("set_value", name.encode(), values.ctypes.data)
 
-    def get_grid_rank(self, grid: int) -> int:
-        return self._int("get_grid_rank", grid)
-
-    def get_grid_size(self, grid: int) -> int:
-        return self._int("get_grid_size", grid)
-
-    def get_grid_type(self, grid: int) -> str:
-        return self._text("get_grid_type", grid)
-
-    def get_grid_node_count(self, grid: int) -> int:
-        return self._int("get_grid_node_count", grid)
-
-    def get_grid_edge_count(self, grid: int) -> int:
-        return self._int("get_grid_edge_count", grid)
-
-    def get_grid_face_count(self, grid: int) -> int:
-        return self._int("get_grid_face_count", grid)
-
-    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
-        # The methods of a grid that fill an array.
-        if name not in _FILLING:
-            raise AttributeError(name)
-        return lambda grid, values: self._fill(name, grid, values)
-
 
 class ExportedModel(_LibraryModel):
     """The model of a library by xmipy's convention. It runs in the folder of its configuration, as with xmipy."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        self._outside = Path.cwd()
 
     def _call(self, name: str, *arguments: Any) -> None:
         function = getattr(self._library, name, None)
@@ -275,8 +303,22 @@ class ExportedModel(_LibraryModel):
         if hasattr(self._library, "get_last_bmi_error"):
             found = ctypes.create_string_buffer(self._size("BMI_LENERRMESSAGE"))
             self._library.get_last_bmi_error(found)
-            text = found.value.decode("utf-8", "replace").strip()
+            text = _decoded(found.value)
         raise RuntimeError(f"the library's {name} has failed: {text or 'it says no more'}")
+
+    def _grid(self, grid: int) -> Any:
+        return ctypes.byref(_INT(grid))
+
+    def _names(self, function: str, count: int) -> tuple[str, ...]:
+        """The names, which lie one after the other in pieces of one size."""
+        size = self._size("BMI_LENVARADDRESS")
+        memory = ctypes.create_string_buffer(max(count * size, 1))
+        self._call(function, memory)
+        pieces = (memory.raw[at : at + size] for at in range(0, count * size, size))
+        return tuple(_decoded(piece.split(b"\0", 1)[0]) for piece in pieces)
+
+    def _text_size(self, name: str) -> int:
+        return self._size(_TEXT_SIZES[name]) if name in _TEXT_SIZES else TEXT
 
     def _size(self, constant: str) -> int:
         try:
@@ -290,36 +332,14 @@ class ExportedModel(_LibraryModel):
             os.chdir(path if path.is_dir() else path.parent)
         self._call("initialize", config.encode())
 
-    def get_component_name(self) -> str:
-        return self._text("get_component_name", size=self._size("BMI_LENCOMPONENTNAME"))
-
-    def get_input_var_names(self) -> tuple[str, ...]:
-        return self._names("get_input_var_names", self.get_input_item_count())
-
-    def get_output_var_names(self) -> tuple[str, ...]:
-        return self._names("get_output_var_names", self.get_output_item_count())
-
-    def _names(self, function: str, count: int) -> tuple[str, ...]:
-        """The names, which lie one after the other in pieces of one size."""
-        size = self._size("BMI_LENVARADDRESS")
-        memory = ctypes.create_string_buffer(max(count * size, 1))
-        self._call(function, memory)
-        pieces = (memory.raw[at : at + size] for at in range(0, count * size, size))
-        return tuple(piece.split(b"\0", 1)[0].decode().strip() for piece in pieces)
+    def finalize(self) -> None:
+        super().finalize()
+        # The next use finds its configuration from where this one began.
+        os.chdir(self._outside)
 
     def get_var_type(self, name: str) -> str:
-        told = self._text("get_var_type", name.encode(), size=self._size("BMI_LENVARTYPE")).lower()
         # MODFLOW 6 adds the shape: DOUBLE (100).
-        return told.split("(")[0].strip()
-
-    def get_var_units(self, name: str) -> str:
-        return self._text("get_var_units", name.encode())
-
-    def get_var_location(self, name: str) -> str:
-        return self._text("get_var_location", name.encode())
-
-    def get_time_units(self) -> str:
-        return self._text("get_time_units")
+        return super().get_var_type(name).split("(")[0].strip()
 
     def get_value(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         values[:] = self.get_value_ptr(name).reshape(-1)
@@ -349,25 +369,23 @@ class ExportedModel(_LibraryModel):
         values = np.ascontiguousarray(values)
         self._call("set_value", name.encode(), ctypes.byref(_MEMORY(values.ctypes.data)))
 
-    def get_grid_rank(self, grid: int) -> int:
-        return self._int("get_grid_rank", ctypes.byref(_INT(grid)))
 
-    def get_grid_size(self, grid: int) -> int:
-        return self._int("get_grid_size", ctypes.byref(_INT(grid)))
+class _Guarded:
+    """Memory of the size of an array, with a mark behind it that shows whether a library has written more."""
 
-    def get_grid_type(self, grid: int) -> str:
-        return self._text("get_grid_type", ctypes.byref(_INT(grid)), size=self._size("BMI_LENGRIDTYPE"))
+    def __init__(self, like: NDArray[Any]) -> None:
+        self._bytes = np.zeros(like.nbytes + _MARK_SIZE, np.uint8)
+        self._bytes[like.nbytes :] = _MARK
+        self.values: NDArray[Any] = self._bytes[: like.nbytes].view(like.dtype)
+        self.address = _MEMORY(self._bytes.ctypes.data)
 
-    def get_grid_node_count(self, grid: int) -> int:
-        return self._int("get_grid_node_count", ctypes.byref(_INT(grid)))
+    def is_whole(self) -> bool:
+        """Whether the mark is as it was."""
+        return bool((self._bytes[-_MARK_SIZE:] == _MARK).all())
 
-    def get_grid_face_count(self, grid: int) -> int:
-        return self._int("get_grid_face_count", ctypes.byref(_INT(grid)))
 
-    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
-        if name not in _FILLING:
-            raise AttributeError(name)
-        return lambda grid, values: self._fill(name, ctypes.byref(_INT(grid)), values)
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace").strip()
 
 
 def _view(address: int | None, kind: np.dtype[Any], shape: tuple[int, ...], name: str) -> NDArray[Any]:
@@ -386,6 +404,15 @@ _FILLING = {name for name, arguments in _MEMBERS if name.startswith("get_grid_")
     "get_grid_type"
 }
 # What a library need not have: a failure says that it has none.
-_OPTIONAL = {"get_value_ptr", "get_var_location", "update_until"} | {
+_OPTIONAL = {"get_value_ptr", "get_var_location", "update_until", "get_time_step", "get_end_time", "get_time_units"} | {
     name for name, _ in _MEMBERS if name.startswith("get_grid_")
 }
+# The constants of xmipy's convention that tell the sizes of texts.
+_TEXT_SIZES = {
+    "get_component_name": "BMI_LENCOMPONENTNAME",
+    "get_var_type": "BMI_LENVARTYPE",
+    "get_grid_type": "BMI_LENGRIDTYPE",
+}
+# No model has so many variables: memory is not taken for a count that was never set.
+_MANY = 100_000
+_MARK, _MARK_SIZE = 0xA5, 64

@@ -12,31 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 from titin.bmi.model import ModelError
 
-_KEYS = ("data", "units", "location", "grid", "variable")
-
 
 def wrap(array: NDArray[Any], about: dict[str, Any]) -> Any:
     """The data of a message: the array, and what is told about it."""
     return {"data": array, **about}
 
 
-def unwrap(data: Any, port: str) -> tuple[NDArray[Any] | None, dict[str, Any]]:
-    """The array of a message, and what is told about it; None for nil. Raises :class:`ModelError`."""
-    about: dict[str, Any] = {}
+def unwrap(data: Any, port: str) -> tuple[NDArray[Any] | None, str]:
+    """The array of a message, None for nil, and its unit, "" if none is told. Raises :class:`ModelError`."""
+    units = ""
     if isinstance(data, dict):
         if "data" not in data:
             raise ModelError(
                 f"on port {port} came a map with {', '.join(sorted(map(str, data))[:5]) or 'nothing in it'}: an array, "
                 "a number, or a map with the array under 'data' is needed"
             )
-        about = {key: data[key] for key in _KEYS[1:] if key in data}
-        data = data["data"]
+        if not isinstance(data.get("units", ""), str):
+            raise ModelError(f"on port {port} came the unit {data['units']!r}: a text is needed")
+        units, data = data.get("units", ""), data["data"]
     if data is None:
-        return None, about
+        return None, units
     try:
         array = np.asarray(data)
     except ValueError:
         array = np.zeros(0, object)
     if array.dtype.kind not in "biufc":
         raise ModelError(f"on port {port} came {type(data).__name__}, and no numbers: an array or a number is needed")
-    return array, about
+    return array, units

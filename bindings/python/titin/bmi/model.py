@@ -1,41 +1,15 @@
-"""A model behind the Basic Model Interface: found by its name, and called with every answer looked at once."""
+"""A model behind the Basic Model Interface, called with every answer looked at once."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
 import math
-import sys
-from collections.abc import Callable
 from difflib import get_close_matches
-from pathlib import Path
-from types import ModuleType
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from titin.errors import Error
-
-# What a class must have. Grids, pointers and fractions of steps are asked for where they are needed.
-NEEDED = (
-    "initialize",
-    "finalize",
-    "get_component_name",
-    "get_input_var_names",
-    "get_output_var_names",
-    "get_var_type",
-    "get_var_units",
-    "get_var_itemsize",
-    "get_var_nbytes",
-    "get_var_grid",
-    "get_current_time",
-    "get_start_time",
-    "get_end_time",
-    "get_time_units",
-    "get_value",
-    "set_value",
-)
 
 # Names of types that NumPy does not know, or knows as others than C and Fortran do. None: by the size of an element.
 _TYPES: dict[str, str | None] = {
@@ -72,21 +46,6 @@ _KINDS = {"real": "f", "float": "f", "int": "i", "integer": "i", "logical": "i"}
 
 class ModelError(Error):
     """A model does not do what the Basic Model Interface asks for, or does not fit the description."""
-
-
-def load(name: str) -> Callable[[], Any]:
-    """What makes a model: the class ``package.module:Class`` or ``file.py:Class``, or a library (:mod:`library`).
-
-    Raises :class:`ModelError` where nothing of this name is found, with the places that were tried.
-    """
-    where, _, attribute = name.partition(":")
-    if where.endswith((".so", ".dylib", ".dll")) or ".so." in where:
-        from titin.bmi import library
-
-        return library.load(where, attribute)
-    if not attribute:
-        raise ModelError(f"'{name}' names no model: write package.module:Class, file.py:Class, or libmodel.so")
-    return _class(_module(where, name), attribute, name)
 
 
 class Model:
@@ -139,12 +98,20 @@ class Model:
             raise self.wrong(method, arguments, f"returned {found!r}, and not a text")
         return found.strip()
 
-    def number(self, method: str, *arguments: Any, lacking: str = "write it") -> float:
-        """A finite number, of a method that the model has to have."""
+    def number(self, method: str, *arguments: Any, lacking: str = "write it", infinite: bool = False) -> float:
+        """A number, finite unless ``infinite`` allows others, of a method that the model has to have."""
         found = self.call(method, *arguments, lacking=lacking)
-        if isinstance(found, bool) or not isinstance(found, int | float | np.number) or math.isnan(float(found)):
+        if isinstance(found, np.ndarray) and found.ndim == 0:
+            found = found[()]
+        try:
+            number = float(found) if isinstance(found, Real) and not isinstance(found, bool) else math.nan
+        except OverflowError:
+            number = math.inf
+        if math.isnan(number):
             raise self.wrong(method, arguments, f"returned {found!r}, and not a number")
-        return float(found)
+        if math.isinf(number) and not infinite:
+            raise self.wrong(method, arguments, f"returned {found!r}, and not a finite number")
+        return number
 
     def count(self, method: str, *arguments: Any) -> int:
         """A whole number from 0, of a method that the model has to have."""
@@ -156,9 +123,13 @@ class Model:
     def names(self, method: str) -> tuple[str, ...]:
         """The names of the input or the output variables."""
         found = self.call(method, lacking="write it")
-        if isinstance(found, str) or not all(isinstance(name, str) for name in found):
+        try:
+            names = tuple(found)
+        except TypeError:
+            names = (found,)
+        if isinstance(found, str) or not all(isinstance(name, str) for name in names):
             raise self.wrong(method, (), f"returned {found!r}, and not names: return a tuple of texts")
-        return tuple(found)
+        return names
 
     def kind(self, name: str) -> np.dtype[Any]:
         """The type of the elements of a variable."""
@@ -166,6 +137,8 @@ class Model:
         size = self.count("get_var_itemsize", name)
         word = " ".join(str(told).lower().split()) if isinstance(told, str) else told
         try:
+            if not isinstance(told, str | type | np.dtype):
+                raise TypeError
             kind = np.dtype(_TYPES[word] or f"{_KINDS[word]}{size}") if word in _TYPES else np.dtype(told)
         except TypeError:
             kind = np.dtype(object)
@@ -194,17 +167,20 @@ class Model:
             method = "get_value"
             buffer = self._buffers.get(name)
             if buffer is None:
-                buffer = self._buffers[name] = np.empty(math.prod(shape), kind)
+                buffer = self._buffers[name] = np.zeros(math.prod(shape), kind)
             result = self.call(method, name, buffer, lacking="write it, or get_value_ptr")
             found = result if isinstance(result, np.ndarray) else buffer
         self.fits(found, method, name, kind, shape)
         return found.reshape(shape)
 
     def fits(self, found: NDArray[Any], method: str, name: str, kind: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        """Raises :class:`ModelError` for an array of another type or size than the model has told."""
+        """Raises :class:`ModelError` for an array of another type or shape than the model has told.
+
+        An array of one dimension has the values in C order.
+        """
         if found.dtype != kind:
             raise self.wrong(method, (name,), f"returned {found.dtype}, and get_var_type tells {kind}")
-        if found.size != math.prod(shape):
+        if found.size != math.prod(shape) or (found.ndim > 1 < len(shape) and found.shape != shape):
             raise self.wrong(
                 method, (name,), f"returned {found.size} values of shape {found.shape}, and the grid has {_by(shape)}"
             )
@@ -227,69 +203,14 @@ class Model:
             return ""
 
 
-def _module(where: str, name: str) -> ModuleType:
-    """The module of a class."""
-    if where.endswith(".py"):
-        path = Path(where)
-        if not path.is_file():
-            raise ModelError(f"there is no file {path.absolute()}, where {name} should be: write an absolute path")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
-        sys.path.insert(0, str(path.absolute().parent))
-        spec.loader.exec_module(module)
-        return module
-    try:
-        return importlib.import_module(where)
-    except ModuleNotFoundError as missing:
-        # A module of this name that lacks another one says so itself.
-        if missing.name is None or not f"{where}.".startswith(f"{missing.name}."):
-            raise
-        tried = "".join(f"\n  {folder or Path.cwd()}" for folder in sys.path)
-        raise ModelError(
-            f"there is no module {missing.name}, for {name}: install it here, put its folder into PYTHONPATH (env of "
-            f"the program in the description), or write /path/of/file.py:Class. Python has looked in:{tried}"
-        ) from None
-
-
-def _class(module: ModuleType, attribute: str, name: str) -> Callable[[], Any]:
-    """What makes models: a class, or a function without arguments."""
-    found: Any = module
-    for word in attribute.split("."):
-        if not hasattr(found, word):
-            known = [key for key, value in vars(found).items() if inspect.isclass(value)]
-            raise ModelError(
-                f"{getattr(module, '__file__', module.__name__)} has no {attribute}, for {name}: {_meant(word, known)}"
-            )
-        found = getattr(found, word)
-    if not callable(found):
-        raise ModelError(f"{name} is {type(found).__name__}, and not a class with the Basic Model Interface")
-    if inspect.isclass(found):
-        missing = [method for method in NEEDED if not callable(getattr(found, method, None))]
-        missing += sorted(set(getattr(found, "__abstractmethods__", ())) - set(missing))
-        if missing:
-            raise ModelError(
-                f"{name} lacks {_list(missing)}: a class with the Basic Model Interface 2.0 has them; those that the "
-                "model has no answer for may raise NotImplementedError"
-            )
-    return found  # type: ignore[no-any-return]
-
-
 def near(name: str, known: list[str] | tuple[str, ...]) -> str:
     """The names that may be meant, for the end of a sentence."""
     found = get_close_matches(name, known, 3, 0.5)
-    return f"; {_list(found, 'or')} may be meant" if found else ""
+    return f"; {listed(found, 'or')} may be meant" if found else ""
 
 
-def _meant(word: str, known: list[str]) -> str:
-    found = get_close_matches(word, known, 3, 0.5)
-    if found:
-        return f"{_list(found, 'or')} may be meant"
-    return f"it has {_list(known)}" if known else "it has no classes"
-
-
-def _list(words: list[str], last: str = "and") -> str:
+def listed(words: list[str], last: str = "and") -> str:
+    """Words in a sentence."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from titin.bmi.model import ModelError
 from titin.bmi.units import UnitError, duration
 
+# Times in seconds. Shorter and longer ones may be no numbers of double precision in the model's unit.
+_SHORT, _LONG = 1e-200, 1e200
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -39,7 +41,7 @@ class Options:
 SETTINGS = {part.name: "bmi" if part.name == "model" else f"bmi_{part.name}" for part in fields(Options)}
 
 
-def of(told: Mapping[str, Any], settings: Mapping[str, Any]) -> Options:
+def read_options(told: Mapping[str, Any], settings: Mapping[str, Any]) -> Options:
     """The options that the command has been given, and settings for those that it has not been given.
 
     Raises :class:`ModelError` for values that cannot be read.
@@ -65,36 +67,36 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _pairs(name: str, value: Any, separator: str) -> dict[str, str]:
-    """``z: a, q: b``, a map in braces too, or a list of such texts."""
+def _pairs(name: str, value: Any) -> dict[str, str]:
+    """``z: a, q: b``, a map in braces too, or a list of such texts; a part that is no pair has the key ""."""
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
-        raise ModelError(f"{name} is {value!r}: write a text such as 'z{separator} ..., q{separator} ...'")
+        raise ModelError(f"{name} is {value!r}: write a text such as 'z: ..., q: ...'")
     found: dict[str, str] = {}
     for part in (part.strip() for text in texts for part in text.strip().strip("{}").split(",")):
+        if not part:
+            continue
         key, sign, what = part.partition("=" if "=" in part else ":")
         key, what = key.strip(), what.strip().strip("'\"")
-        if part and (not sign or not key or not what):
+        if not (sign and key and what):
             key, what = "", part
-            if name != "bmi_every":
-                raise ModelError(f"{name}: '{part}' is no pair: write port: variable")
-        if part and key in found:
+        if key in found:
             raise ModelError(f"{name} names {key or 'all ports'} twice")
-        if part:
-            found[key] = what
+        found[key] = what
     return found
 
 
 def _variables(name: str, value: Any) -> dict[str, str]:
-    return _pairs(name, value, ":")
+    found = _pairs(name, value)
+    if "" in found:
+        raise ModelError(f"{name}: '{found['']}' is no pair: write port: variable")
+    return found
 
 
 def _every(name: str, value: Any) -> dict[str, Fraction]:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    return {
-        port: _duration(f"{name} of {port or 'all ports'}", text) for port, text in _pairs(name, value, ":").items()
-    }
+    return {port: _duration(f"{name} of {port or 'all ports'}", text) for port, text in _pairs(name, value).items()}
 
 
 def _duration(name: str, value: Any) -> Fraction:
@@ -102,7 +104,7 @@ def _duration(name: str, value: Any) -> Fraction:
         found = duration(str(value))
     except UnitError as error:
         raise ModelError(f"{name}: {error}") from None
-    if found <= 0:
+    if not _SHORT < found < _LONG:
         raise ModelError(f"{name} is {value}: a time above 0 is needed")
     return found
 

@@ -63,8 +63,8 @@ def assign(ports: Iterable[Declared], names: Mapping[str, str], model: Model) ->
             )
         if variable not in own:
             raise ModelError(
-                f"{what} names no {kind} variable of {model}{near(variable, own)}: give it the name of one, or write "
-                f"variables: {{{port.name}: ...}}; the {kind} variables are {', '.join(own) or 'none'}"
+                f"{what} names no {kind} variable of {model}{near(variable, own)}: give it the name of one, or add "
+                f"--variable {port.name}=... (bmi_variables); the {kind} variables are {', '.join(own) or 'none'}"
             )
         found[port.name] = variable
     return found
@@ -78,14 +78,19 @@ class Variable:
         self.port = port
         self._model = model
         self.kind = model.kind(name)
-        count = model.count("get_var_nbytes", name) // self.kind.itemsize
+        size = model.count("get_var_nbytes", name)
+        if size % self.kind.itemsize:
+            raise model.wrong(
+                "get_var_nbytes", (name,), f"returned {size}, and get_var_itemsize tells {self.kind.itemsize} for each"
+            )
+        count = size // self.kind.itemsize
         self.units = model.text("get_var_units", name)
         self.location = model.text("get_var_location", name).lower()
         number = model.count("get_var_grid", name)
         self.grid = grids.get(number) or grids.setdefault(number, Grid(model, number))
         if model.has("get_var_shape"):
             # Libraries by xmipy's convention tell the shape of a variable itself.
-            self.shape: tuple[int, ...] = model.call("get_var_shape", name)
+            self.shape: tuple[int, ...] = tuple(map(int, model.call("get_var_shape", name)))
             fits = self.shape == self.grid.shape
             self.names = self.grid.layout(name, math.prod(self.shape), "")[1] if fits else ()
         else:
@@ -113,12 +118,11 @@ class Variable:
 
         Raises :class:`ModelError` for data that do not fit.
         """
-        array, about = messages.unwrap(data, self.port)
+        array, told = messages.unwrap(data, self.port)
         if array is None:
             return
-        told = about.get("units", "")
         try:
-            convert = conversion(told, self.units) if isinstance(told, str) else None
+            convert = conversion(told, self.units)
         except UnitError as error:
             raise ModelError(
                 f"what comes on port {self.port} is in '{told}', and {self.name} of {self._model} in '{self.units}': "
@@ -147,11 +151,24 @@ class Variable:
                 f"what comes on port {self.port} is {array.dtype}, and {self.name} of {self._model} is {self.kind}: "
                 "have the sender tell numbers of this kind"
             )
-        with np.errstate(over="ignore"):
-            cast = array.astype(self.kind)
-        if array.dtype.kind in "iu" and not np.array_equal(cast, array):
+        try:
+            with np.errstate(over="raise"):
+                cast = array.astype(self.kind)
+            fits = array.dtype.kind not in "iu" or _equal(cast, array)
+        except FloatingPointError:
+            fits = False
+        if not fits:
             raise ModelError(
                 f"what comes on port {self.port} is {array.dtype}, and has numbers that {self.name} of {self._model} "
-                f"({self.kind}) cannot hold"
+                f"({self.kind}) cannot hold: have the sender tell smaller numbers, or the variable have a larger type"
             )
         return cast
+
+
+def _equal(cast: NDArray[Any], array: NDArray[Any]) -> bool:
+    """Whether whole numbers are the same in another type.
+
+    NumPy compares whole numbers with real numbers after rounding them, so the way back is compared too.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.array_equal(cast, array) and np.array_equal(cast.astype(array.dtype), array)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import titin
 from titin.bmi import config
 from titin.bmi.grids import Grid
-from titin.bmi.model import Model, ModelError, load
-from titin.bmi.options import SETTINGS, Options, of
+from titin.bmi.loading import load, make
+from titin.bmi.model import Model, ModelError
+from titin.bmi.options import SETTINGS, Options, read_options
 from titin.bmi.ports import Variable, assign
 from titin.bmi.time import Clock
+from titin.errors import Deadlock, FilterError, PortClosed
 
 _NOT_SET = object()
+_STEPS = "models with other steps use their ports equally often by the same --every (bmi_every) and --end (bmi_end)"
+# What to do about errors of titin's own, in terms of the options of a model.
+_HINTS = {
+    Deadlock: _STEPS,
+    FilterError: "--no-metadata (bmi_metadata: false) has messages carry the array alone",
+    PortClosed: _STEPS,
+}
 
 
 def run(told: Mapping[str, Any]) -> None:
@@ -24,19 +33,20 @@ def run(told: Mapping[str, Any]) -> None:
     raises; the run then fails with this instance as its culprit.
     """
     with titin.Instance() as instance:
-        makers: dict[str, Callable[[], Any]] = {}
-        options = _options(instance, told)
-        makers[options.model] = load(options.model)
-        while instance.reuse():
-            options = _options(instance, told)
-            if options.model not in makers:
-                makers[options.model] = load(options.model)
-            _use(instance, options, Model(options.model, makers[options.model]()))
+        # A model that is not found ends the run before anything is waited for.
+        load(_options(instance, told).model)
+        try:
+            while instance.reuse():
+                options = _options(instance, told)
+                _use(instance, options, Model(options.model, make(options.model)))
+        except (Deadlock, FilterError, PortClosed) as error:
+            error.add_note(f"titin.bmi: {_HINTS[type(error)]}")
+            raise
 
 
 def _options(instance: titin.Instance, told: Mapping[str, Any]) -> Options:
     found = {name: instance.setting(name, None, default=_NOT_SET) for name in SETTINGS.values()}
-    options = of(told, {name: value for name, value in found.items() if value is not _NOT_SET})
+    options = read_options(told, {name: value for name, value in found.items() if value is not _NOT_SET})
     if not options.model:
         raise ModelError(
             f"{instance.name} has no model: name one behind `run`, package.module:Class, or by the setting bmi"

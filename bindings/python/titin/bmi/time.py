@@ -37,6 +37,7 @@ class Clock:
         self.start = model.number("get_start_time")
         self.now = model.number("get_current_time")
         self._base: float | None = None
+        self._begin = self.now
         self.end = self._end(options)
         self._every = self._intervals(options, ports)
         self._used = dict.fromkeys(self._every, 0)
@@ -95,6 +96,14 @@ class Clock:
             self._model.call("update_until", target)
             return
         except NotImplementedError as missing:
+            reached = self._model.number("get_current_time")
+            if reached != self.now:
+                raise self._model.wrong(
+                    "update_until",
+                    (target,),
+                    f"has failed at {reached:g}, on the way from {self.now:g} {self.unit} ({missing}): what it has "
+                    "printed may say why",
+                ) from missing
             step = self._told_step(needed=False)
             count = round((target - self.now) / step) if step else 0
             if count < 1 or step is None or abs(self.now + count * step - target) > self._slack(target):
@@ -119,7 +128,7 @@ class Clock:
         return min([*times, self.end])
 
     def _due(self, port: str, more: int = 0) -> float:
-        return self.start + (self._used[port] + more) * self._every[port]
+        return self._begin + (self._used[port] + more) * self._every[port]
 
     def _is_at(self, time: float) -> bool:
         return self.now >= time - self._slack(time)
@@ -133,7 +142,7 @@ class Clock:
             found = self._model.optional("get_time_step")
             return float(found) if isinstance(found, Real) and 0 < float(found) < math.inf else None
         step = self._model.number("get_time_step", lacking="write it, or say by --every when ports are used")
-        if not (math.isfinite(step) and step > 0):
+        if not step > 0:
             raise self._model.wrong("get_time_step", (), f"returned {step:g}, and not a step above 0")
         return step
 
@@ -141,7 +150,7 @@ class Clock:
         self._named_end = options.end is not None
         if options.end is not None:
             return self.start + float(options.end / self._unit)
-        end = self._model.number("get_end_time", lacking="write it, or name the end by --end (bmi_end)")
+        end = self._model.number("get_end_time", lacking="write it, or name the end by --end (bmi_end)", infinite=True)
         # Models without an end tell the largest number.
         if not end < 1e300:
             raise ModelError(f"{self._model} has no end ({end:g}): name one by --end (bmi_end), such as --end '2 h'")

@@ -6,8 +6,9 @@ the year of UDUNITS. So the units of models are read here.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -129,7 +130,7 @@ def parse(text: str) -> Unit:
     """The unit that a text spells: ``m s-1``, ``W/m^2``, ``kg m**-3``, ``1e-3 m``, ``degC``. Raises UnitError."""
     if text.strip() in PURE or text.strip() in UNTOLD:
         return ONE
-    return _product(_words(text), text)
+    return _product(_words(text), text, _named)
 
 
 def is_told(text: str | None) -> bool:
@@ -146,8 +147,8 @@ class Conversion:
     plus: float
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A new array in the other unit, of double precision unless the values have single precision."""
-        kind = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+        """A new array in the other unit, in the precision of the values, but single precision or more."""
+        kind = values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
         converted: NDArray[Any] = np.array(values, dtype=np.result_type(kind, np.float32), subok=False)
         if self.times != 1.0:
             converted *= self.times
@@ -172,10 +173,13 @@ def conversion(told: str, wanted: str) -> Conversion | None:
     scale, plus = source.scale / target.scale, (source.offset - target.offset) / target.scale
     if scale == 1 and plus == 0:
         return None
-    # A division by a whole number rounds once: 1 / 1000 would be rounded before.
-    if scale.numerator == 1:
-        return Conversion(1.0, float(scale.denominator), float(plus))
-    return Conversion(float(scale), 1.0, float(plus))
+    try:
+        # A division by a whole number rounds once: 1 / 1000 would be rounded before.
+        if scale.numerator == 1:
+            return Conversion(1.0, float(scale.denominator), float(plus))
+        return Conversion(float(scale), 1.0, float(plus))
+    except OverflowError:
+        raise UnitError(f"'{told}' is too many '{wanted}' for a number of double precision") from None
 
 
 def measures(unit: Unit) -> str:
@@ -197,7 +201,7 @@ def seconds(text: str) -> Fraction:
 
 def duration(text: str) -> Fraction:
     """The seconds of a duration with a unit, ``1 h``; a number alone is in seconds. Raises UnitError."""
-    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", text)
+    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", text)
     if not match:
         raise UnitError(f"'{text}' is no time: write a number and a unit, such as '1 h'")
     return Fraction(match[1]) * (seconds(match[2]) if match[2] else 1)
@@ -218,16 +222,26 @@ def _words(text: str) -> Iterator[tuple[str, str, int]]:
             raise UnitError(f"'{text}' is not a unit: '{text[at:].strip()}' cannot be read")
         at = match.end()
         if match["number"]:
+            if not 0 < float(match["number"]) < math.inf:
+                raise UnitError(f"'{text}' is not a unit: the factor {match['number']} is too small or too large")
             yield "number", match["number"], 1
         elif match["sign"] or match["name"] == "per":
             yield "sign", match["sign"] or "/", 1
         else:
             raised = (match["raised"] or "").translate(str.maketrans("⁻¹²³", "-123"))
-            yield "name", match["name"], int(match["power"] or raised or 1)
+            power = int(match["power"] or raised or 1)
+            if abs(power) > 99:
+                raise UnitError(f"'{text}' is not a unit: the power {power} is too large")
+            yield "name", match["name"], power
 
 
-def _product(words: Iterator[tuple[str, str, int]], text: str, bracket: bool = False) -> Unit:
-    """The product of the words up to the end, or behind a bracket up to the one that closes it."""
+def _product(
+    words: Iterator[tuple[str, str, int]], text: str, named: Callable[[str, str], Unit], bracket: bool = False
+) -> Unit:
+    """The product of the words up to the end, or behind a bracket up to the one that closes it.
+
+    ``named`` gives the unit of a name in this text.
+    """
     unit, sign, empty = None, 1, True
     for kind, word, power in words:
         if kind == "sign" and word == ")" and bracket:
@@ -241,9 +255,9 @@ def _product(words: Iterator[tuple[str, str, int]], text: str, bracket: bool = F
         if kind == "number":
             factor = Unit(Fraction(word), Fraction(0), ONE.powers)
         elif kind == "sign":
-            factor = _product(words, text, bracket=True)
+            factor = _product(words, text, named, bracket=True)
         else:
-            factor = _named(word, text).to_the(power)
+            factor = named(word, text).to_the(power)
         factor = factor.to_the(sign)
         unit, sign, empty = factor if unit is None else unit.times(factor), 1, False
     if unit is None or sign < 0 or bracket:
@@ -304,17 +318,13 @@ def _tables() -> tuple[dict[str, tuple[Unit, bool]], dict[str, tuple[Unit, bool]
 def _defined(definition: str, known: dict[str, tuple[Unit, bool]]) -> Unit:
     """A unit by its row's definition, in units of the rows before. Behind ``@`` stands an offset in this unit."""
     product, _, offset = definition.partition("@")
-    unit, sign = ONE, 1
-    for kind, word, power in _words(product):
-        if kind == "sign":
-            sign = -1 if word == "/" else 1
-            continue
-        if kind == "number":
-            factor = Unit(Fraction(word), Fraction(0), ONE.powers)
-        elif word in BASES and word not in known:
-            factor = Unit(Fraction(1), Fraction(0), tuple(int(word == base) for base in BASES))
-        else:
-            factor = known[word][0].to_the(power)
-        unit = unit.times(factor.to_the(sign))
-        sign = 1
+
+    def named(name: str, _: str) -> Unit:
+        if name in known:
+            return known[name][0]
+        powers = [0] * len(BASES)
+        powers[BASES.index(name)] = 1
+        return Unit(Fraction(1), Fraction(0), tuple(powers))
+
+    unit = _product(_words(product), product, named)
     return Unit(unit.scale, Fraction(offset.strip()) * unit.scale, unit.powers) if offset else unit
