@@ -42,8 +42,8 @@ def test_a_component_to_paste(stage):
         "s": ["tank__inflow", "tank__level"],
         "o_i": ["tank__level_out", "tank__outflow"],
     }
-    args = parsed["programs"]["tank"]["args"]
-    assert args == ["-m", "titin.bmi", "run", "zoo:Tank", str(config), "--variable=tank__level_out=tank__level"]
+    program = parsed["programs"]["tank"]["titin"]
+    assert program == {"bmi": "zoo:Tank", "config": str(config), "variables": {"tank__level_out": "tank__level"}}
     whole = {
         "ymmsl_version": "v0.2",
         "models": {"m": {"components": parsed["components"]}},
@@ -83,8 +83,8 @@ def test_names_that_no_port_may_have(stage, native):
     config = stage.write("aquifer.txt", "0.5 3 2\n")
     found = describe(f"{native}/libaquifer.so", config, "--time-units=d")
     assert "- GWF_HEAD  # float64, 3 by 4 (y, x), no unit, grid 1" in found
-    args = yaml.safe_load(found)["programs"]["aquifer"]["args"]
-    assert "--variable=GWF_RECHARGE_out=GWF/RECHARGE" in args
+    program = yaml.safe_load(found)["programs"]["aquifer"]["titin"]
+    assert program["variables"]["GWF_RECHARGE_out"] == "GWF/RECHARGE"
 
 
 def test_what_cannot_be_described(stage):

@@ -188,7 +188,7 @@ ymmsl_version: v0.2
 models: {m: {components: {soil: {description: a, ports: {o_i: q}, implementation: soil}}}}
 programs:
   soil: {titin: {bmi: 'heat.py:Heat', config: soil.yaml, variables: {q: runoff__rate}, every: {q: 1 h}}}
-  other: {titin: {bmi: 'package.module:Class'}, virtual_env: ./venv}
+  other: {titin: {bmi: 'package.module:Class', every: 1 h}, virtual_env: ./venv}
 ";
 
 #[test]
@@ -215,7 +215,10 @@ fn a_model_with_the_basic_model_interface_is_run_by_titins_package() {
         expected,
         "only files that are there are found"
     );
-    assert_eq!(args("other"), "-m titin.bmi run package.module:Class");
+    assert_eq!(
+        args("other"),
+        "-m titin.bmi run package.module:Class --every=1 h"
+    );
     std::fs::write(folder.join("heat.py"), "").unwrap();
     let path = folder.join("model.ymmsl");
     let description = titin_model::load(&[path], &LoadOptions::default()).unwrap();
@@ -225,7 +228,7 @@ fn a_model_with_the_basic_model_interface_is_run_by_titins_package() {
     for (wrong, code) in [
         ("{bmi: 'a:B', model: c}", Code::UnknownKey),
         ("{bmi: [a]}", Code::WrongType),
-        ("{bmi: 'a:B', every: 1 h}", Code::WrongType),
+        ("{bmi: 'a:B', every: [1 h]}", Code::WrongType),
     ] {
         let text = format!("{BMI}  wrong: {{titin: {wrong}}}\n");
         let report = load_texts(&[("t", text.as_str())], &LoadOptions::default()).unwrap_err();

@@ -70,10 +70,11 @@ def component(told: Mapping[str, Any], colored: bool = False) -> str:
             if port != variable["name"]:
                 renamed[port] = variable["name"]
             lines.append(f"      - {port}  {paint(f'# {_told(variable)}')}")
-    lines += [f"    implementation: {name}", "programs:", f"  {name}:", "    executable: python3"]
-    words = ["-m", "titin.bmi", "run", told["model"], *([told["config"]] if told["config"] else [])]
-    words += [f"--variable={port}={variable}" for port, variable in renamed.items()]
-    lines.append(f"    args: [{', '.join(map(_word, words))}]")
+    lines += [f"    implementation: {name}", "programs:", f"  {name}:", "    titin:"]
+    lines += [f"      {key}: {_word(told[of])}" for key, of in (("bmi", "model"), ("config", "config")) if told[of]]
+    if renamed:
+        pairs = ", ".join(f"{port}: {_word(variable)}" for port, variable in renamed.items())
+        lines.append(f"      variables: {{{pairs}}}")
     lines += [paint(f"# grid {grid['id']}: {_grid(grid)}") for grid in told["grids"]]
     return "\n".join(lines) + "\n"
 

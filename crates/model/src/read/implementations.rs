@@ -419,7 +419,7 @@ fn hosted_kind(
 }
 
 /// The program of a model with the Basic Model Interface: `{bmi: "package.module:Class", config:
-/// heat.yaml, variables: {PORT: VARIABLE}, every: {PORT: TIME}}`. The Python package `titin.bmi`
+/// heat.yaml, variables: {PORT: VARIABLE}, every: TIME or {PORT: TIME}}`. The Python package `titin.bmi`
 /// runs the model.
 fn bmi_kind(
     program: &mut Program,
@@ -454,6 +454,11 @@ fn bmi_kind(
         let Some(node) = fields.take(key) else {
             continue;
         };
+        if let ("every", NodeKind::Scalar(_)) = (key, node.kind()) {
+            let written = text(node, &format!("\"every\" of {what}"), problems);
+            args.push(format!("{option}={}", written.unwrap_or_default()));
+            continue;
+        }
         let told = format!("\"{key}\" of {what}");
         let all = entries(node, &told, problems).unwrap_or_default();
         for entry in all {
