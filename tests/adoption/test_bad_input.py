@@ -247,6 +247,13 @@ def test_a_program_of_muscle3s_in_a_run_of_titin(tmp_path):
     assert code == 1 and "micro" in said and "before it had joined" in said, said
 
 
+def test_an_exception_that_nothing_catches_is_the_reason(tmp_path):
+    program = MICRO.replace("    instance.send", "    raise ValueError('a negative density')\n    instance.send", 1)
+    assert program != MICRO
+    code, said = run(tmp_path, PAIR.replace("SETTINGS", ""), {"macro.py": MACRO, "micro.py": program})
+    assert code == 1 and "micro reported an error: ValueError: a negative density" in said, said
+
+
 def test_no_options(tmp_path):
     done = subprocess.run(TITIN.command, capture_output=True, text=True, env=os.environ, cwd=tmp_path)
     assert done.returncode == 2 and "YMMSL_FILE" in done.stderr

@@ -102,9 +102,10 @@ class Instance:
         self._receive = self._titin.receive
 
         self._strict_types = self._setting("muscle_strict_types", False) is True
-        from libmuscle import logs
+        from libmuscle import logs, uncaught
 
         self._handler = logs.set_up(self._titin, self._known_settings())
+        uncaught.watch(self)
 
     # The reuse loop
 
@@ -332,13 +333,18 @@ class Instance:
 
     def _give_up(self, raised: titin.Error, text: str) -> NoReturn:
         """Ends the instance after an error of titin's, and raises the error for the program."""
-        if not self._shut_down:
-            self._end_logging()
-            self._shut_down = True
-            # As at the end of a `with` block: titin tells the cause from its consequences.
-            self._titin.__exit__(type(raised), raised, raised.__traceback__)
-            self._close_failed()
+        self._end_by(raised)
         raise RuntimeError(f"{text}: {raised}") from raised
+
+    def _end_by(self, raised: BaseException) -> None:
+        """Ends the instance, unless it has ended, with this exception as the reason."""
+        if self._shut_down:
+            return
+        self._end_logging()
+        self._shut_down = True
+        # As at the end of a `with` block: titin tells the cause from its consequences.
+        self._titin.__exit__(type(raised), raised, raised.__traceback__)
+        self._close_failed()
 
     def _close_failed(self) -> None:
         """Closes an instance of a run that has failed, which is why closing may fail too."""
