@@ -436,8 +436,13 @@ class Instance:
             f'declarations; a vector port is declared as "{name}[]"'
         )
 
-    def _refuse_slot(self, port: Port, slot: int | None) -> None:
-        """Fails the run if the slot is beyond the port's length."""
+    def _refuse_slot(self, port: Port, slot: int | None, raised: titin.Error) -> None:
+        """Fails the run if the slot is beyond the port's length.
+
+        A run that has failed already has another reason: a peer may not have told the length yet.
+        """
+        if isinstance(raised, titin.PeerLost):
+            return
         if slot is not None and not 0 <= slot < port.length():
             self._refuse(
                 f'Tried to send or receive on slot {slot} of port "{port.name}", which has length {port.length()}. '
@@ -456,7 +461,7 @@ class Instance:
             if hasattr(data, "dtype"):
                 raise RuntimeError(f"Unsupported array data type: {raised}") from raised
             raise raised
-        self._refuse_slot(port, slot)
+        self._refuse_slot(port, slot, raised)
         self._give_up(raised, f'Could not send on port "{port.name}"')
 
     def _receiving_failed(self, port: Port, slot: int | None, raised: titin.Error) -> NoReturn:
@@ -465,7 +470,7 @@ class Instance:
         elif isinstance(raised, titin.Deadlock):
             text = f"Deadlock detected while receiving a message on port '{port.name}'"
         else:
-            self._refuse_slot(port, slot)
+            self._refuse_slot(port, slot, raised)
             text = f"Error while receiving a message on port '{port.name}'"
         self._give_up(raised, text)
 
