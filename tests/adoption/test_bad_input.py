@@ -247,6 +247,28 @@ def test_a_program_of_muscle3s_in_a_run_of_titin(tmp_path):
     assert code == 1 and "micro" in said and "before it had joined" in said, said
 
 
+def test_an_exception_that_nothing_catches_is_the_reason(tmp_path):
+    program = MICRO.replace("    instance.send", "    raise ValueError('a negative density')\n    instance.send", 1)
+    assert program != MICRO
+    code, said = run(tmp_path, PAIR.replace("SETTINGS", ""), {"macro.py": MACRO, "micro.py": program})
+    assert code == 1 and "micro reported an error: ValueError: a negative density" in said, said
+
+
+def test_a_peer_that_fails_before_it_has_told_the_length_of_a_port(tmp_path):
+    macro = (
+        MACRO.replace('"out"', '"out[]"')
+        .replace('"back"', '"back[]"', 1)
+        .replace('receive("back")', 'receive("back", 0)')
+    )
+    macro = macro.replace(
+        'send("out[]", Message(0.0, None, 1))', 'set_port_length("out", 1); instance.send("out", Message(0.0), 0)'
+    )
+    micro = MICRO.replace('"in"', '"in[]"', 1).replace('"final"', '"final[]"', 1)
+    micro = micro.replace('message = instance.receive("in")', "raise ValueError('a negative density')")
+    code, said = run(tmp_path, PAIR.replace("SETTINGS", ""), {"macro.py": macro, "micro.py": micro})
+    assert code == 1 and "macro: the run has failed because of micro" in said and "has length 0" not in said, said
+
+
 def test_no_options(tmp_path):
     done = subprocess.run(TITIN.command, capture_output=True, text=True, env=os.environ, cwd=tmp_path)
     assert done.returncode == 2 and "YMMSL_FILE" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -79,6 +80,25 @@ def test_modules_of_fortran(installed: Path, tmp_path: Path) -> None:
         model, {name: [str(tmp_path / "echo")] for name in ("echo",)} | {"sender": [sender(tmp_path)]}, tmp_path / "run"
     )
     assert got["echo"].endswith("uses: int 26\n")
+
+
+def test_the_page_is_true(tmp_path: Path) -> None:
+    """All commands of the page, in one shell."""
+    needs("make", "cmake", "pkg-config", "gfortran", "mpif90", "mpicxx")
+    fortran = ROOT / "tests/adoption/fortran"
+    shutil.copy(HERE / "echo.cpp", tmp_path / "reaction.cpp")
+    shutil.copy(HERE / "record.hpp", tmp_path)
+    program = "".join((fortran / name).read_text() for name in ("record.f90", "echo.f90"))
+    (tmp_path / "reaction.f90").write_text(program)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(test CXX)\nfind_package(libmuscle REQUIRED)\n"
+        "add_executable(reaction reaction.cpp)\ntarget_link_libraries(reaction libmuscle::libmuscle)\n"
+    )
+    commands = re.findall(r"^```sh\n(.*?)^```", (COMPAT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(commands) == 4
+    env = os.environ | {"HOME": str(tmp_path), "PKG_CONFIG_PATH": ""}
+    subprocess.run(["sh", "-e"], input="".join(commands), text=True, check=True, cwd=tmp_path, env=env)
+    assert (tmp_path / "reaction").exists() and (tmp_path / "build/reaction").exists()
 
 
 def sender(folder: Path) -> str:

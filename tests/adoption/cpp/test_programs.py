@@ -231,8 +231,9 @@ def test_the_command_line_comes_before_the_environment(build: Build, tmp_path: P
     [
         (
             {"MUSCLE_INSTANCE": "macro", "MUSCLE_MANAGER": "tcp:127.0.0.1:1"},
-            "If tcp:127.0.0.1:1 is a manager of MUSCLE3",
+            "tcp:127.0.0.1:1 is a MUSCLE3 manager",
         ),
+        ({}, "give --muscle-instance=NAME and --muscle-manager=LOCATION"),
         ({"MUSCLE_INSTANCE": "macro", "MUSCLE_MANAGER": "/nowhere/connection.json"}, "/nowhere/connection.json"),
     ],
 )

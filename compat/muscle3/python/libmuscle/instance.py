@@ -102,9 +102,10 @@ class Instance:
         self._receive = self._titin.receive
 
         self._strict_types = self._setting("muscle_strict_types", False) is True
-        from libmuscle import logs
+        from libmuscle import logs, uncaught
 
         self._handler = logs.set_up(self._titin, self._known_settings())
+        uncaught.watch(self)
 
     # The reuse loop
 
@@ -332,13 +333,18 @@ class Instance:
 
     def _give_up(self, raised: titin.Error, text: str) -> NoReturn:
         """Ends the instance after an error of titin's, and raises the error for the program."""
-        if not self._shut_down:
-            self._end_logging()
-            self._shut_down = True
-            # As at the end of a `with` block: titin tells the cause from its consequences.
-            self._titin.__exit__(type(raised), raised, raised.__traceback__)
-            self._close_failed()
+        self._end_by(raised)
         raise RuntimeError(f"{text}: {raised}") from raised
+
+    def _end_by(self, raised: BaseException) -> None:
+        """Ends the instance, unless it has ended, with this exception as the reason."""
+        if self._shut_down:
+            return
+        self._end_logging()
+        self._shut_down = True
+        # As at the end of a `with` block: titin tells the cause from its consequences.
+        self._titin.__exit__(type(raised), raised, raised.__traceback__)
+        self._close_failed()
 
     def _close_failed(self) -> None:
         """Closes an instance of a run that has failed, which is why closing may fail too."""
@@ -430,8 +436,13 @@ class Instance:
             f'declarations; a vector port is declared as "{name}[]"'
         )
 
-    def _refuse_slot(self, port: Port, slot: int | None) -> None:
-        """Fails the run if the slot is beyond the port's length."""
+    def _refuse_slot(self, port: Port, slot: int | None, raised: titin.Error) -> None:
+        """Fails the run if the slot is beyond the port's length.
+
+        A run that has failed already has another reason: a peer may not have told the length yet.
+        """
+        if isinstance(raised, titin.PeerLost):
+            return
         if slot is not None and not 0 <= slot < port.length():
             self._refuse(
                 f'Tried to send or receive on slot {slot} of port "{port.name}", which has length {port.length()}. '
@@ -450,7 +461,7 @@ class Instance:
             if hasattr(data, "dtype"):
                 raise RuntimeError(f"Unsupported array data type: {raised}") from raised
             raise raised
-        self._refuse_slot(port, slot)
+        self._refuse_slot(port, slot, raised)
         self._give_up(raised, f'Could not send on port "{port.name}"')
 
     def _receiving_failed(self, port: Port, slot: int | None, raised: titin.Error) -> NoReturn:
@@ -459,7 +470,7 @@ class Instance:
         elif isinstance(raised, titin.Deadlock):
             text = f"Deadlock detected while receiving a message on port '{port.name}'"
         else:
-            self._refuse_slot(port, slot)
+            self._refuse_slot(port, slot, raised)
             text = f"Error while receiving a message on port '{port.name}'"
         self._give_up(raised, text)
 

@@ -78,8 +78,11 @@ def _run_instance(name: str, manager: str, function: Callable[[], Any]) -> None:
     logging.getLogger().addHandler(to_file)
     try:
         function()
-    except Exception:
+    except Exception as raised:
+        from libmuscle import uncaught
+
         traceback.print_exc()
+        uncaught.tell(raised)
         logging.getLogger(__name__).exception("%s has failed", name)
         # Without the handlers of the interpreter's end, which would wait for an instance that is open.
         sys.stdout.flush()

@@ -50,7 +50,7 @@ def _profile(options: argparse.Namespace) -> int:
         from muscle3 import plots
     except ImportError as missing:
         # Everything that the pictures show stands in titin's tables too.
-        print(f"muscle3: without pictures, since {missing}: pip install matplotlib", file=sys.stderr)
+        print(f"muscle3: tables, not pictures ({missing}); for pictures: pip install matplotlib", file=sys.stderr)
         return subprocess.run([titin(), "profile", options.file]).returncode
     if options.instances:
         plots.instances(options.file)

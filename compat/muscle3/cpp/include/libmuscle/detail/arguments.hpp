@@ -3,6 +3,7 @@
 #define TITIN_LIBMUSCLE_DETAIL_ARGUMENTS_HPP
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 namespace libmuscle {
@@ -19,11 +20,18 @@ inline std::string argument(int argc, const char *const argv[], const std::strin
     return value ? value : "";
 }
 
-/// Added to an error of joining the run at this address.
-inline std::string advice(const std::string &manager) {
-    if (manager.compare(0, 4, "tcp:") != 0) return "";
-    return ". If " + manager + " is a manager of MUSCLE3, start the model by titin: titin run, titin manager, or the muscle_manager"
-                              " of titin-muscle3. A program that was built with titin cannot join a run of MUSCLE3";
+/// Throws std::runtime_error if this is the address of a manager of MUSCLE3: one of titin's comes with a secret.
+inline void refuse_muscle3(const std::string &manager) {
+    if (manager.compare(0, 4, "tcp:") != 0 || std::getenv("TITIN_SECRET")) return;
+    throw std::runtime_error(
+        manager + " is a MUSCLE3 manager, and this program was built with titin: start the model by titin's `muscle_manager`"
+                  " (of titin-muscle3) or by `titin run`, or build the program with MUSCLE3's own library");
+}
+
+/// Added to an error of joining a run, if neither the command line nor the environment names the instance.
+inline std::string advice(const std::string &instance) {
+    if (!instance.empty() || std::getenv("TITIN_INSTANCE")) return "";
+    return ". Or start the model by `muscle_manager --start-all`, or give --muscle-instance=NAME and --muscle-manager=LOCATION";
 }
 
 } // namespace detail

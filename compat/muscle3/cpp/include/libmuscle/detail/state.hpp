@@ -45,6 +45,7 @@ public:
                                                                               titin_options_free);
         const std::string name = argument(argc, argv, "instance", "MUSCLE_INSTANCE");
         const std::string manager = argument(argc, argv, "manager", "MUSCLE_MANAGER");
+        refuse_muscle3(manager);
         if (!name.empty()) check(titin_options_instance(options.get(), name.c_str()));
         if (!manager.empty()) check(titin_options_manager(options.get(), manager.c_str()));
         for (const auto &described : ports)
@@ -63,10 +64,7 @@ public:
         is_root_ = ranks.is_root();
 #endif
         titin_instance *opened;
-        if (titin_open(nullptr, options.get(), &opened)) {
-            const bool unreachable = titin_error_kind() == TITIN_ERROR_CONNECTION;
-            throw std::runtime_error(titin_error_in("C++") + (unreachable ? advice(manager) : ""));
-        }
+        if (titin_open(nullptr, options.get(), &opened)) throw std::runtime_error(titin_error_in("C++") + advice(name));
         instance_ = opened;
         name_ = titin_instance_name(instance_);
         ports_.reset(new Ports(instance_));
