@@ -594,9 +594,17 @@ def module(name: str, used: list[str], classes: list[Class], *, mpi: bool = Fals
             text += f"    public :: {cls.fortran}_{overload}\n    interface {cls.fortran}_{overload}\n"
             text += "".join(f"        module procedure {cls.fortran}_{member}\n" for member in members)
             text += "    end interface\n"
+        text += constructor(cls)
     text += "\n    interface\n" + "".join(c for _, c, _ in forms) + "    end interface\n\ncontains\n\n"
     text += "\n".join([written for written, _, _ in forms] + ([] if is_ymmsl else [flags_as_number()]))
     return text + "end module\n"
+
+
+def constructor(cls: Class) -> str:
+    """The type's name as a function: what ``create`` does, as in ``LIBMUSCLE_Message(0.0d0)``."""
+    members = cls.overloads.get("create", ["create"])
+    named = "".join(f"        module procedure {cls.fortran}_{member}\n" for member in members)
+    return f"    interface {cls.fortran}\n{named}    end interface\n"
 
 
 def cpp_source() -> str:

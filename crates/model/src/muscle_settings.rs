@@ -43,10 +43,8 @@ const PROFILE: &str = "muscle_profile_level";
 pub(crate) const NAMES: [(&str, Option<&str>); 6] = [
     (CHECKS, None),
     (TIMEOUT, None),
-    (
-        "muscle_local_log_level",
-        Some("titin keeps no log of one instance; muscle_remote_log_level is for the run's"),
-    ),
+    // Read by the `libmuscle` of programs that were written for MUSCLE3.
+    ("muscle_local_log_level", None),
     (PROFILE, None),
     (LOG_LEVEL, None),
     (

@@ -10,12 +10,12 @@ program balancer
     type(LIBMUSCLE_Message), allocatable :: answers(:)
     integer :: calls, i
 
-    ports = LIBMUSCLE_PortsDescription_create()
+    ports = LIBMUSCLE_PortsDescription()
     call ports%add(YMMSL_Operator_F_INIT, 'front_in[]')
     call ports%add(YMMSL_Operator_O_I, 'back_out[]')
     call ports%add(YMMSL_Operator_S, 'back_in[]')
     call ports%add(YMMSL_Operator_O_F, 'front_out[]')
-    instance = LIBMUSCLE_Instance_create(ports, LIBMUSCLE_InstanceFlags(DONT_APPLY_OVERLAY=.true.))
+    instance = LIBMUSCLE_Instance(ports, LIBMUSCLE_InstanceFlags(DONT_APPLY_OVERLAY=.true.))
     call LIBMUSCLE_PortsDescription_free(ports)
     do while (instance%reuse_instance())
         calls = instance%get_port_length('front_in')

@@ -13,11 +13,11 @@ program driver
     type(YMMSL_Settings) :: settings
     integer :: round, member
 
-    ports = LIBMUSCLE_PortsDescription_create()
+    ports = LIBMUSCLE_PortsDescription()
     call ports%add(YMMSL_Operator_O_I, 'out[]')
     call ports%add(YMMSL_Operator_S, 'in[]')
     flags%DONT_APPLY_OVERLAY = .true.
-    instance = LIBMUSCLE_Instance_create(ports, flags)
+    instance = LIBMUSCLE_Instance(ports, flags)
     call LIBMUSCLE_PortsDescription_free(ports)
     do while (instance%reuse_instance())
         do round = 0, 2
@@ -26,8 +26,8 @@ program driver
                 settings = YMMSL_Settings_create()
                 call settings%set('k', 0.1d0 * (10 * round + member))
                 if (member == 1) call YMMSL_Settings_set(settings, 'extra', 'only here')
-                data = LIBMUSCLE_Data_create(member)
-                message = LIBMUSCLE_Message_create(real(round, LIBMUSCLE_real8), data, settings)
+                data = LIBMUSCLE_Data(member)
+                message = LIBMUSCLE_Message(real(round, LIBMUSCLE_real8), data, settings)
                 call instance%send('out', message, member)
                 call LIBMUSCLE_Message_free(message)
                 call LIBMUSCLE_Data_free(data)

@@ -12,10 +12,10 @@ program worker
     real(LIBMUSCLE_real8) :: k
     character(:), allocatable :: extra
 
-    ports = LIBMUSCLE_PortsDescription_create()
+    ports = LIBMUSCLE_PortsDescription()
     call ports%add(YMMSL_Operator_F_INIT, 'in')
     call ports%add(YMMSL_Operator_O_F, 'out')
-    instance = LIBMUSCLE_Instance_create(ports)
+    instance = LIBMUSCLE_Instance(ports)
     call LIBMUSCLE_PortsDescription_free(ports)
     do while (instance%reuse_instance())
         k = instance%get_setting_as_real8('k')
@@ -28,7 +28,7 @@ program worker
         call data%set_item('member', member%as_int())
         call data%set_item('square', k * k)
         call data%set_item('extra', extra)
-        answer = LIBMUSCLE_Message_create(message%timestamp(), data)
+        answer = LIBMUSCLE_Message(message%timestamp(), data)
         call instance%send('out', answer)
         call LIBMUSCLE_Message_free(answer)
         call LIBMUSCLE_Message_free(message)
