@@ -14,7 +14,9 @@ const ONE_PROGRAM: &str = "If they are ranks of one parallel program, open the i
 pub(super) enum JoinError {
     #[error("no instance was named: set TITIN_INSTANCE, or give a name when opening{hint}")]
     NoName { hint: String },
-    #[error("the model {model} has no instance {name}{hint}. TITIN_INSTANCE says who a program is")]
+    #[error(
+        "the model {model} has no instance {name}{hint} (TITIN_INSTANCE, or MUSCLE_INSTANCE, says which instance a program is)"
+    )]
     NoSuchInstance {
         model: String,
         name: String,
