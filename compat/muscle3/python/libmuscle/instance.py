@@ -303,9 +303,7 @@ class Instance:
 
     def _leave(self) -> None:
         """Closes the instance after its last use, and waits until its receivers have what was sent."""
-        self._known_settings()
-        self._end_logging()
-        self._shut_down = True
+        self._end()
         try:
             self._titin.close()
         except (titin.PeerLost, titin.Deadlock, titin.ConnectionFailed) as raised:
@@ -322,9 +320,7 @@ class Instance:
             return
         from libmuscle.logs import logger
 
-        self._known_settings()
-        self._end_logging()
-        self._shut_down = True
+        self._end()
         logger.critical(text)
         with suppress(titin.Error):
             self._titin.fail(text)
@@ -333,8 +329,7 @@ class Instance:
     def _give_up(self, raised: titin.Error, text: str) -> NoReturn:
         """Ends the instance after an error of titin's, and raises the error for the program."""
         if not self._shut_down:
-            self._end_logging()
-            self._shut_down = True
+            self._end()
             # As at the end of a `with` block: titin tells the cause from its consequences.
             self._titin.__exit__(type(raised), raised, raised.__traceback__)
             self._close_failed()
@@ -345,7 +340,13 @@ class Instance:
         with suppress(titin.Error):
             self._titin.close()
 
-    def _end_logging(self) -> None:
+    def _end(self) -> None:
+        """Keeps what the program may ask for once titin's instance is closed, which is next."""
+        self._shut_down = True
+        with suppress(titin.Error):
+            self._known_settings()
+            for port in self._ports.values():
+                port.keep_length()
         if self._handler is not None:
             from libmuscle import logs
 
@@ -432,7 +433,7 @@ class Instance:
 
     def _refuse_slot(self, port: Port, slot: int | None) -> None:
         """Fails the run if the slot is beyond the port's length."""
-        if slot is not None and not 0 <= slot < port.length():
+        if slot is not None and not self._shut_down and not 0 <= slot < port.length():
             self._refuse(
                 f'Tried to send or receive on slot {slot} of port "{port.name}", which has length {port.length()}. '
                 "Please check your code and/or the multiplicities in the model description."
@@ -445,7 +446,10 @@ class Instance:
             "several members receives by receive_with_settings()"
         )
 
-    def _sending_failed(self, port: Port, slot: int | None, data: Any, raised: titin.Error) -> NoReturn:
+    def _sending_failed(self, port: Port, slot: int | None, data: Any, raised: titin.Error) -> None:
+        """Raises the error of a send as MUSCLE3 does, which looks at nothing that has no receiver."""
+        if not port.connected and isinstance(raised, (titin.TypeMismatch, titin.UsageError, titin.Closed)):
+            return
         if isinstance(raised, titin.TypeMismatch):
             if hasattr(data, "dtype"):
                 raise RuntimeError(f"Unsupported array data type: {raised}") from raised
