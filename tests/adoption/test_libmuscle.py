@@ -277,6 +277,36 @@ def test_the_location_is_printed_where_no_file_is_named(tmp_path):
     assert manager.returncode == 1 and "the user ended the run" in output
 
 
+def test_a_run_goes_on_when_nobody_reads_what_the_manager_says(tmp_path):
+    command = [TOOLS / "muscle_manager", "--start-all", "--run-dir", tmp_path / "run", description("growth", tmp_path)]
+    manager = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=TITIN.environment)
+    assert manager.stderr is not None
+    manager.stderr.readline()
+    manager.stderr.close()
+    assert manager.wait(WATCHDOG) == 0
+    assert "done" in (tmp_path / "run/muscle3_manager.log").read_text()
+
+
+#: A command in the place of titin's, which sends a signal to its parent first, and ends of that once it is passed on.
+SIGNALLED = """
+import os, signal, sys
+from muscle3 import command
+
+if sys.argv[1:] == ["parent"]:
+    command.titin = lambda: sys.executable
+    print(command.Child([__file__, "child"]).wait())
+else:
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()
+"""
+
+
+def test_a_signal_as_soon_as_the_child_is_there_goes_on_to_it(tmp_path):
+    (tmp_path / "signalled.py").write_text(SIGNALLED)
+    done = python(TITIN, tmp_path, "signalled.py", "parent")
+    assert (done.returncode, done.stdout) == (0, "143\n"), done.stderr
+
+
 LOGS = """
 import logging, sys
 from libmuscle import Instance
