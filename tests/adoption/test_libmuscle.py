@@ -78,6 +78,68 @@ def test_the_runner_runs_functions_as_muscle3_does(method, model, what, tmp_path
     assert logs["titin"] == logs[NEWEST.name]
 
 
+ENDED = f"""
+import multiprocessing, os, signal, sys, tempfile
+import ymmsl
+from libmuscle import Instance, Message
+from libmuscle.runner import run_simulation
+from ymmsl import Operator, v0_1
+
+def macro():
+    instance = Instance({{Operator.O_I: ["state_out"], Operator.S: ["state_in"]}})
+    while instance.reuse_instance():
+        instance.send("state_out", Message(0.0))
+        instance.receive("state_in")
+
+def waits():
+    instance = Instance({{Operator.F_INIT: ["initial"], Operator.O_F: ["final"]}})
+    instance.reuse_instance()
+    print(os.getpid(), flush=True)
+    os.kill(os.getppid(), getattr(signal, sys.argv[2]))
+    while True:
+        signal.pause()
+
+def no_instance():
+    pass
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    tempfile.tempdir = os.getcwd()
+    configuration = ymmsl.load_as(v0_1.PartialConfiguration, open("{PROGRAMS}/growth.ymmsl").read())
+    try:
+        run_simulation(configuration, {{"macro": macro, "micro": waits if sys.argv[2:] else no_instance}})
+    except (RuntimeError, KeyboardInterrupt) as raised:
+        print(type(raised).__name__, raised)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_no_process_outlives_a_runner_that_a_signal_has_ended(name, method, tmp_path):
+    (tmp_path / "runs.py").write_text(ENDED)
+    # The instances have the same standard output, so this waits for them too.
+    done = python(TITIN, tmp_path, "runs.py", method, name)
+    process, *more = done.stdout.splitlines()
+    assert not alive(int(process)), done.stderr
+    assert more == (["KeyboardInterrupt "] if name == "SIGINT" else [])
+
+
+def alive(process: int) -> bool:
+    """Whether there is a process of this number that is not a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_function_that_makes_no_instance_is_named(tmp_path):
+    (tmp_path / "runs.py").write_text(ENDED)
+    done = python(TITIN, tmp_path, "runs.py", "fork")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("RuntimeError ")
+    assert "the function of micro has ended without an Instance" in done.stdout
+
+
 TESTED = """
 import pytest
 from libmuscle import Message

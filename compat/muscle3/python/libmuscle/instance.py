@@ -37,6 +37,9 @@ class Instance:
     where MUSCLE3 does; the text begins as MUSCLE3's and goes on with titin's.
     """
 
+    _joined = False
+    """Whether there has been an instance in this process."""
+
     def __init__(
         self,
         ports: Mapping[Operator, Iterable[str]] | None = None,
@@ -85,6 +88,7 @@ class Instance:
             )
         except titin.Error as raised:
             raise RuntimeError(f"{name} could not join the run: {raised}") from raised
+        Instance._joined = True
         self._name = self._titin.name
         self._shut_down = False
 
