@@ -231,6 +231,27 @@ def test_the_plugin_of_pytest_tests_one_implementation(tmp_path):
     assert {line for line in results[NEWEST.name] if not line.startswith("ERROR")} <= set(results["titin"])
 
 
+ENDLESS = f"""
+from libmuscle import Message
+
+def test_endless(muscle3_tester):
+    source = "ymmsl_version: v0.2\\nprograms:\\n  endless: {{description: x, ports: {{f_init: a}}, "
+    source += "executable: {sys.executable}, args: FOLDER/endless.py}}"
+    tester = muscle3_tester.start_implementation(source, "endless", default_timeout=2)
+    tester.send("a", Message(0.0))
+"""
+
+
+def test_the_plugin_ends_an_implementation_that_does_not_end(tmp_path):
+    (tmp_path / "test_endless.py").write_text(ENDLESS.replace("FOLDER", str(tmp_path)))
+    (tmp_path / "endless.py").write_text(
+        "import signal\nfrom libmuscle import Instance\nInstance().reuse_instance()\nsignal.pause()\n"
+    )
+    done = python(TITIN, tmp_path, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/base", ".")
+    assert done.returncode == 1
+    assert "The implementation had not ended 2 s after the test" in done.stdout, done.stdout
+
+
 ASKS = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
