@@ -165,7 +165,8 @@ constexpr int deepest = 500; // far beyond any structure that is meant
 /// The key of a dict, which titin takes up to a NUL.
 inline std::string sendable(std::string key) {
     if (key.find('\0') == std::string::npos) return key;
-    throw std::runtime_error("the key '" + std::string(key.c_str()) + "' of a dict goes on after a NUL, and cannot be sent: take it out");
+    throw std::runtime_error("the key '" + std::string(key.c_str()) +
+                             "' of a dict goes on after a NUL, and cannot be sent: take it out");
 }
 
 /// The value of a node. Bytes and arrays stay where they are, so the value must not outlive the node.
