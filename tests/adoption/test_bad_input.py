@@ -272,3 +272,33 @@ def test_a_peer_that_fails_before_it_has_told_the_length_of_a_port(tmp_path):
 def test_no_options(tmp_path):
     done = subprocess.run(TITIN.command, capture_output=True, text=True, env=os.environ, cwd=tmp_path)
     assert done.returncode == 2 and "YMMSL_FILE" in done.stderr
+
+
+def test_calls_after_an_error_that_the_program_has_caught(tmp_path):
+    """Each is an error of the documented class, and what the instance knows can still be asked."""
+    macro = MACRO.replace(
+        '    instance.receive("back")\n',
+        """
+    asked = {
+        "received": lambda: instance.receive("back", 9),
+        "sent": lambda: instance.send("out", Message(0.0), 0),
+        "resized": lambda: instance.set_port_length("out", 2),
+        "begun": instance.reuse_instance,
+        "length": lambda: instance.get_port_length("out"),
+        "setting": lambda: instance.get_setting("k"),
+    }
+    for name, call in asked.items():
+        try:
+            print(name, call())
+        except Exception as raised:
+            print(name, type(raised).__name__)
+    raise SystemExit
+""",
+    )
+    macro = macro.replace('"out"]', '"out[]"]').replace('"back"]', '"back[]"]').replace("None, 1))", "None, 1), 0)")
+    text = PAIR.replace("SETTINGS", "k: 5").replace("implementation: micro}", "implementation: micro, multiplicity: 2}")
+    code, said = run(tmp_path, text, {"macro.py": macro, "micro.py": MICRO})
+    assert code == 1, said
+    printed = (tmp_path / "run/instances/macro/stdout.txt").read_text().splitlines()
+    errors = [f"{name} RuntimeError" for name in ("received", "sent", "resized", "begun")]
+    assert printed == [*errors, "length 2", "setting 5"], said

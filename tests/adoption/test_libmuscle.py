@@ -78,6 +78,68 @@ def test_the_runner_runs_functions_as_muscle3_does(method, model, what, tmp_path
     assert logs["titin"] == logs[NEWEST.name]
 
 
+ENDED = f"""
+import multiprocessing, os, signal, sys, tempfile
+import ymmsl
+from libmuscle import Instance, Message
+from libmuscle.runner import run_simulation
+from ymmsl import Operator, v0_1
+
+def macro():
+    instance = Instance({{Operator.O_I: ["state_out"], Operator.S: ["state_in"]}})
+    while instance.reuse_instance():
+        instance.send("state_out", Message(0.0))
+        instance.receive("state_in")
+
+def waits():
+    instance = Instance({{Operator.F_INIT: ["initial"], Operator.O_F: ["final"]}})
+    instance.reuse_instance()
+    print(os.getpid(), flush=True)
+    os.kill(os.getppid(), getattr(signal, sys.argv[2]))
+    while True:
+        signal.pause()
+
+def no_instance():
+    pass
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    tempfile.tempdir = os.getcwd()
+    configuration = ymmsl.load_as(v0_1.PartialConfiguration, open("{PROGRAMS}/growth.ymmsl").read())
+    try:
+        run_simulation(configuration, {{"macro": macro, "micro": waits if sys.argv[2:] else no_instance}})
+    except (RuntimeError, KeyboardInterrupt) as raised:
+        print(type(raised).__name__, raised)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_no_process_outlives_a_runner_that_a_signal_has_ended(name, method, tmp_path):
+    (tmp_path / "runs.py").write_text(ENDED)
+    # The instances have the same standard output, so this waits for them too.
+    done = python(TITIN, tmp_path, "runs.py", method, name)
+    process, *more = done.stdout.splitlines()
+    assert not alive(int(process)), done.stderr
+    assert more == (["KeyboardInterrupt "] if name == "SIGINT" else [])
+
+
+def alive(process: int) -> bool:
+    """Whether there is a process of this number that is not a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_function_that_makes_no_instance_is_named(tmp_path):
+    (tmp_path / "runs.py").write_text(ENDED)
+    done = python(TITIN, tmp_path, "runs.py", "fork")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("RuntimeError ")
+    assert "the function of micro has ended without an Instance" in done.stdout
+
+
 TESTED = """
 import pytest
 from libmuscle import Message
@@ -167,6 +229,27 @@ def test_the_plugin_of_pytest_tests_one_implementation(tmp_path):
     assert [line for line in results["titin"] if not line.startswith("PASSED")] == ["FAILED test_tested.py::test_wrong"]
     # The tests of mistakes end with an error of MUSCLE3's own, which looks for a log that is not there.
     assert {line for line in results[NEWEST.name] if not line.startswith("ERROR")} <= set(results["titin"])
+
+
+ENDLESS = f"""
+from libmuscle import Message
+
+def test_endless(muscle3_tester):
+    source = "ymmsl_version: v0.2\\nprograms:\\n  endless: {{description: x, ports: {{f_init: a}}, "
+    source += "executable: {sys.executable}, args: FOLDER/endless.py}}"
+    tester = muscle3_tester.start_implementation(source, "endless", default_timeout=2)
+    tester.send("a", Message(0.0))
+"""
+
+
+def test_the_plugin_ends_an_implementation_that_does_not_end(tmp_path):
+    (tmp_path / "test_endless.py").write_text(ENDLESS.replace("FOLDER", str(tmp_path)))
+    (tmp_path / "endless.py").write_text(
+        "import signal\nfrom libmuscle import Instance\nInstance().reuse_instance()\nsignal.pause()\n"
+    )
+    done = python(TITIN, tmp_path, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/base", ".")
+    assert done.returncode == 1
+    assert "The implementation had not ended 2 s after the test" in done.stdout, done.stdout
 
 
 ASKS = """
@@ -275,6 +358,36 @@ def test_the_location_is_printed_where_no_file_is_named(tmp_path):
     manager.terminate()
     output, _ = manager.communicate(timeout=WATCHDOG)
     assert manager.returncode == 1 and "the user ended the run" in output
+
+
+def test_a_run_goes_on_when_nobody_reads_what_the_manager_says(tmp_path):
+    command = [TOOLS / "muscle_manager", "--start-all", "--run-dir", tmp_path / "run", description("growth", tmp_path)]
+    manager = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=TITIN.environment)
+    assert manager.stderr is not None
+    manager.stderr.readline()
+    manager.stderr.close()
+    assert manager.wait(WATCHDOG) == 0
+    assert "done" in (tmp_path / "run/muscle3_manager.log").read_text()
+
+
+#: A command in the place of titin's, which sends a signal to its parent first, and ends of that once it is passed on.
+SIGNALLED = """
+import os, signal, sys
+from muscle3 import command
+
+if sys.argv[1:] == ["parent"]:
+    command.titin = lambda: sys.executable
+    print(command.Child([__file__, "child"]).wait())
+else:
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()
+"""
+
+
+def test_a_signal_as_soon_as_the_child_is_there_goes_on_to_it(tmp_path):
+    (tmp_path / "signalled.py").write_text(SIGNALLED)
+    done = python(TITIN, tmp_path, "signalled.py", "parent")
+    assert (done.returncode, done.stdout) == (0, "143\n"), done.stderr
 
 
 LOGS = """

@@ -185,8 +185,8 @@ const Element *elements_of(const DataConstRef &data, const std::size_t *shape, s
     const std::vector<std::size_t> found = data.shape(), wanted(shape, shape + rank);
     const auto text = [](const std::vector<std::size_t> &extents) {
         std::string all;
-        for (const std::size_t extent : extents) all += (all.empty() ? "(" : ", ") + std::to_string(extent);
-        return all + ")";
+        for (const std::size_t extent : extents) all += (all.empty() ? "" : ", ") + std::to_string(extent);
+        return "(" + all + ")";
     };
     const Element *elements = data.elements<Element>();
     if (found != wanted)

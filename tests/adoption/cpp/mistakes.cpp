@@ -36,6 +36,8 @@ int main(int argc, char *argv[]) {
         Data loop = Data::list(1);
         loop[0] = loop;
         refused_with("a list in itself", [&] { instance.send("out", Message(0.0, loop)); });
+        const Data half = Data::dict(std::string("a\0b", 3), 1, "a", 2);
+        refused_with("a key with a NUL", [&] { instance.send("out", Message(0.0, half)); });
         instance.send("out", message);
         record::line("back", instance.receive("back"));
     }

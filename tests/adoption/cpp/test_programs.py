@@ -71,6 +71,7 @@ MISTAKES = {
     "a setting that is missing": ("out_of_range", "there is no setting 'none'"),
     "a setting of another type": ("bad_cast", ""),
     "a list in itself": ("runtime_error", "does one contain itself?"),
+    "a key with a NUL": ("runtime_error", "the key 'a' of a dict goes on after a NUL"),
     "after the end": ("logic_error", "send was called after reuse_instance has returned false"),
 }
 

@@ -19,6 +19,7 @@ VALUES = [
     "é\n\0",
     b"",
     b"\x00\xff",
+    memoryview(b"bytes"),
     [],
     {},
     [1, 2.0, "three", None, [True, [b"4"]]],

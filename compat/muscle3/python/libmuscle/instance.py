@@ -37,6 +37,9 @@ class Instance:
     where MUSCLE3 does; the text begins as MUSCLE3's and goes on with titin's.
     """
 
+    _joined = False
+    """Whether there has been an instance in this process."""
+
     def __init__(
         self,
         ports: Mapping[Operator, Iterable[str]] | None = None,
@@ -85,6 +88,7 @@ class Instance:
             )
         except titin.Error as raised:
             raise RuntimeError(f"{name} could not join the run: {raised}") from raised
+        Instance._joined = True
         self._name = self._titin.name
         self._shut_down = False
 
@@ -304,9 +308,7 @@ class Instance:
 
     def _leave(self) -> None:
         """Closes the instance after its last use, and waits until its receivers have what was sent."""
-        self._known_settings()
-        self._end_logging()
-        self._shut_down = True
+        self._end()
         try:
             self._titin.close()
         except (titin.PeerLost, titin.Deadlock, titin.ConnectionFailed) as raised:
@@ -323,9 +325,7 @@ class Instance:
             return
         from libmuscle.logs import logger
 
-        self._known_settings()
-        self._end_logging()
-        self._shut_down = True
+        self._end()
         logger.critical(text)
         with suppress(titin.Error):
             self._titin.fail(text)
@@ -340,8 +340,7 @@ class Instance:
         """Ends the instance, unless it has ended, with this exception as the reason."""
         if self._shut_down:
             return
-        self._end_logging()
-        self._shut_down = True
+        self._end()
         # As at the end of a `with` block: titin tells the cause from its consequences.
         self._titin.__exit__(type(raised), raised, raised.__traceback__)
         self._close_failed()
@@ -351,7 +350,13 @@ class Instance:
         with suppress(titin.Error):
             self._titin.close()
 
-    def _end_logging(self) -> None:
+    def _end(self) -> None:
+        """Keeps what the program may ask for once titin's instance is closed, which is next."""
+        self._shut_down = True
+        with suppress(titin.Error):
+            self._known_settings()
+            for port in self._ports.values():
+                port.keep_length()
         if self._handler is not None:
             from libmuscle import logs
 
@@ -441,7 +446,7 @@ class Instance:
 
         A run that has failed already has another reason: a peer may not have told the length yet.
         """
-        if isinstance(raised, titin.PeerLost):
+        if self._shut_down or isinstance(raised, titin.PeerLost):
             return
         if slot is not None and not 0 <= slot < port.length():
             self._refuse(
@@ -456,7 +461,10 @@ class Instance:
             "several members receives by receive_with_settings()"
         )
 
-    def _sending_failed(self, port: Port, slot: int | None, data: Any, raised: titin.Error) -> NoReturn:
+    def _sending_failed(self, port: Port, slot: int | None, data: Any, raised: titin.Error) -> None:
+        """Raises the error of a send as MUSCLE3 does, which looks at nothing that has no receiver."""
+        if not port.connected and isinstance(raised, (titin.TypeMismatch, titin.UsageError, titin.Closed)):
+            return
         if isinstance(raised, titin.TypeMismatch):
             if hasattr(data, "dtype"):
                 raise RuntimeError(f"Unsupported array data type: {raised}") from raised

@@ -20,14 +20,15 @@ class Port:
 
     __slots__ = (
         "connected",
+        "counted",
         "handle",
         "is_f_init",
         "name",
         "operator",
+        "own_slots",
         "resizable",
         "sends",
         "taken",
-        "unused",
         "vector",
     )
 
@@ -41,8 +42,10 @@ class Port:
         self.connected = handle.connected
         # A vector port without a conduit has no slots in MUSCLE3, and as many as the program sets.
         self.resizable = handle.resizable or (self.vector and not self.connected)
-        self.unused = 0
-        """The number of slots of a vector port without a conduit."""
+        self.counted = self.connected
+        """Whether titin has the number of slots: not without a conduit, nor once the instance is closed."""
+        self.own_slots = 0
+        """The number of slots that titin does not have."""
         self.taken: set[int | None] = set()
         """Of an F_INIT port, the slots that were received in this use; None for a port without slots."""
 
@@ -52,14 +55,19 @@ class Port:
             raise RuntimeError(
                 f"Tried to get length of scalar port {self.name}: only a port declared as name[] has one"
             )
-        return self.handle.slots if self.connected else self.unused
+        return self.handle.slots if self.counted else self.own_slots
 
     def resize(self, length: int) -> None:
         """Sets the number of slots. Raises :class:`titin.Error` where titin refuses it."""
-        if self.connected:
+        if self.counted:
             self.handle.slots = length
         else:
-            self.unused = length
+            self.own_slots = length
+
+    def keep_length(self) -> None:
+        """Keeps the number of slots, since the instance is about to close."""
+        if self.vector:
+            self.own_slots, self.counted = self.length(), False
 
 
 def declared(ports: Mapping[Operator, Iterable[str]] | None) -> dict[str, list[str]]:

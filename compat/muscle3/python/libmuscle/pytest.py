@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +51,7 @@ class MuscleTester:
         self.run_dir = run_dir
         self.implementation_tester: ImplementationTester | None = None
         self._serving: Serving | None = None
+        self._timeout = 0.0
 
     @property
     def report(self) -> str:
@@ -61,7 +63,8 @@ class MuscleTester:
     ) -> ImplementationTester:
         """Starts a program or model by its name in a description, a text or a file, and joins all of its ports.
 
-        ``default_timeout``: the seconds after which a receive gives up, and within which the programs have to come.
+        ``default_timeout``: the seconds after which a receive gives up, and within which the programs have to come, and
+        to end at the end of the test.
         Raises ValueError if the description has no such implementation, RuntimeError if the run cannot begin.
         """
         import ymmsl
@@ -80,6 +83,7 @@ class MuscleTester:
         around = self.run_dir.with_name("test_config.ymmsl")
         around.write_text(json.dumps(_description(implementation, ports, timelines, default_timeout)))
         text, file = ("", str(ymmsl_source)) if isinstance(ymmsl_source, Path) else (ymmsl_source, "-")
+        self._timeout = default_timeout
         testers = [_PARENT] + [_SIBLING] * _has_steps(ports)
         self._serving = Serving(
             ["run", "--by-hand", ",".join(testers), "--run-dir", str(self.run_dir), "-m", _MODEL, file, str(around)],
@@ -93,9 +97,21 @@ class MuscleTester:
         tester, self.implementation_tester = self.implementation_tester, None
         if self._serving is None or tester is None:
             return
-        with self._serving:
-            if tester.cleanup():
-                self._serving.end()
+        watchdog = threading.Timer(self._timeout, self._serving.terminate)
+        watchdog.start()
+        try:
+            with self._serving:
+                if tester.cleanup():
+                    self._serving.end()
+        except RuntimeError as raised:
+            if watchdog.finished.is_set():
+                raise RuntimeError(
+                    f"The implementation had not ended {self._timeout} s after the test, and was ended: see where it "
+                    f"waits or loops.\n{raised}"
+                ) from raised
+            raise
+        finally:
+            watchdog.cancel()
 
     def __enter__(self) -> Self:
         return self

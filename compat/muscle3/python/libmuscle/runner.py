@@ -8,11 +8,12 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -58,26 +59,45 @@ def run_instances(instances: Mapping[str, Callable[[], Any]], manager_location: 
 
     Raises RuntimeError with the last lines of their logs if instances fail.
     """
+    # The end of this pipe tells the processes that this one is gone.
+    reader, writer = multiprocessing.Pipe(duplex=False)
     processes: dict[BaseProcess, str] = {
-        multiprocessing.Process(target=_run_instance, args=(name, manager_location, function), name=name): name
+        multiprocessing.Process(
+            target=_run_instance, args=(name, manager_location, function, reader, writer), name=name
+        ): name
         for name, function in instances.items()
     }
-    for process in processes:
-        process.start()
-    failed = _wait(list(processes))
+    with reader, writer:
+        try:
+            for process in processes:
+                process.start()
+            failed = _wait(list(processes))
+        except BaseException:
+            # As after Ctrl-C: else the end of the interpreter would wait for them.
+            for process in processes:
+                if process.pid is not None:
+                    process.kill()
+            raise
     if failed:
         raise RuntimeError(_report([processes[process] for process in failed]))
 
 
-def _run_instance(name: str, manager: str, function: Callable[[], Any]) -> None:
-    """The main function of the process of an instance."""
+def _run_instance(name: str, manager: str, function: Callable[[], Any], reader: Connection, writer: Connection) -> None:
+    """The main function of the process of an instance, which ends with the process that has started it."""
+    writer.close()
+    threading.Thread(target=_end_after, args=(reader,), daemon=True).start()
     sys.argv[1:] = [word for word in sys.argv[1:] if not word.startswith(("--muscle-instance=", "--muscle-manager="))]
     sys.argv += [f"--muscle-instance={name}", f"--muscle-manager={manager}"]
     to_file = logging.FileHandler(f"muscle3.{name}.log", "w")
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(filename)s:%(lineno)d %(message)s"))
     logging.getLogger().addHandler(to_file)
+    from libmuscle.instance import Instance
+
+    Instance._joined = False
     try:
         function()
+        if not Instance._joined:
+            raise RuntimeError(f"the function of {name} has ended without an Instance, for which all others wait")
     except Exception as raised:
         from libmuscle import uncaught
 
@@ -88,6 +108,12 @@ def _run_instance(name: str, manager: str, function: Callable[[], Any]) -> None:
         sys.stdout.flush()
         logging.shutdown()
         os._exit(1)
+
+
+def _end_after(reader: Connection) -> None:
+    """Ends this process at once when all writers of a pipe are gone."""
+    reader.poll(None)
+    os._exit(1)
 
 
 def _wait(processes: list[BaseProcess]) -> list[BaseProcess]:

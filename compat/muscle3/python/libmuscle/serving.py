@@ -58,14 +58,19 @@ class Serving:
         if code != 0:
             raise RuntimeError(f"The run has failed:\n{self.said}")
 
+    def terminate(self) -> None:
+        """Ends the run as failed, if it goes on yet. Does not wait."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None and self._process.poll() is None:
-            self._process.terminate()
+        if kind is not None:
+            self.terminate()
         self._process.wait()
         self._reader.join()
 

@@ -38,6 +38,9 @@ def encode(data: Any) -> Any:
         return [value if type(value) in PLAIN else encode(value) for value in data]
     if hasattr(data, "as_ordered_dict"):
         return titin.Settings(settings_to_dict(data))
+    if kind is memoryview:
+        # Bytes on MUSCLE3; titin would send an array.
+        return data.tobytes()
     _note_array(kind)
     return data
 

@@ -10,6 +10,8 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
 
 class Child:
     """The ``titin`` command with these arguments, started. Its output and errors are read here.
@@ -20,10 +22,15 @@ class Child:
     def __init__(self, arguments: Sequence[str]) -> None:
         self._output, into = os.pipe()
         actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_DUP2, into, 2), (os.POSIX_SPAWN_CLOSE, into)]
-        self._process = os.posix_spawnp(titin(), ["titin", *arguments], os.environ, file_actions=actions)
+        # A signal before its handler is there would end this process, and leave the child.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+        self._process = os.posix_spawnp(
+            titin(), ["titin", *arguments], os.environ, file_actions=actions, setsigmask=before
+        )
         os.close(into)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for number in _PASSED_ON:
             signal.signal(number, self._pass_on)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def lines(self) -> Iterator[str]:
         """The lines that it writes, as they come."""
@@ -33,10 +40,11 @@ class Child:
     def wait(self) -> int:
         """Its exit code; 128 and the signal's number if a signal has ended it."""
         code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        self._process = 0
         return 128 - code if code < 0 else code
 
     def _pass_on(self, number: int, frame: object) -> None:
-        if number != signal.SIGINT or not os.isatty(0):
+        if self._process and (number != signal.SIGINT or not os.isatty(0)):
             os.kill(self._process, number)
 
 

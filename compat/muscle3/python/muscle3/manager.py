@@ -18,15 +18,20 @@ def main() -> None:
     """The command."""
     options = _parser().parse_args()
     child = Child(_arguments(options))
-    directory = ""
+    directory, heard = "", True
     for line in child.lines():
         if line.startswith(_DIRECTORY):
             directory = line.removeprefix(_DIRECTORY).rstrip("\n")
         elif line.startswith(_BY_HAND) and not options.location_file:
             # Programs that the user starts need this as MUSCLE_MANAGER.
             print(os.path.join(directory, "connection.json"), flush=True)
-        sys.stderr.write(line)
-        sys.stderr.flush()
+        if heard:
+            try:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+            except OSError:
+                # As after `| head`. The run goes on, and its log is in its directory.
+                heard = False
     code = child.wait()
     _end(directory, code == 0)
     sys.exit(0 if code == 0 else 1)

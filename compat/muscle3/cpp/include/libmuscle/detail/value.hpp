@@ -162,6 +162,13 @@ struct Layout {
 
 constexpr int deepest = 500; // far beyond any structure that is meant
 
+/// The key of a dict, which titin takes up to a NUL.
+inline std::string sendable(std::string key) {
+    if (key.find('\0') == std::string::npos) return key;
+    throw std::runtime_error("the key '" + std::string(key.c_str()) +
+                             "' of a dict goes on after a NUL, and cannot be sent: take it out");
+}
+
 /// The value of a node. Bytes and arrays stay where they are, so the value must not outlive the node.
 inline Value value_of(const Node &node, int depth = 0) {
     if (depth > deepest) throw std::runtime_error("lists and dicts are nested too deeply to be sent: does one contain itself?");
@@ -196,7 +203,7 @@ inline Value value_of(const Node &node, int depth = 0) {
     case Kind::dict: {
         Value map = owned(titin_new_map());
         for (std::size_t i = 0; i < node.entries(); ++i)
-            check(titin_map_set(map.get(), node.key(i).c_str(), value_of(*node.item(i), depth + 1).release()));
+            check(titin_map_set(map.get(), sendable(node.key(i)).c_str(), value_of(*node.item(i), depth + 1).release()));
         return map;
     }
     }
