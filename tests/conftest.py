@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shlex
@@ -72,6 +73,15 @@ def muscle3(version: str) -> Path:
     folder = Path(os.environ.get(f"TITIN_MUSCLE3_{version.replace('.', '_')}", ROOT / f".venv/muscle3-{version}"))
     assert (folder / "libmuscle").exists(), f"MUSCLE3 {version} is not in {folder}: make test-packages"
     return folder
+
+
+def muscle3_module(path: str) -> Any:
+    """A module of MUSCLE3 0.11 by its file, since the environment has a libmuscle of titin's."""
+    spec = importlib.util.spec_from_file_location(f"muscle3_{Path(path).stem}", muscle3("0.11") / path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def begin_and_parent(process: Path) -> tuple[int, int]:

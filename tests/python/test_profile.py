@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sqlite3
 import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 from titin.model import Model
 
-from ..conftest import muscle3
+from ..conftest import muscle3, muscle3_module
 from .conftest import Stage
 
 FOLDER = muscle3("0.11")
 
 
-def load(path: Path) -> Any:
-    """A module of MUSCLE3's by its file, since the environment has a libmuscle of titin's."""
-    spec = importlib.util.spec_from_file_location(f"muscle3_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-ProfileDatabase = load(FOLDER / "libmuscle/manager/profile_database.py").ProfileDatabase
+ProfileDatabase = muscle3_module("libmuscle/manager/profile_database.py").ProfileDatabase
 
 MACRO = """
 import titin
