@@ -259,6 +259,17 @@ impl Serial {
         self.execution.state.lock()
     }
 
+    /// Changes the execution loop, and sends the warnings that follow to the log of the run.
+    #[inline(always)]
+    pub(crate) fn change_loop<T>(&self, change: impl FnOnce(&mut ExecutionLoop) -> T) -> T {
+        let mut execution = self.execution_loop();
+        let outcome = change(&mut execution);
+        let warnings = execution.take_warnings();
+        drop(execution);
+        self.warn(warnings);
+        outcome
+    }
+
     /// Whether some thread is in a call on several ports.
     pub(crate) fn is_choosing(&self) -> bool {
         // A call on several ports leaves the ports while the call waits.

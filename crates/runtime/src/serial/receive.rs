@@ -17,7 +17,7 @@ use super::report::RowOfMessage;
 use super::step_filters::{UsePlace, iteration_of};
 use super::wait::Wait;
 use super::{SETTINGS_IN, Serial};
-use crate::execution_loop::{FInitEnds, PortCall};
+use crate::execution_loop::{ExecutionLoop, FInitEnds, PortCall};
 use crate::field_mark::{ordinary, read_structure};
 use crate::filter::{Mapped, decode};
 use crate::iteration::Iteration;
@@ -124,12 +124,7 @@ impl Serial {
 
     /// Drops the F_INIT messages that the ending use has not received, where that is not refused.
     fn drop_untaken(&self) -> Result<()> {
-        let mut execution = self.execution_loop();
-        let untaken = execution.take_untaken();
-        let warnings = execution.take_warnings();
-        drop(execution);
-        self.warn(warnings);
-        for ((number, slot), _) in untaken {
+        for ((number, slot), _) in self.change_loop(ExecutionLoop::take_untaken) {
             let port = &self.table.ports[number];
             let (place, slot) = port.find(port.vector.then_some(slot))?;
             let inlet = &mut port.enter()?.inlets[place];
@@ -694,12 +689,8 @@ impl Serial {
             timestamp,
             next: None,
         };
-        let mut execution = self.execution_loop();
-        let called = execution.call(&call);
-        let warnings = execution.take_warnings();
-        drop(execution);
+        let called = self.change_loop(|execution| execution.call(&call));
         called.map_err(|why| Error::new(Kind::CallOrder, format!("{}: {why}", self.core.name)))?;
-        self.warn(warnings);
         self.goes_on();
         self.at(timestamp);
         Ok(())

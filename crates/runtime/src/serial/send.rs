@@ -227,16 +227,15 @@ impl Serial {
                 _ => self.end_steps()?,
             }
         }
-        let mut execution = self.execution_loop();
-        let iteration = if counted {
-            execution.iteration(call.operator, call.timeline, call.end)
-        } else {
-            Iteration::default()
-        };
-        execution.call(call).map_err(refused)?;
-        let warnings = execution.take_warnings();
-        drop(execution);
-        self.warn(warnings);
+        let noted = self.change_loop(|execution| {
+            let iteration = if counted {
+                execution.iteration(call.operator, call.timeline, call.end)
+            } else {
+                Iteration::default()
+            };
+            execution.call(call).map(|()| iteration)
+        });
+        let iteration = noted.map_err(refused)?;
         self.goes_on();
         self.at(call.timestamp);
         Ok(iteration)
