@@ -100,17 +100,13 @@ impl<'py> FromPyObject<'_, 'py> for Checks {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<String>().as_deref() {
-            Ok("error") => Ok(Checks(sys::CHECKS_ERROR)),
-            Ok("warn") => Ok(Checks(sys::CHECKS_WARN)),
-            _ => {
-                let text = format!(
-                    "checks cannot be {}: give \"error\" or \"warn\", or a reason as unchecked=",
-                    object.repr()?
-                );
-                Err(error::usage(object.py(), text))
-            }
-        }
+        choice(
+            "checks",
+            object,
+            [("error", sys::CHECKS_ERROR), ("warn", sys::CHECKS_WARN)],
+            ", or a reason as unchecked=",
+        )
+        .map(Checks)
     }
 }
 
@@ -121,17 +117,16 @@ impl<'py> FromPyObject<'_, 'py> for ReceivingRanks {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<String>().as_deref() {
-            Ok("all_ranks") => Ok(ReceivingRanks(sys::RECEIVE_ALL_RANKS)),
-            Ok("root_only") => Ok(ReceivingRanks(sys::RECEIVE_ROOT_ONLY)),
-            _ => {
-                let text = format!(
-                    "receive cannot be {}: give \"all_ranks\" or \"root_only\"",
-                    object.repr()?
-                );
-                Err(error::usage(object.py(), text))
-            }
-        }
+        choice(
+            "receive",
+            object,
+            [
+                ("all_ranks", sys::RECEIVE_ALL_RANKS),
+                ("root_only", sys::RECEIVE_ROOT_ONLY),
+            ],
+            "",
+        )
+        .map(ReceivingRanks)
     }
 }
 
@@ -142,18 +137,37 @@ impl<'py> FromPyObject<'_, 'py> for OverlayUse {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<String>().as_deref() {
-            Ok("inherited") => Ok(OverlayUse(sys::OVERLAYS_INHERITED)),
-            Ok("explicit") => Ok(OverlayUse(sys::OVERLAYS_EXPLICIT)),
-            _ => {
-                let text = format!(
-                    "overlays cannot be {}: give \"inherited\" or \"explicit\"",
-                    object.repr()?
-                );
-                Err(error::usage(object.py(), text))
-            }
-        }
+        choice(
+            "overlays",
+            object,
+            [
+                ("inherited", sys::OVERLAYS_INHERITED),
+                ("explicit", sys::OVERLAYS_EXPLICIT),
+            ],
+            "",
+        )
+        .map(OverlayUse)
     }
+}
+
+/// The number in the header of the word that the program gives as an argument. `or_else` is a hint for the error.
+fn choice(
+    argument: &str,
+    given: Borrowed<'_, '_, PyAny>,
+    choices: [(&str, c_int); 2],
+    or_else: &str,
+) -> PyResult<c_int> {
+    let word = given.extract::<String>().ok();
+    let is_given = |(known, _): &&(&str, c_int)| word.as_deref() == Some(*known);
+    if let Some((_, number)) = choices.iter().find(is_given) {
+        return Ok(*number);
+    }
+    let [(one, _), (other, _)] = choices;
+    let text = format!(
+        "{argument} cannot be {}: give \"{one}\" or \"{other}\"{or_else}",
+        given.repr()?
+    );
+    Err(error::usage(given.py(), text))
 }
 
 /// Names of ports: a list of names, or a single text with spaces or commas between the names.
