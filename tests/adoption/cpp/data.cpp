@@ -1,19 +1,10 @@
 // Data without a run: every type, references, and the errors. Writes nothing if all is well.
+#include "expect.hpp"
 #include "record.hpp"
 
 using libmuscle::Data;
 using libmuscle::DataConstRef;
 using libmuscle::StorageOrder;
-
-static int failures = 0;
-
-#define EXPECT(condition)                                                                                                         \
-    do {                                                                                                                          \
-        if (!(condition)) {                                                                                                       \
-            std::cout << "line " << __LINE__ << ": " << #condition << std::endl;                                                  \
-            ++failures;                                                                                                           \
-        }                                                                                                                         \
-    } while (false)
 
 template <class Error, class Call>
 static bool throws(Call call) {

@@ -7,17 +7,9 @@
 
 #include <ymmsl/ymmsl.hpp>
 
+#include "expect.hpp"
+
 using namespace ymmsl;
-
-static int failures = 0;
-
-#define EXPECT(condition)                                                                                                         \
-    do {                                                                                                                          \
-        if (!(condition)) {                                                                                                       \
-            std::cout << "line " << __LINE__ << ": " << #condition << std::endl;                                                  \
-            ++failures;                                                                                                           \
-        }                                                                                                                         \
-    } while (false)
 
 template <class Error, class Call>
 static bool throws(Call call) {

@@ -9,7 +9,20 @@ from ymmsl import Operator
 
 F_INIT, O_I, S, O_F = Operator.F_INIT, Operator.O_I, Operator.S, Operator.O_F
 
-__all__ = ["F_INIT", "O_F", "O_I", "Grid", "Instance", "InstanceFlags", "Message", "S", "attempt", "main", "record"]
+__all__ = [
+    "F_INIT",
+    "O_F",
+    "O_I",
+    "Grid",
+    "Instance",
+    "InstanceFlags",
+    "Message",
+    "S",
+    "attempt",
+    "echo",
+    "main",
+    "record",
+]
 
 
 def record(what, value=None):
@@ -52,6 +65,15 @@ def exact(value):
     if isinstance(value, list | tuple):
         return [type(value).__name__, *map(exact, value)]
     return value
+
+
+def echo():
+    """The function of a program that records what it gets in each use, and sends it back."""
+    instance = Instance({F_INIT: ["in"], O_F: ["final"]})
+    while instance.reuse_instance():
+        message = instance.receive("in")
+        record("in", message)
+        instance.send("final", message)
 
 
 def main(functions):

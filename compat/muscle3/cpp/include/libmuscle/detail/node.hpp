@@ -114,41 +114,23 @@ NodePtr new_node(Kind kind, Arguments &&...arguments) {
     return node;
 }
 
-inline NodePtr new_integer(std::int64_t number) {
+/// A node whose value is a member of Node.
+template <class T>
+NodePtr new_scalar(Kind kind, T Node::*member, T value) {
     const NodePtr node = std::make_shared<Node>();
-    node->kind = Kind::integer;
-    node->integer = number;
+    node->kind = kind;
+    (*node).*member = value;
     return node;
 }
 
+inline NodePtr new_integer(std::int64_t number) { return new_scalar(Kind::integer, &Node::integer, number); }
 inline NodePtr new_natural(std::uint64_t number) {
     if (number <= static_cast<std::uint64_t>(INT64_MAX)) return new_integer(static_cast<std::int64_t>(number));
-    const NodePtr node = std::make_shared<Node>();
-    node->kind = Kind::natural;
-    node->natural = number;
-    return node;
+    return new_scalar(Kind::natural, &Node::natural, number);
 }
-
-inline NodePtr new_flag(bool flag) {
-    const NodePtr node = std::make_shared<Node>();
-    node->kind = Kind::flag;
-    node->flag = flag;
-    return node;
-}
-
-inline NodePtr new_single(float number) {
-    const NodePtr node = std::make_shared<Node>();
-    node->kind = Kind::single;
-    node->single = number;
-    return node;
-}
-
-inline NodePtr new_real(double number) {
-    const NodePtr node = std::make_shared<Node>();
-    node->kind = Kind::real;
-    node->real = number;
-    return node;
-}
+inline NodePtr new_flag(bool flag) { return new_scalar(Kind::flag, &Node::flag, flag); }
+inline NodePtr new_single(float number) { return new_scalar(Kind::single, &Node::single, number); }
+inline NodePtr new_real(double number) { return new_scalar(Kind::real, &Node::real, number); }
 
 // The element type of a grid. Numbers of the C++ types that have no other name here get the type of their size.
 template <class T>
