@@ -176,6 +176,7 @@ impl Context {
     ) -> Result<Arc<PathEnd>> {
         let patience = settings.patience.min(LONGEST_PATIENCE);
         let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
+        let mut known = None;
         loop {
             let left = || until.saturating_duration_since(Instant::now());
             let opening = match self.reach_sites(addresses) {
@@ -185,13 +186,17 @@ impl Context {
             match opening {
                 Opening::Done(opened) => return opened,
                 Opening::NobodyListens(why) if left() <= pause => {
+                    let why = more_telling(known, why);
                     let why = format!("{why}; tried for {:.1} s", patience.as_secs_f64());
                     return Err(PathError::NotOpened(why));
                 }
                 Opening::NobodyListens(_) if settings.interrupt.is_wanted() => {
                     return Err(PathError::Interrupted("opening a path"));
                 }
-                Opening::NobodyListens(_) => std::thread::sleep(pause),
+                Opening::NobodyListens(why) => {
+                    known = Some(more_telling(known, why));
+                    std::thread::sleep(pause);
+                }
             }
             pause = LONGEST_PAUSE.min(2 * pause);
         }
@@ -346,6 +351,15 @@ enum Opening {
     Done(Result<Arc<PathEnd>>),
     /// No program listens at any of the addresses, for this reason.
     NobodyListens(LinkError),
+}
+
+/// Which of two reasons is told, of an attempt and of the attempts before it. An attempt that only ran out of
+/// time, as the last one often does, says less than an answer before it.
+fn more_telling(before: Option<LinkError>, now: LinkError) -> LinkError {
+    match (before, &now) {
+        (Some(answer @ LinkError::Unreachable(_)), LinkError::Late(_)) => answer,
+        _ => now,
+    }
 }
 
 impl PathRequests {
@@ -599,5 +613,19 @@ impl Handler for PathRequests {
         for (_, end) in ends {
             end.fail(PathError::System(text.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_told_after_an_attempt_that_ran_out_of_time() {
+        let answer = || LinkError::Unreachable("nothing listens there".into());
+        let late = || LinkError::Late("nothing has answered".into());
+        assert_eq!(more_telling(Some(answer()), late()), answer());
+        assert_eq!(more_telling(Some(late()), answer()), answer());
+        assert_eq!(more_telling(None, late()), late());
     }
 }
