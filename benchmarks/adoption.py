@@ -1,8 +1,9 @@
 """The cost of a message between two MUSCLE3 programs in Python that run on titin, beside MUSCLE3 and titin's own
-interface; and of a whole run of the two."""
+interface; and of whole runs of two and of a hundred programs."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from benchmarks.harness import (
 
 QUESTION = "One message between two MUSCLE3 programs in Python, one way"
 WHOLE = "A run of two MUSCLE3 programs in Python, by muscle_manager, start to end"
+MANY = "A run of 100 MUSCLE3 programs in Python, by muscle_manager, start to end"
 IMPORT = "Time of the import of libmuscle"
 MUSCLE3 = "MUSCLE3 0.11"
 TITIN = "titin's own interface"
@@ -46,9 +48,11 @@ def once(share: int) -> native.Times:
     return native.coupled(text)
 
 
-def whole(python: Path) -> float:
-    """Seconds of a whole run with the ``muscle_manager`` of an environment."""
+def whole(python: Path, pairs: int = 1) -> float:
+    """Seconds of a whole run of pairs of programs with the ``muscle_manager`` of an environment."""
     model = python_pair.model("muscle3", python, 1, 0, Path("times"))
+    if pairs > 1:
+        model = re.sub("^( +)(implementation: .*)$", rf"\1\2\n\1multiplicity: {pairs}", model, flags=re.MULTILINE)
     with scratch() as name:
         folder = Path(name)
         (folder / "run").mkdir()
@@ -83,9 +87,12 @@ def main(quick: bool) -> list[Record]:
             found.append(compare(QUESTION, named(size), pairs, rival=rival, unit="µs", size=size, target=target))
     ours, theirs = Path(sys.executable), rival_python()
     runs = alternate(rounds, lambda: whole(ours), lambda: whole(theirs))
+    # A hundred processes import their libraries at once: a round takes a minute.
+    crowds = alternate(max(rounds // 3, 1), lambda: whole(ours, 50), lambda: whole(theirs, 50))
     imports = alternate(rounds, lambda: imported(ours), lambda: imported(theirs))
     return [
         *found,
         compare(WHOLE, "against MUSCLE3", runs, rival=MUSCLE3, unit="s", target=0.25),
+        compare(MANY, "against MUSCLE3", crowds, rival=MUSCLE3, unit="s", target=0.5),
         compare(IMPORT, "against MUSCLE3", imports, rival=MUSCLE3, unit="s", target=0.65),
     ]
