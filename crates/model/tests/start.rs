@@ -61,6 +61,45 @@ fn what_is_missing_is_left_out_where_that_is_allowed() {
     assert!(network.bundles.is_empty());
 }
 
+/// A setting of a component that is missing is no mistake, also where its name is near another's.
+#[test]
+fn a_setting_of_what_is_left_out_is_no_error() {
+    let told = |settings: &str, options: LoadOptions| -> Vec<String> {
+        let described = MODEL.replace("implementation: fast, ", "") + settings;
+        let problems = match load_texts(&[("t", &described)], &options) {
+            Ok(description) => description.warnings.problems,
+            Err(report) => report.problems,
+        };
+        let told = problems
+            .iter()
+            .filter(|problem| problem.what.contains("setting"));
+        told.map(|problem| format!("{:?} {}: {}", problem.severity, problem.what, problem.why))
+            .collect()
+    };
+    let allowing = LoadOptions {
+        allow_missing: true,
+        ..LoadOptions::default()
+    };
+    let by_hand = LoadOptions {
+        start: StartPolicy::ByHand,
+        ..LoadOptions::default()
+    };
+    assert_eq!(
+        told("settings: {macro.dt: 1, sinks.dt: 1}\n", allowing),
+        [
+            "Warning nothing reads setting \"macro.dt\": component \"macro\" is left out",
+            "Warning setting \"sinks.dt\" belongs to no component: model \"m\" has no component \"sinks\"",
+        ]
+    );
+    assert_eq!(
+        told("settings: {extra.dt: 1, sinks.dt: 1}\n", by_hand),
+        [
+            "Warning nothing reads setting \"extra.dt\": component \"extra\" is left out",
+            "Error setting \"sinks.dt\" belongs to no component: model \"m\" has no component \"sinks\"",
+        ]
+    );
+}
+
 #[test]
 fn by_hand_nothing_needs_a_program() {
     let network = load(StartPolicy::ByHand).unwrap().network(None).unwrap();

@@ -60,6 +60,8 @@ fn nested<'d>(
 struct Readers<'a> {
     network: &'a Network,
     root: &'a Model,
+    /// Whether components may be missing, so that a setting of one is no mistake.
+    allow_missing: bool,
     /// The settings that the components at each path read; `None` if a component does not list its
     /// settings.
     by_path: HashMap<&'a str, Option<BTreeSet<&'a str>>>,
@@ -88,6 +90,7 @@ impl<'a> Readers<'a> {
         let mut readers = Readers {
             network,
             root,
+            allow_missing: description.allow_missing,
             by_path: HashMap::new(),
             known: root.supported_settings.keys().map(|n| n.as_str()).collect(),
         };
@@ -320,7 +323,7 @@ impl<'a> Readers<'a> {
         let inner = self.within(component);
         let names: Vec<&str> = inner.map(|inner| &inner[component.len() + 1..]).collect();
         let hint = format!("its components are {}", listing(names.iter().copied()));
-        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
+        self.report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
     }
 
     /// The paths of the components inside a component that a model implements.
@@ -342,31 +345,42 @@ impl<'a> Readers<'a> {
         if self.root.name == plain {
             let why = "paths of settings begin with a component, not with the model's name";
             let near = Some(format!("did you mean \"{rest}\"?"));
-            return report_no_component(path, why.into(), near, String::new(), at, problems);
+            return self.report_no_component(path, why.into(), near, String::new(), at, problems);
+        }
+        if self.root.components.contains_key(plain) {
+            let why = format!("component \"{plain}\" is left out");
+            let what = format!("nothing reads setting \"{path}\"");
+            return problems.warn(at, Code::UnknownSetting, what, why, None);
         }
         let why = format!("model \"{}\" has no component \"{plain}\"", self.root.name);
         let names = self.by_path.keys().copied();
         let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
         let hint = format!("the components are {}", listing(names.iter().copied()));
-        report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
+        self.report_no_component(path, why, did_you_mean(plain, names), hint, at, problems);
     }
-}
 
-/// Reports a path that leads to no component: an error if `near` says what was meant, and else a
-/// warning with a hint.
-fn report_no_component(
-    path: &str,
-    why: String,
-    near: Option<String>,
-    hint: String,
-    at: TextPosition,
-    problems: &mut Problems,
-) {
-    let what = format!("setting \"{path}\" belongs to no component");
-    match near {
-        Some(near) => problems.error_hint(at, Code::UnknownSetting, what, why, near),
-        None => problems.warn(at, Code::UnknownSetting, what, why, hint),
+    /// Reports a path that leads to no component: an error if `near` says what was meant, and else a
+    /// warning with a hint. A path to a component that may be missing has a warning.
+    fn report_no_component(
+        &self,
+        path: &str,
+        why: String,
+        near: Option<String>,
+        hint: String,
+        at: TextPosition,
+        problems: &mut Problems,
+    ) {
+        let what = format!("setting \"{path}\" belongs to no component");
+        match near {
+            Some(near) if !self.allow_missing => {
+                problems.error_hint(at, Code::UnknownSetting, what, why, near);
+            }
+            near => {
+                let hint = near.unwrap_or(hint);
+                problems.warn(at, Code::UnknownSetting, what, why, hint);
+            }
+        }
     }
 }
 
