@@ -23,8 +23,9 @@
 ! titin_instances (begin and end). titin_hosting runs several instances. titin_reading reads values; titin_data has values
 ! of the program, and messages.
 module titin
+   use, intrinsic :: iso_fortran_env, only: real64
    use titin_c
-   use titin_common, only: text
+   use titin_common, only: c, finish, text
    use titin_data, only: titin_message, titin_value
    use titin_fields, only: titin_decomposition, titin_field
    use titin_hosting, only: titin_entry, titin_guest, titin_host_guests, titin_run_steps, titin_step
@@ -32,7 +33,7 @@ module titin
    implicit none
    private
 
-   public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text
+   public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text, titin_converted
    public :: titin_decomposition, titin_field, titin_even, titin_block, titin_cyclic
    public :: titin_guest, titin_host_guests, titin_entry, titin_run_steps, titin_step, titin_interrupted
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
@@ -55,6 +56,16 @@ contains
    function titin_release() result(release)
       character(len=:), allocatable :: release
       release = text(titin_version())
+   end function
+
+   !> A number of a unit in another unit, by the units of settings: 1.5 "h" is 90 "min". A unit that titin does not know, and
+   !> two units that measure different things, are titin_error_usage.
+   function titin_converted(number, unit, wanted, ierr) result(converted)
+      real(real64), intent(in) :: number
+      character(len=*), intent(in) :: unit, wanted
+      integer, intent(out), optional :: ierr
+      real(real64) :: converted
+      call finish(titin_convert(number, c(unit), c(wanted), converted), ierr)
    end function
 
    !> The text of the last error of a call with ierr.

@@ -177,6 +177,11 @@ module titin_c_instance
          type(c_ptr), value :: instance
       end function
 
+      type(c_ptr) function titin_time_unit(instance) bind(C)
+         import
+         type(c_ptr), value :: instance
+      end function
+
       integer(c_int) function titin_will_stop(instance, timestamp, stops) bind(C)
          import
          type(c_ptr), value :: instance
@@ -313,6 +318,14 @@ module titin_c_instance
          character(kind=c_char), intent(in) :: unit(*)
          type(c_ptr), value :: instance
          real(c_double), intent(out) :: value
+      end function
+
+      integer(c_int) function titin_convert(number, unit, wanted, converted) bind(C)
+         import
+         real(c_double), value :: number
+         character(kind=c_char), intent(in) :: unit(*)
+         character(kind=c_char), intent(in) :: wanted(*)
+         real(c_double), intent(out) :: converted
       end function
 
       integer(c_int) function titin_setting_i64(instance, name, value) bind(C)

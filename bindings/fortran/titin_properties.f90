@@ -18,6 +18,7 @@ module titin_properties
       procedure :: name => instance_name
       !> The directory that was current when the instance was opened.
       procedure :: workdir
+      procedure :: time_unit
       !> The calling rank of a parallel program, from 0 as in MPI, and the number of ranks; 0 and 1 for a serial program.
       procedure :: rank => instance_rank
       procedure :: ranks => instance_ranks
@@ -81,6 +82,16 @@ contains
       chars = titin_workdir(self%raw)
       call finish_pointer(self, chars, ierr)
       workdir = text(chars)
+   end function
+
+   function time_unit(self, ierr)
+      class(properties_layer), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      character(len=:), allocatable :: time_unit
+      type(c_ptr) :: chars
+      chars = titin_time_unit(self%raw)
+      call finish_pointer(self, chars, ierr)
+      time_unit = text(chars)
    end function
 
    subroutine instance_scale(self, scale, ierr)

@@ -188,7 +188,6 @@ def test_a_model_without_a_unit_of_time(stage, native):
         ({"bmi_variables": "in: a, in: b"}, "bmi_variables names in twice"),
         ({"bmi_config": 3}, "bmi_config is 3, and not a text"),
         ({"bmi_every": 0}, "bmi_every of all ports is 0: a time above 0 is needed"),
-        ({"bmi_time_unit": "m"}, "bmi_time_unit): 'm' is in m, and no time"),
     ],
 )
 def test_settings_that_cannot_be_read(stage, settings, said):

@@ -147,12 +147,13 @@ def test_arrays_alone_serve_filters_and_sinks(stage):
     assert np.load(stage.directory / "instances/keep/workdir/kept.npy").shape == (4, 5)
 
 
-def test_timestamps_have_the_unit_of_the_description(stage):
+# The Julian year is titin's year; UDUNITS has another one.
+@pytest.mark.parametrize(("unit", "step"), [("min", 60.0), ("h", 1.0), ("ms", 3.6e6), ("yr", 3600 / (365.25 * 86400))])
+def test_timestamps_have_the_unit_of_the_description(stage, unit, step):
     config = stage.write("config.json", json.dumps({"end": 2.0}))
-    words = ["zoo:Mesh", config, "--time-unit=min"]
-    stage.answered(words, "mesh_node__height", "mesh_face__rate", "rain", titin={"time_unit": "min"})
+    stage.answered(["zoo:Mesh", config], "mesh_node__height", "mesh_face__rate", "rain", titin={"time_unit": unit})
     stage.ends_well()
-    assert [message[:2] for message in stage.kept("peer")] == [(0.0, 60.0), (60.0, None)]
+    assert [message[:2] for message in stage.kept("peer")] == [(0.0, step), (step, None)]
 
 
 def test_ports_may_have_intervals_of_their_own(stage):

@@ -16,6 +16,7 @@ static void known(void) {
     CHECK(!strcmp(titin_version(), version) && !strcmp(version, getenv("RELEASE")));
     CHECK(!strcmp(titin_instance_name(instance), "solo"));
     CHECK(!strcmp(titin_workdir(instance), getcwd(here, sizeof here)));
+    CHECK(!strcmp(titin_time_unit(instance), "min"));
     CHECK(titin_log(instance, TITIN_LOG_INFO, "alone, and well") == 0);
     CHECK(titin_log(instance, 1000, "too loud") == TITIN_ERROR_USAGE && titin_recover(instance) == 0);
     CHECK(!strcmp(titin_error_name(titin_error_kind()), "TITIN_ERROR_USAGE") && !titin_error_name(99));
@@ -30,13 +31,18 @@ static void scales(void) {
     CHECK(titin_value_size(dx) == 2 && titin_value_f64(titin_value_item(dx, 1), &number) == 0 && near(number, 2.5e-6));
     CHECK(titin_value_f64(titin_value_item(titin_value_find(scale, "extent"), 0), &number) == 0 && near(number, 1200.0));
     int stops;
-    CHECK(titin_will_stop(instance, 144000.0 - 360.0, &stops) == 0 && !stops);
-    CHECK(titin_will_stop(instance, 144000.0, &stops) == 0 && stops);
+    CHECK(titin_will_stop(instance, 2400.0 - 6.0, &stops) == 0 && !stops);
+    CHECK(titin_will_stop(instance, 2400.0, &stops) == 0 && stops);
     CHECK(titin_will_stop(NULL, 0.0, &stops) == TITIN_ERROR_USAGE && stops);
 }
 
 static void units(void) {
     double number;
+    CHECK(titin_convert(1.5, "h", titin_time_unit(instance), &number) == 0 && number == 90.0);
+    CHECK(titin_convert(0.1, "km/h", "km/h", &number) == 0 && number == 0.1);
+    CHECK(titin_convert(1.0, "h", "m", &number) == TITIN_ERROR_USAGE && isnan(number));
+    CHECK(titin_convert(1.0, "hx", "s", &number) == TITIN_ERROR_USAGE && strstr(titin_error(), "hx"));
+    CHECK(titin_convert(1.0, NULL, "s", &number) == TITIN_ERROR_USAGE && titin_convert(1.0, "h", "s", NULL) == TITIN_ERROR_USAGE);
     CHECK(titin_setting_quantity(instance, "width", "m", &number) == 0 && near(number, 0.0025));
     CHECK(titin_setting_quantity(instance, "width", "um", &number) == 0 && near(number, 2500.0));
     CHECK(titin_setting_f64(instance, "width", &number) == TITIN_ERROR_SETTING && strstr(titin_error(), "in the unit"));

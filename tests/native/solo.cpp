@@ -14,7 +14,7 @@ static void known(titin::Instance &instance) {
     std::string version;
     for (const int number : release) version += (version.empty() ? "" : ".") + std::to_string(number);
     CHECK(titin::version() == version && version == std::getenv("RELEASE") && instance.name() == "solo");
-    CHECK(instance.workdir() == std::filesystem::current_path().string());
+    CHECK(instance.workdir() == std::filesystem::current_path().string() && instance.time_unit() == "min");
     instance.log(TITIN_LOG_INFO, "alone, and well");
     try {
         instance.log(1000, "too loud");
@@ -29,10 +29,16 @@ static void scales(const titin::Instance &instance) {
     const titin::Scale scale = instance.scale();
     CHECK(near(scale.dt.value(), 360.0) && near(scale.total.value(), 144000.0));
     CHECK(scale.dx.size() == 2 && near(scale.dx[1], 2.5e-6) && near(scale.extent[0], 1200.0));
-    CHECK(!instance.will_stop(144000.0 - 360.0) && instance.will_stop(144000.0));
+    CHECK(!instance.will_stop(2400.0 - 6.0) && instance.will_stop(2400.0));
 }
 
 static void units(const titin::Instance &instance) {
+    CHECK(titin::convert(1.5, "h", instance.time_unit()) == 90.0);
+    try {
+        titin::convert(1.0, "h", "m");
+        CHECK(!"hours in metres");
+    } catch (const titin::UsageError &) {
+    }
     CHECK(near(instance.setting<double>("width", Unit{"m"}), 0.0025));
     CHECK(near(instance.setting<double>("width", Unit{"um"}), 2500.0));
     try {

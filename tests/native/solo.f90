@@ -87,9 +87,14 @@ contains
    subroutine known()
       character(kind=c_char) :: here(4096)
       character(len=64) :: release
+      real(real64) :: number
+      integer :: status
       call get_environment_variable("RELEASE", release)
       call check(titin_release() == trim(release) .and. instance%name() == "solo", "names")
       call check(instance%workdir() == text(getcwd(here, size(here, kind=c_size_t))), "work directory")
+      call check(instance%time_unit() == "min" .and. titin_converted(1.5_real64, "h", "min") == 90.0_real64, "unit of time")
+      number = titin_converted(1.0_real64, "h", "m", ierr=status)
+      call check(number /= number .and. status == titin_error_usage, "hours in metres")
       call instance%log(titin_log_info, "alone, and well")
       call instance%skip_checks("shows that it can")
    end subroutine
@@ -107,8 +112,8 @@ contains
       call scale%item(list, name="extent")
       call list%read(extent, index=1)
       call check(near(extent, 1200.0_real64), "extent")
-      call check(instance%will_stop(144000.0_real64), "the end")
-      call check(.not. instance%will_stop(144000.0_real64 - 360.0_real64), "the last step")
+      call check(instance%will_stop(2400.0_real64), "the end")
+      call check(.not. instance%will_stop(2400.0_real64 - 6.0_real64), "the last step")
    end subroutine
 
    subroutine units()

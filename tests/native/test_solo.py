@@ -31,6 +31,7 @@ settings:
 programs:
   solo: {{executable: {solo}, env: {{{env}}}}}
 titin:
+  time_unit: min
   scales:
     solo: {{dt: 6 min, total: 40 h, dx: [0.5 mm, 2.5 um], extent: [1.2 km, 3 m]}}
 """

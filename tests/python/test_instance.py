@@ -148,10 +148,10 @@ def test_ports_and_names(stage):
             instance.receive_any(["out", 3])
         with pytest.raises(titin.UsageError, match="slots"):
             port.slots = 3
-        return instance.name, repr(instance), instance.workdir.is_dir()
+        return instance.name, repr(instance), instance.workdir.is_dir(), instance.time_unit
 
     found = stage.play(alone(look), idle)["sender"]
-    assert found == ("sender", "<titin.Instance sender>", True)
+    assert found == ("sender", "<titin.Instance sender>", True, "s")
 
 
 def test_a_port_of_another_instance_is_refused(stage):

@@ -100,6 +100,25 @@ def test_no_unit_is_taken_for_one_of_another_kind(stage):
     assert played(stage, {f"u{number}": f"{NUMBER} {row.names[0]}" for number, row in enumerate(rows)}, look)
 
 
+def test_numbers_are_converted_without_a_run():
+    oracle = registry()
+    for name, (row, of_pint) in units().items():
+        quantity = oracle.Quantity(NUMBER, of_pint)
+        in_si = quantity.to_base_units().m if row.si != "1" else quantity.to("").m
+        assert titin.convert(NUMBER, name, row.si) == pytest.approx(in_si, **NEAR), name
+        assert titin.convert(NUMBER, name, name) == NUMBER
+    for unit, wanted, said in [
+        ("h", "m", "measures"),
+        ("sx", "s", "sx"),
+        ("s", "", "measures"),
+        ("s\0", "s", "character 0"),
+    ]:
+        with pytest.raises(titin.UsageError, match=said):
+            titin.convert(1.0, unit, wanted)
+    with pytest.raises(titin.UsageError, match="too large"):
+        titin.convert(1e300, "Gyr", "fs")
+
+
 def test_a_number_alone_is_in_any_unit(stage):
     rows = table()
 

@@ -100,6 +100,7 @@ pub struct Instance {
     #[pyo3(get)]
     name: String,
     workdir: String,
+    time_unit: String,
 }
 
 /// The arguments of a send, without the data.
@@ -475,6 +476,12 @@ impl Instance {
             .unbind())
     }
 
+    #[doc = doc!("Instance.time_unit")]
+    #[getter]
+    fn time_unit(&self) -> &str {
+        &self.time_unit
+    }
+
     #[doc = doc!("Instance.will_stop")]
     fn will_stop(&self, py: Python<'_>, timestamp: f64) -> PyResult<bool> {
         let call = self.session.enter(py)?;
@@ -647,7 +654,7 @@ impl Instance {
         let call = session.enter(py)?;
         let ports = PyDict::new(py);
         // SAFETY: the instance is open while the call lives; the instance's ports live as long.
-        let (name, workdir) = unsafe {
+        let (name, workdir, time_unit) = unsafe {
             for index in 0..sys::titin_port_count(call.instance()) {
                 let handle = sys::titin_port_at(call.instance(), index);
                 let port = Port::new(handle_of(py, handle)?, &session);
@@ -656,6 +663,7 @@ impl Instance {
             (
                 error::text(sys::titin_instance_name(call.instance())),
                 error::text(sys::titin_workdir(call.instance())),
+                error::text(sys::titin_time_unit(call.instance())),
             )
         };
         drop(call);
@@ -664,6 +672,7 @@ impl Instance {
             ports: ports.unbind(),
             name,
             workdir,
+            time_unit,
         })
     }
 

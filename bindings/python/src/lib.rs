@@ -54,6 +54,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<path::PathListener>()?;
     module.add_class::<path_request::Request>()?;
     module.add_function(wrap_pyfunction!(path_request::wait_any, module)?)?;
+    module.add_function(wrap_pyfunction!(setting::convert, module)?)?;
     module.add_function(wrap_pyfunction!(instance::place, module)?)?;
     module.add_function(wrap_pyfunction!(instance::opened, module)?)?;
     module.add_function(wrap_pyfunction!(instance::unclosed, module)?)?;

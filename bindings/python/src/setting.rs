@@ -68,6 +68,23 @@ fn quantity(call: &Call<'_>, name: &Text, unit: &Bound<'_, PyString>) -> PyResul
     Ok(PyFloat::new(py, real).into_any().unbind())
 }
 
+#[doc = doc!("convert")]
+#[pyfunction]
+pub fn convert(py: Python<'_>, number: f64, unit: &str, wanted: &str) -> PyResult<f64> {
+    let (unit, wanted) = (Text::new(py, unit)?, Text::new(py, wanted)?);
+    let mut converted = 0.0;
+    // SAFETY: the texts live as long as this function.
+    error::check(py, unsafe {
+        sys::titin_convert(
+            number,
+            unit.as_c().as_ptr(),
+            wanted.as_c().as_ptr(),
+            &mut converted,
+        )
+    })?;
+    Ok(converted)
+}
+
 /// All settings known for the instance, by full name.
 pub fn all(py: Python<'_>, call: &Call<'_>) -> PyResult<Py<PyAny>> {
     // SAFETY: the call fits.

@@ -274,6 +274,13 @@ unsafe extern "C" {
     pub fn titin_reuse(instance: *mut titin_instance, again: *mut c_int) -> c_int;
     pub fn titin_instance_name(instance: *const titin_instance) -> *const c_char;
     pub fn titin_workdir(instance: *const titin_instance) -> *const c_char;
+    pub fn titin_convert(
+        number: f64,
+        unit: *const c_char,
+        wanted: *const c_char,
+        converted: *mut f64,
+    ) -> c_int;
+    pub fn titin_time_unit(instance: *const titin_instance) -> *const c_char;
     pub fn titin_will_stop(
         instance: *const titin_instance,
         timestamp: f64,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from titin._core import Field, Instance, Message, Port, Region, __version__
+from titin._core import Field, Instance, Message, Port, Region, __version__, convert
 from titin.errors import (
     CallOrderError,
     Closed,
@@ -82,6 +82,7 @@ __all__ = [
     "TypeMismatch",
     "UsageError",
     "__version__",
+    "convert",
     "run",
 ]
 

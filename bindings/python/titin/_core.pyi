@@ -284,6 +284,10 @@ class Instance:
     def workdir(self) -> pathlib.Path:
         """The directory that was current when the instance was opened; ``titin run`` gives each program its own."""
 
+    @property
+    def time_unit(self) -> str:
+        """The unit of timestamps, as the description has it (``titin: {time_unit: h}``): ``s`` unless told."""
+
     def log(self, level: int | Literal["debug", "info", "warning", "error", "critical"], text: str) -> None:
         """Sends a record to the run's log. Levels as in :mod:`logging`; see also :class:`titin.LogHandler`."""
 
@@ -430,6 +434,12 @@ class Opening:
         """The instance; raises :class:`Pending` until the manager has answered."""
     def cancel(self) -> None:
         """Gives up the opening, which fails the run. Does nothing if the instance is open, or could not be opened."""
+
+def convert(number: float, unit: str, wanted: str) -> float:
+    """A number of a unit in another unit, by the units of settings: ``convert(1.5, "h", "min")`` is 90.
+
+    Raises :class:`titin.UsageError` for a unit that titin does not know, and for two units that measure different things.
+    """
 
 def place(name: str, manager: str) -> None:
     """Assigns an instance of a run to the calling thread."""

@@ -374,6 +374,11 @@ class Instance:
         return self._light.workdir
 
     @property
+    def time_unit(self) -> str:
+        """The unit of timestamps, as the description has it: ``s`` unless told."""
+        return self._light.time_unit
+
+    @property
     def closed(self) -> bool:
         """Whether the instance is closed."""
         return self._light.closed

@@ -411,6 +411,8 @@ int titin_recover(titin_instance *instance);
 const char *titin_instance_name(const titin_instance *instance);
 /* The directory that was current when the instance was opened. `titin run` starts each program in its own directory. */
 const char *titin_workdir(const titin_instance *instance);
+/* The unit of timestamps, as the description has it (`titin: {time_unit: h}`): "s" unless told. */
+const char *titin_time_unit(const titin_instance *instance);
 /* The scales in the description: a map with "dt" and "total" (s, numbers), "dx" and "extent" (m, lists with a number per
  * dimension), as far as the description has them. */
 const titin_value *titin_scale(const titin_instance *instance);
@@ -506,6 +508,9 @@ int titin_setting_f64(titin_instance *instance, const char *name, double *value)
 /* A quantity in a unit: "10 ms" read in "s" is 0.01. A number alone is in `unit` already. A unit that titin does not know
  * is TITIN_ERROR_USAGE. */
 int titin_setting_quantity(titin_instance *instance, const char *name, const char *unit, double *value);
+/* Converts a number from a unit to another unit, by the units of settings: 1.5 "h" is 90 "min". A unit that titin does not
+ * know, and two units that measure different things, are TITIN_ERROR_USAGE, and `converted` is NaN. Any thread may call. */
+int titin_convert(double number, const char *unit, const char *wanted, double *converted);
 int titin_setting_i64(titin_instance *instance, const char *name, int64_t *value);
 /* 0 or 1. */
 int titin_setting_bool(titin_instance *instance, const char *name, int *value);

@@ -20,6 +20,7 @@ pub struct Handle {
     pub(crate) ports: Vec<Port>,
     pub(crate) name: CString,
     pub(crate) workdir: CString,
+    pub(crate) time_unit: CString,
     pub(crate) scale: Value,
     /// Whether `titin_host` frees the instance, and not `titin_close`.
     pub(crate) hosted: bool,
@@ -211,6 +212,7 @@ impl Handle {
             ports: (0..).zip(shared.instance.port_ids()).map(port).collect(),
             name: c_text(shared.instance.name()),
             workdir: c_text(&workdir.to_string_lossy()),
+            time_unit: c_text(shared.instance.time_unit()),
             scale: scale_of(&shared.instance),
             hosted: false,
             texts: Mutex::default(),

@@ -397,6 +397,16 @@ unsafe extern "C" fn titin_workdir(handle: *const Handle) -> *const c_char {
 /// # Safety
 /// `handle` is NULL or an instance.
 #[unsafe(no_mangle)]
+unsafe extern "C" fn titin_time_unit(handle: *const Handle) -> *const c_char {
+    value(std::ptr::null(), || {
+        // SAFETY: as the caller promises.
+        Ok(unsafe { instance(handle) }?.time_unit.as_ptr())
+    })
+}
+
+/// # Safety
+/// `handle` is NULL or an instance.
+#[unsafe(no_mangle)]
 unsafe extern "C" fn titin_scale(handle: *const Handle) -> *const Value {
     value(std::ptr::null(), || {
         // SAFETY: as the caller promises.

@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int};
 
-use titin_runtime::{Error, Kind, Result, Setting, SettingValue};
+use titin_runtime::{Error, Kind, Result, Setting, SettingValue, convert};
 
-use crate::error::{usage, value};
+use crate::error::{status, usage, value};
 use crate::handle::{Handle, instance, on_instance};
 use crate::input;
 use crate::value::Value;
@@ -107,6 +107,34 @@ unsafe extern "C" fn titin_setting_quantity(
             setting.in_unit(input::text(unit, "unit")?)
         })
     }
+}
+
+/// # Safety
+/// The units are NULL or end with a NUL, `out` is NULL or may be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn titin_convert(
+    number: f64,
+    unit: *const c_char,
+    wanted: *const c_char,
+    out: *mut f64,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller promises.
+        let (out, unit, wanted) = unsafe {
+            let out = input::out(out, "the converted number")?;
+            *out = f64::NAN;
+            (
+                out,
+                input::text(unit, "unit")?,
+                input::text(wanted, "wanted unit")?,
+            )
+        };
+        *out = convert(number, unit, wanted).map_err(|error| {
+            let text = format!("{number:?} {unit} cannot be converted to {wanted}: {error}");
+            Error::new(Kind::Usage, text)
+        })?;
+        Ok(())
+    })
 }
 
 /// # Safety

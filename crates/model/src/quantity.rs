@@ -142,13 +142,30 @@ pub fn parse(text: &str) -> Result<Quantity, UnitError> {
 /// A unit without a dimension, as in `90 deg` or `5 %`, is converted like other units, and fits no
 /// duration.
 pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
-    let (quantity, (number, own)) = (parse(text)?, split(text)?);
+    let (number, own) = split(text)?;
+    // The quantity must make sense, also where it is not converted.
+    parse(text)?;
+    match own {
+        "" => Ok(number),
+        own => convert(number, own, unit),
+    }
+}
+
+/// Converts a number from one unit to another: `convert(1.5, "h", "min")?` is 90.
+/// # Errors
+/// Names an unknown unit, or the dimensions that differ.
+pub fn convert(number: f64, unit: &str, wanted: &str) -> Result<f64, UnitError> {
+    let own = parse_unit(unit)?;
     // A number in the wanted unit is not converted: the way to SI and back could change the last
     // digit.
-    if own.is_empty() || own == unit {
+    if unit.trim() == wanted.trim() {
         return Ok(number);
     }
-    quantity.in_unit(unit)
+    let quantity = Quantity {
+        value_si: own.in_si(number),
+        dimension: own.dimension,
+    };
+    quantity.in_unit(wanted)
 }
 
 /// Whether a text is a number without a unit.

@@ -60,6 +60,7 @@ pub use profile::ProfileRegion;
 pub use serial::{NoteCall, Patience, PortChoice, ReceivedAtOnce, ReceivedFrom};
 pub use setting::{OverlayError, SettingValue, overlay_of};
 pub use titin_array as array;
+pub use titin_model::quantity::convert;
 pub use titin_model::{AcceptedValue, BuiltIn, Checks, Operator, nearest};
 pub use titin_os::forks::{after as after_fork, before as before_fork};
 pub use titin_transport::{Buffer, Filling, IncomingMessage, SharedBuffer};

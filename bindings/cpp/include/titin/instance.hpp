@@ -30,6 +30,14 @@ struct Unit {
     const char *name;
 };
 
+/// Converts a number from a unit to another unit, by the units of settings: 1.5 "h" is 90 "min". UsageError for a unit that
+/// titin does not know, and for two units that measure different things.
+inline double convert(double number, const std::string &unit, const std::string &wanted) {
+    double converted;
+    detail::check(titin_convert(number, unit.c_str(), wanted.c_str(), &converted));
+    return converted;
+}
+
 /// The scales in the description, in s and m; dx and extent per dimension.
 struct Scale {
     std::optional<double> dt, total;
@@ -137,6 +145,8 @@ public:
     std::string name() const { return detail::check(titin_instance_name(instance_)); }
     /// The directory that was current when the instance was opened.
     std::string workdir() const { return detail::check(titin_workdir(instance_)); }
+    /// The unit of timestamps, as the description has it (`titin: {time_unit: h}`): "s" unless told.
+    std::string time_unit() const { return detail::check(titin_time_unit(instance_)); }
     titin::Scale scale() const {
         const ValueView map(detail::check(titin_scale(instance_)));
         titin::Scale scale;

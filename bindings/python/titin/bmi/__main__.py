@@ -116,9 +116,6 @@ def _parser() -> argparse.ArgumentParser:
                 default=None,
                 help="whether messages tell units and grids; setting bmi_metadata",
             )
-            action.add_argument(
-                "--time-unit", metavar="UNIT", help="time_unit of the description; setting bmi_time_unit"
-            )
         else:
             action.add_argument(
                 "--setting",

@@ -33,8 +33,6 @@ class Options:
     """Whether messages tell units and grids: a map with the array in it, and not the array alone."""
     time_units: str = ""
     """The unit of the model's times, if the model tells none."""
-    time_unit: str = "s"
-    """The unit of timestamps: ``titin: time_unit`` of the description."""
 
 
 # The setting of each option.
@@ -117,5 +115,4 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "end": _duration,
     "metadata": _flag,
     "time_units": _text,
-    "time_unit": _text,
 }

@@ -65,7 +65,7 @@ def _use(instance: titin.Instance, options: Options, model: Model) -> None:
     for port in declared:
         if port.connected:
             by[port.operator].append(Variable(model, variables[port.name], port.name, grids))
-    clock = Clock(model, options, [variable.port for variable in by["o_i"] + by["s"]])
+    clock = Clock(model, options, [variable.port for variable in by["o_i"] + by["s"]], instance.time_unit)
 
     # F_INIT
     stamps = []

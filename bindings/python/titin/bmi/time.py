@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
 
+import titin
 from titin.bmi.model import Model, ModelError
 from titin.bmi.options import Options
 from titin.bmi.units import UnitError, seconds
@@ -19,8 +20,8 @@ _ROUNDED = 8 * 2.0**-52
 class Clock:
     """The times of one use, in the model's unit but for timestamps."""
 
-    def __init__(self, model: Model, options: Options, ports: Sequence[str]) -> None:
-        """``ports`` are those that are used in steps."""
+    def __init__(self, model: Model, options: Options, ports: Sequence[str], time_unit: str = "s") -> None:
+        """``ports`` are those that are used in steps; ``time_unit`` is the unit of timestamps."""
         told = model.text("get_time_units") or options.time_units
         try:
             if not told:
@@ -33,7 +34,7 @@ class Clock:
         self.unit = told
         self._model = model
         self._step: float | None = None
-        self._scale = float(self._unit / _stamp_unit(options))
+        self._scale = float(self._unit / _seconds_of_stamps(time_unit))
         self.start = model.number("get_start_time")
         self.now = model.number("get_current_time")
         self._base: float | None = None
@@ -170,8 +171,8 @@ class Clock:
         return {port: float(interval / self._unit) for port, interval in every.items() if interval is not None}
 
 
-def _stamp_unit(options: Options) -> Fraction:
-    try:
-        return seconds(options.time_unit)
-    except UnitError as error:
-        raise ModelError(f"--time-unit (bmi_time_unit): {error}") from None
+def _seconds_of_stamps(unit: str) -> Fraction:
+    """The seconds of the unit of timestamps, which is one of titin's own: its year is not that of UDUNITS."""
+    one = titin.convert(1.0, unit, "s")
+    # Parts of a second are whole parts: 0.001 as a number of double precision is not a thousandth.
+    return Fraction(one) if one >= 1 else 1 / Fraction(titin.convert(1.0, "s", unit))
