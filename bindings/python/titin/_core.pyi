@@ -438,7 +438,7 @@ class Opening:
 def convert(number: float, unit: str, wanted: str) -> float:
     """A number of a unit in another unit, by the units of settings: ``convert(1.5, "h", "min")`` is 90.
 
-    Raises :class:`titin.UsageError` for a unit that titin does not know, and for two units that measure different things.
+    Raises :class:`titin.UsageError` for a unit that titin does not know, and for units that measure different things.
     """
 
 def place(name: str, manager: str) -> None:
