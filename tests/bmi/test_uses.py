@@ -55,16 +55,21 @@ def test_a_model_is_used_again_with_other_settings(stage):
     assert filled == {"dt": 0.5, "end": 3, "note": "{dt}", "level": 0.0, "wet": True, "table": [[1.0, 2.5]]}
 
 
-def test_settings_stand_for_arguments(stage):
+@pytest.mark.parametrize("program", ["described", "titin.bmi"])
+def test_settings_stand_for_arguments(stage, program):
     config = stage.write("tank.json", TEMPLATE)
     settings = {
-        "tank.bmi": "zoo:Tank",
+        "tank.bmi": f"{MODELS}/zoo.py:Tank",
         "tank.bmi_config": str(config),
         "tank.bmi_variables": "{start: tank__level, final: tank__level}",
         "tank.bmi_metadata": False,
         "tank.bmi_end": "1 s",
     }
     called(stage, bmi(), settings=settings)
+    if program == "titin.bmi":
+        description = (stage.folder / "model.ymmsl").read_text()
+        assert description.count("implementation: tank\n") == 1
+        stage.write("model.ymmsl", description.replace("implementation: tank\n", "implementation: titin.bmi\n"))
     stage.ends_well()
     kept = stage.kept("driver")
     levels = [2.0, float(np.float32(3000.0)) / 1000, 4.0]

@@ -6,6 +6,19 @@ use titin_element::Dtype;
 
 use crate::settings::{Setting, SettingType};
 
+/// The program of a model with the Basic Model Interface, as an implementation in a description. The
+/// settings of the component name the model.
+pub(crate) const BMI: &str = "titin.bmi";
+
+/// The words that run a model with the Basic Model Interface, behind the name of Python.
+pub(crate) const BMI_WORDS: [&str; 3] = ["-m", BMI, "run"];
+
+/// The names of all implementations that come with titin.
+pub(crate) fn names() -> Vec<&'static str> {
+    let names = BuiltIn::ALL.map(BuiltIn::name);
+    names.into_iter().chain([BMI]).collect()
+}
+
 /// The components that come with titin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltIn {

@@ -7,7 +7,7 @@ mod shapes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::built_in::BuiltIn;
+use crate::built_in::{self, BuiltIn};
 use crate::description::{
     Component, Conduit, Description, MOST_INSTANCES, Model, PortReference, Program, ProgramKind,
     ResourceRequest,
@@ -71,18 +71,27 @@ struct NestedModel<'d> {
     from: HashMap<&'d PortReference, Vec<&'d Conduit>>,
 }
 
-/// The program with this name, or the built-in component with this name.
+/// The program with this name, of the description or of titin.
 pub(crate) fn program(description: &Description, name: &Name) -> Option<Arc<Program>> {
     if let Some(program) = description.programs.get(name) {
         return Some(program.clone());
     }
-    let built_in = BuiltIn::from_name(name)?;
-    let kind = ProgramKind::BuiltIn(built_in);
+    let program = if name.as_str() == built_in::BMI {
+        Program {
+            kind: ProgramKind::Executable("python3".into()),
+            args: built_in::BMI_WORDS.map(str::to_owned).into(),
+            ..Program::default()
+        }
+    } else {
+        Program {
+            kind: ProgramKind::BuiltIn(BuiltIn::from_name(name)?),
+            ..Program::default()
+        }
+    };
     Some(Arc::new(Program {
         name: name.clone(),
-        kind,
         can_share_resources: true,
-        ..Program::default()
+        ..program
     }))
 }
 

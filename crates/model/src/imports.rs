@@ -8,7 +8,7 @@ mod python;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use crate::built_in::BuiltIn;
+use crate::built_in;
 use crate::description::Model;
 use crate::document::{Document, Import};
 use crate::names::Name;
@@ -372,7 +372,7 @@ fn customise(
 fn exists(document: &Document, name: &Name) -> bool {
     document.models.contains_key(name)
         || document.programs.contains_key(name)
-        || BuiltIn::from_name(name).is_some()
+        || built_in::names().contains(&name.as_str())
 }
 
 fn unknown(

@@ -231,6 +231,23 @@ programs:
 ";
 
 #[test]
+fn settings_alone_name_a_model_with_the_basic_model_interface() {
+    let described = MODEL.replace("implementation: fast", "implementation: titin.bmi");
+    let options = LoadOptions {
+        allow_missing: true,
+        ..LoadOptions::default()
+    };
+    let load = |text: &str| load_texts(&[("t", text)], &options);
+    let network = load(&described).unwrap().network(None).unwrap();
+    let program = network.components[0].program.as_ref().unwrap();
+    assert_eq!(program.kind, ProgramKind::Executable("python3".into()));
+    assert_eq!(program.args, ["-m", "titin.bmi", "run"]);
+    let report = load(&described.replace("titin.bmi", "titin.bmy")).unwrap_err();
+    let mut hints = report.problems.iter().filter_map(|p| p.hint.as_deref());
+    assert!(hints.any(|hint| hint == "did you mean \"titin.bmi\"?"));
+}
+
+#[test]
 fn a_model_with_the_basic_model_interface_is_run_by_titins_package() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bmi");
     let _ = std::fs::remove_dir_all(&folder);

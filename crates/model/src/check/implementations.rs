@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{deeper, paths};
-use crate::built_in::BuiltIn;
+use crate::built_in::{self, BuiltIn};
 use crate::description::{
     Component, Description, ExecutionModel, HostedFunction, Model, Port, Ports, Program,
     ProgramKind, ResourceRequest, SETTINGS_IN,
@@ -75,7 +75,7 @@ impl CheckedComponent<'_> {
     /// components.
     fn report_unknown(&self, name: &Name, hosts: bool, problems: &mut Problems) {
         let programs = &self.description.programs;
-        let known = implementations(self.description).chain(BuiltIn::ALL.map(|b| b.name()));
+        let known = implementations(self.description).chain(built_in::names());
         let hint = did_you_mean(name, known).unwrap_or_else(|| match programs.is_empty() {
             true if hosts => "hand over a function for it; or describe its program".to_string(),
             true => "no program is described; is a file missing on the command line?".to_string(),
@@ -582,8 +582,8 @@ pub(super) fn custom(description: &Description, problems: &mut Problems) {
         let Some(name) = &custom.implementation else {
             continue;
         };
-        let known = implementations(description).any(|known| *name == known);
-        if !known && BuiltIn::from_name(name).is_none() {
+        let mut known = implementations(description).chain(built_in::names());
+        if !known.any(|known| *name == known) {
             let what = format!("there is no program or model \"{name}\"");
             let why = format!("it is to implement \"{path}\"");
             let hint = did_you_mean(name, implementations(description));

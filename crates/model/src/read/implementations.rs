@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 
 use super::fields::{entries, has_any, identifier};
 use super::{Fields, any_text, choice, text, text_list, truth, word_list};
+use crate::built_in::BMI_WORDS;
 use crate::description::{
     BaseEnv, ExecutionModel, HostedFunction, KeepsState, Port, Ports, Program, ProgramKind,
     SupportedSetting,
@@ -442,7 +443,7 @@ fn bmi_kind(
     let Some(mut fields) = Fields::new(node, format!("\"titin\" of {what}"), problems) else {
         return;
     };
-    let mut args: Vec<String> = ["-m", "titin.bmi", "run"].map(str::to_owned).into();
+    let mut args: Vec<String> = BMI_WORDS.map(str::to_owned).into();
     for key in ["bmi", "config"] {
         if let Some(node) = fields.take(key) {
             program.files_in_args.push(args.len());
