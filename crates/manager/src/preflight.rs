@@ -1,6 +1,7 @@
 //! The check before a run: whether the programs of a model can be started on this host.
 
 mod hosted_functions;
+mod models;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use crate::launch::{LaunchContext, LaunchError, PreparedCommand, prepare};
 use crate::plan::{
     ComponentId, InstanceId, Plan, PlannedCommand, PlannedFunction, PlannedProgram, StartMode,
 };
-use hosted_functions::{FunctionError, missing_functions};
+use hosted_functions::{FunctionError, environment_of, missing_functions};
+pub use models::{ProbedPlace, probe_models};
 
 /// The most errors that the check returns.
 const MOST: usize = 20;

@@ -11,7 +11,7 @@ use crate::settings::{Setting, SettingType};
 pub(crate) const BMI: &str = "titin.bmi";
 
 /// The words that run a model with the Basic Model Interface, behind the name of Python.
-pub(crate) const BMI_WORDS: [&str; 3] = ["-m", BMI, "run"];
+pub const BMI_WORDS: [&str; 3] = ["-m", BMI, "run"];
 
 /// The names of all implementations that come with titin.
 pub(crate) fn names() -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::built_in::BuiltIn;
+use crate::built_in::{BMI_WORDS, BuiltIn};
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
@@ -58,6 +58,15 @@ impl Description {
     /// The files that were read, with imports, under the names that the user gave.
     pub fn files(&self) -> &[String] {
         &self.files
+    }
+
+    /// Adds an error about a model with the Basic Model Interface, as the model of a component or at an end of conduits.
+    pub fn refuse_model(&mut self, at: TextPosition, what: String, why: String) {
+        let mut problems = Problems::with_files(self.files.clone());
+        problems.error(at, Code::Probe, what, why);
+        self.warnings
+            .problems
+            .extend(problems.into_report().problems);
     }
 
     /// Adds a warning that this host cannot start a program.
@@ -236,6 +245,13 @@ pub struct Program {
     /// The arguments, by index, that may begin with the name of a file beside the description.
     pub(crate) files_in_args: Vec<usize>,
     pub(crate) at: TextPosition,
+}
+
+impl Program {
+    /// Whether the program is a model with the Basic Model Interface, which the Python package runs.
+    pub fn runs_bmi(&self) -> bool {
+        self.args.starts_with(&BMI_WORDS.map(str::to_owned))
+    }
 }
 
 /// How a program comes to run.

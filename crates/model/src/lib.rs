@@ -75,7 +75,7 @@ mod timelines;
 mod titin_section;
 mod yaml;
 
-pub use built_in::{AcceptedValue, BuiltIn};
+pub use built_in::{AcceptedValue, BMI_WORDS, BuiltIn};
 pub use byte_size::bytes_of;
 pub use description::{
     BaseEnv, CheckpointRule, Checkpoints, Component, Conduit, CustomImplementation, Description,

@@ -68,7 +68,8 @@ pub struct NetworkComponent {
     pub need: ResourceRequest,
     pub(crate) calls: Calls,
     pub(crate) first_instance: u32,
-    pub(crate) at: TextPosition,
+    /// The place in the files.
+    pub at: TextPosition,
 }
 
 impl NetworkComponent {
@@ -140,7 +141,8 @@ pub struct Bundle {
     pub(crate) first_conduit: u32,
     /// Whether the conduit leads through the port of a model.
     pub(crate) through_models: bool,
-    pub(crate) at: TextPosition,
+    /// The place in the files.
+    pub at: TextPosition,
 }
 
 /// The two ends of a conduit between instances.

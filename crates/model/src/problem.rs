@@ -87,6 +87,8 @@ pub enum Code {
     Unit,
     /// A program that cannot be started on this host.
     NotHere,
+    /// A model with the Basic Model Interface that does not fit its component, or the model at the other end of a conduit.
+    Probe,
     /// No error, but the file lacks an entry that other tools need.
     Incomplete,
     /// A feature that titin does not have yet.

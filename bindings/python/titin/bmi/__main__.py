@@ -10,10 +10,11 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from titin.bmi import describe
+from titin.bmi import describe, probe
 from titin.bmi.model import ModelError
 from titin.bmi.options import read_options
 from titin.bmi.run import run
@@ -28,18 +29,34 @@ def main(words: Sequence[str] | None = None) -> int:
         # A crash says nothing by itself, so the calls go to standard error. A library that aborts has said why.
         faulthandler.enable()
         signal.signal(signal.SIGABRT, signal.SIG_DFL)
-        if action == "run":
-            run(told)
-        else:
-            _describe(told)
+        match action:
+            case "run":
+                run(told)
+            case "probe":
+                _answer(lambda question: probe.probe(told, question))
+            case "match":
+                _answer(probe.match)
+            case _:
+                _describe(told)
     except Error as error:
         # The text and its notes say all; the frames behind it are titin's own.
         print(f"titin.bmi: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
         return 1
     except Exception as raised:
-        traceback.print_exception(raised)
+        if action == "probe":
+            print(*traceback.format_exception_only(raised), sep="", end="", file=sys.stderr)
+        else:
+            traceback.print_exception(raised)
         return 1
     return 0
+
+
+def _answer(answer: Callable[[Any], object]) -> None:
+    """Reads a question in JSON, and prints the answer."""
+    question = json.load(sys.stdin)
+    with _standard_output_left_alone():
+        answered = answer(question)
+    print(json.dumps(answered))
 
 
 def _describe(told: dict[str, object]) -> None:
@@ -76,15 +93,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m titin.bmi", description="Models with the Basic Model Interface as programs of a titin run."
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="run|describe")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="run|describe|probe|match")
     for name, text in (
         ("run", "takes part in the run that started it"),
         ("describe", "prints a component with the ports, types, units and grids of a model"),
+        ("probe", "tells titin check what the ports of a component carry"),
+        ("match", "tells titin check what does not fit between models"),
     ):
         action = actions.add_parser(name, help=text, description=text)
         action.add_argument(
             "model",
-            nargs="?" if name == "run" else None,
+            nargs=None if name == "describe" else "?",
             help="package.module:Class, file.py:Class or libmodel.so[:register_bmi]; setting bmi",
         )
         action.add_argument(
@@ -93,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         action.add_argument(
             "--time-units", help="the unit of the model's times, if it tells none; setting bmi_time_units"
         )
-        if name == "run":
+        if name != "describe":
             action.add_argument(
                 "--variable",
                 dest="variables",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,19 +129,13 @@ class Variable:
                 f"what comes on port {self.port} is in '{told}', and {self.name} of {self._model} in '{self.units}': "
                 f"{error}. Connect a variable that measures the same, or have one end tell another unit"
             ) from None
-        if not self._fits(array.shape):
+        if not fits(array.shape, self.shape):
             raise ModelError(
                 f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
                 f"{self.shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
                 "maps one grid to the other"
             )
         self._model.set(self.name, self._cast(array if convert is None else convert(array)))
-
-    def _fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether an array can be taken: of this shape, or of as many elements where one of the two is flat."""
-        if shape == self.shape:
-            return True
-        return math.prod(shape) == math.prod(self.shape) and (len(shape) < 2 or len(self.shape) < 2)
 
     def _cast(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array in the type of the variable; real numbers are rounded, whole numbers have to fit."""
@@ -164,6 +158,13 @@ class Variable:
                 f"({self.kind}) cannot hold: have the sender tell smaller numbers, or the variable have a larger type"
             )
         return cast
+
+
+def fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether one shape is taken for the other: the same, or of as many elements where one of the two is flat."""
+    if tuple(shape) == tuple(wanted):
+        return True
+    return math.prod(shape) == math.prod(wanted) and (len(shape) < 2 or len(wanted) < 2)
 
 
 def _equal(cast: NDArray[Any], array: NDArray[Any]) -> bool:

@@ -201,10 +201,16 @@ def seconds(text: str) -> Fraction:
 
 def duration(text: str) -> Fraction:
     """The seconds of a duration with a unit, ``1 h``; a number alone is in seconds. Raises UnitError."""
-    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", text)
-    if not match:
+    number, unit = quantity(text)
+    if not number:
         raise UnitError(f"'{text}' is no time: write a number and a unit, such as '1 h'")
-    return Fraction(match[1]) * (seconds(match[2]) if match[2] else 1)
+    return Fraction(number) * (seconds(unit) if unit else 1)
+
+
+def quantity(text: str) -> tuple[str, str]:
+    """The number and the unit of a text, each as it is written; both empty if the text begins with no number."""
+    match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(.*?)\s*", text)
+    return (match[1], match[2]) if match else ("", "")
 
 
 _WORD = re.compile(

@@ -9,7 +9,9 @@ use clap::Args;
 use titin_draw::units::count;
 use titin_manager::compile::{Choices, folders};
 use titin_manager::launch::environment;
-use titin_manager::preflight::{find_executables_without_python, programs_that_cannot_start};
+use titin_manager::preflight::{
+    ProbedPlace, find_executables_without_python, probe_models, programs_that_cannot_start,
+};
 use titin_model::{Description, Network, Problem, ProblemReport, Severity, StartPolicy};
 
 use crate::sources::Sources;
@@ -30,6 +32,9 @@ pub(crate) struct Check {
     /// The programs are started by hand: a component without a program is no problem
     #[arg(long)]
     by_hand: bool,
+    /// Also start models with the Basic Model Interface, and compare the variables, units and shapes of their ports
+    #[arg(long, conflicts_with = "by_hand")]
+    probe: bool,
 }
 
 impl Check {
@@ -39,7 +44,7 @@ impl Check {
             false => StartPolicy::Programs,
         };
         let (report, network) = match self.sources.load(start, self.strict) {
-            Ok(description) => network(description, self.sources.model.as_deref(), self.by_hand),
+            Ok(description) => self.network(description),
             Err(report) => (report, None),
         };
         let text = match self.json {
@@ -52,28 +57,54 @@ impl Check {
             Ok(()) => ExitCode::from(REFUSED),
         }
     }
+
+    /// The network of a description, and all problems: problems of flattening come after the warnings.
+    fn network(&self, mut description: Description) -> (ProblemReport, Option<Network>) {
+        let mut made = description.network(self.sources.model.as_deref());
+        if let Ok(network) = &mut made
+            && !self.by_hand
+        {
+            check_programs(&mut description, network);
+            if self.probe {
+                probe(&mut description, network);
+            }
+        }
+        let mut report = description.warnings;
+        match made {
+            Ok(network) => (report, Some(network)),
+            Err(more) => {
+                report.problems.extend(more.problems);
+                report.left_out += more.left_out;
+                (report, None)
+            }
+        }
+    }
 }
 
-/// The network of a description, and all problems: problems of flattening come after the warnings.
-fn network(
-    mut description: Description,
-    model: Option<&str>,
-    by_hand: bool,
-) -> (ProblemReport, Option<Network>) {
-    let mut made = description.network(model);
-    if let Ok(network) = &mut made
-        && !by_hand
-    {
-        check_programs(&mut description, network);
-    }
-    let mut report = description.warnings;
-    match made {
-        Ok(network) => (report, Some(network)),
-        Err(more) => {
-            report.problems.extend(more.problems);
-            report.left_out += more.left_out;
-            (report, None)
-        }
+/// Starts the models with the Basic Model Interface, and adds what is wrong with them.
+fn probe(description: &mut Description, network: &Network) {
+    let titin = std::env::current_exe().unwrap_or_default();
+    let folders = folders(description);
+    for (place, why) in probe_models(network, &folders, &environment(), &titin) {
+        let (at, what) = match place {
+            ProbedPlace::Component(id) => {
+                let component = &network.components[id.index()];
+                (
+                    component.at,
+                    format!("the model of \"{}\" does not fit", component.path),
+                )
+            }
+            ProbedPlace::Bundle(id) => {
+                let bundle = &network.bundles[id.index()];
+                let (sender, receiver) = network.ends(bundle);
+                let what = format!(
+                    "{}.{} does not fit {}.{}",
+                    sender.path, bundle.sender_port, receiver.path, bundle.receiver_port
+                );
+                (bundle.at, what)
+            }
+        };
+        description.refuse_model(at, what, why);
     }
 }
 

@@ -99,8 +99,8 @@ pub(super) fn missing_functions<'h>(
         .collect()
 }
 
-/// The environment of the host process.
-fn environment_of(
+/// The environment of a program.
+pub(super) fn environment_of(
     prepared: &PreparedCommand,
     context: &LaunchContext<'_>,
 ) -> BTreeMap<String, String> {

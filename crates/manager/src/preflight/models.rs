@@ -1,0 +1,176 @@
+//! The probe of models with the Basic Model Interface: each is initialized as for a run, and tells what its ports carry.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use titin_model::{BMI_WORDS, BundleId, ComponentId, InstanceName, Network, NetworkComponent};
+
+use super::{context_without_run, environment_of};
+use crate::compile::{Choices, compile};
+use crate::launch::{PreparedCommand, prepare};
+use crate::plan::{PlannedInstance, StartMode};
+
+/// Where something is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbedPlace {
+    /// In the model of a component.
+    Component(ComponentId),
+    /// Between the models at the two ends of conduits.
+    Bundle(BundleId),
+}
+
+/// Starts the model of each component that has one with the Basic Model Interface, by its first instance, initializes and
+/// finalizes the model, and compares what the models at the ends of each conduit tell. Returns what is wrong, and where.
+///
+/// A model is called in a process of its own, with the environment that it has in a run. A model that needs more than an
+/// environment, such as modules, is left out. The arguments are as for
+/// [`programs_that_cannot_start`](super::programs_that_cannot_start).
+pub fn probe_models(
+    network: &Network,
+    folders: &[PathBuf],
+    env: &BTreeMap<String, String>,
+    titin: &Path,
+) -> Vec<(ProbedPlace, String)> {
+    // The run reports errors of the plan.
+    let Ok(plan) = compile(network, folders, &Choices::default()) else {
+        return Vec::new();
+    };
+    let context = context_without_run(env, titin);
+    let mut faults = Vec::new();
+    let mut probed: HashMap<ComponentId, Value> = HashMap::new();
+    let mut seen = HashSet::new();
+    let mut matcher = None;
+    for id in plan.instances.ids() {
+        let planned = &plan.instances[id];
+        let component = &network.components[planned.component_id.index()];
+        let StartMode::Program(program) = &planned.start else {
+            continue;
+        };
+        let is_model = component.program.as_ref().is_some_and(|p| p.runs_bmi());
+        if !is_model || planned.pinned_host.is_some() || !seen.insert(component.id) {
+            continue;
+        }
+        let Ok(prepared) = prepare(&planned.name, program, &context) else {
+            continue;
+        };
+        if !prepared.bare {
+            continue;
+        }
+        let env = environment_of(&prepared, &context);
+        let question = question(network, component, planned);
+        match ask(&prepared, "probe", &env, &question) {
+            Ok(told) => {
+                probed.insert(component.id, told);
+                matcher.get_or_insert((prepared, env));
+            }
+            Err(why) => faults.push((ProbedPlace::Component(component.id), why)),
+        }
+    }
+    if let Some((prepared, env)) = matcher {
+        faults.extend(mismatches(network, &probed, &prepared, &env));
+    }
+    faults
+}
+
+/// What a model is asked: its instance, the settings by the names that the instance uses, and the ports that are connected.
+fn question(network: &Network, component: &NetworkComponent, planned: &PlannedInstance) -> Value {
+    let mut settings = serde_json::Map::new();
+    if let Ok(instance) = planned.name.parse::<InstanceName>() {
+        for (path, _) in network.settings.of(&instance) {
+            let dots = path.match_indices('.').map(|(dot, _)| dot + 1);
+            for name in [0].into_iter().chain(dots).map(|begin| &path[begin..]) {
+                if let Some(value) = network.settings.find(&instance, name) {
+                    settings.insert(name.to_owned(), json!(value));
+                }
+            }
+        }
+    }
+    let connected: HashSet<&str> = network
+        .bundles
+        .iter()
+        .flat_map(|bundle| {
+            [
+                (bundle.sender, bundle.sender_port.as_str()),
+                (bundle.receiver, bundle.receiver_port.as_str()),
+            ]
+        })
+        .filter_map(|(id, port)| (id == component.id).then_some(port))
+        .collect();
+    let ports: serde_json::Map<_, _> = planned
+        .ports
+        .iter()
+        .filter(|port| connected.contains(port.name.as_str()))
+        .map(|port| (port.name.to_string(), json!(port.operator.key())))
+        .collect();
+    json!({"instance": planned.name, "settings": settings, "ports": ports})
+}
+
+/// What is wrong between the models at the two ends of conduits, by what they have told. Filters may change shapes and
+/// numbers, so only conduits without filters are looked at.
+fn mismatches(
+    network: &Network,
+    probed: &HashMap<ComponentId, Value>,
+    prepared: &PreparedCommand,
+    env: &BTreeMap<String, String>,
+) -> Vec<(ProbedPlace, String)> {
+    let plain = network.bundles.iter().filter(|b| b.filters.is_empty());
+    let (bundles, pairs): (Vec<BundleId>, Vec<Value>) = plain
+        .filter_map(|bundle| {
+            let sends = probed
+                .get(&bundle.sender)?
+                .get(bundle.sender_port.as_str())?;
+            let takes = probed
+                .get(&bundle.receiver)?
+                .get(bundle.receiver_port.as_str())?;
+            Some((bundle.id, json!({"sends": sends, "takes": takes})))
+        })
+        .unzip();
+    if pairs.is_empty() {
+        return Vec::new();
+    }
+    let answer = ask(prepared, "match", env, &json!(pairs)).unwrap_or_default();
+    let reasons = answer.as_array().into_iter().flatten().map(Value::as_str);
+    bundles
+        .into_iter()
+        .zip(reasons)
+        .filter_map(|(bundle, why)| Some((ProbedPlace::Bundle(bundle), why?.to_owned())))
+        .collect()
+}
+
+/// The answer of the Python package to a question. Fails with what Python has printed.
+fn ask(
+    prepared: &PreparedCommand,
+    action: &str,
+    env: &BTreeMap<String, String>,
+    question: &Value,
+) -> Result<Value, String> {
+    let asked = || {
+        let words = [&BMI_WORDS[..2], &[action]].concat();
+        let mut asked = Command::new(&prepared.launch.program)
+            .args(words)
+            .args(&prepared.launch.args[BMI_WORDS.len()..])
+            .env_clear()
+            .envs(env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(mut stdin) = asked.stdin.take() {
+            // A process that has ended does not read the question; its output says why.
+            let _ = stdin.write_all(question.to_string().as_bytes());
+        }
+        asked.wait_with_output()
+    };
+    let program = prepared.launch.program.display();
+    let output = asked().map_err(|error| format!("{program} cannot be started: {error}"))?;
+    match serde_json::from_slice(&output.stdout) {
+        Ok(answer) if output.status.success() => Ok(answer),
+        _ => Err(match String::from_utf8_lossy(&output.stderr).trim() {
+            "" => format!("{program} has ended with {}", output.status),
+            text => text.trim_start_matches("titin.bmi: ").to_owned(),
+        }),
+    }
+}
