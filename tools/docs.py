@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the documentation as a site, in build/site.
+"""Builds the documentation as a site: docs.py [FOLDER], in FOLDER/site, or build/site.
 
-The pages are those of docs/, and what they link to: other documents, the files of examples as pages of code, pictures. Their
-links are those that hold on a code-hosting site too; here they are rewritten for the places of the pages on the site. A link to
-a header, a module or a stub leads to the page with every name of its language. The menu is that of docs/index.md: its
-headings, and the links in the first columns of its tables.
+The pages are those of docs/, and what they link to: other documents, pictures, and files as pages of code. Their links
+hold on a code-hosting site too; here they are rewritten for the places of the pages on the site. A link to a header, a
+module or a stub leads to the page with every name of its language. The menu is that of docs/index.md: its headings, and
+the links in the first columns of its tables.
 """
 
 import os
@@ -18,8 +18,6 @@ from pathlib import Path, PurePosixPath
 import yaml
 from reference import ROOT, Page, c, cpp, fortran, python
 
-PAGES = ROOT / "build/site-pages"
-SITE = ROOT / "build/site"
 #: Folders with the names of a language, and the page that has them all.
 REFERENCES: dict[str, tuple[str, Callable[[], Page]]] = {
     "crates/capi/include/": ("api/names/c.md", c.page),
@@ -28,9 +26,16 @@ REFERENCES: dict[str, tuple[str, Callable[[], Page]]] = {
     "bindings/python/titin/": ("api/names/python.md", python.page),
 }
 LANGUAGES = {
-    ".py": "python", ".pyi": "python", ".c": "c", ".h": "c", ".cpp": "cpp", ".hpp": "cpp", ".f90": "fortran", ".ymmsl": "yaml",
-    ".sh": "bash", ".cff": "yaml",
-}  # fmt: skip
+    ".c": "c",
+    ".cff": "yaml",
+    ".cpp": "cpp",
+    ".f90": "fortran",
+    ".h": "c",
+    ".hpp": "cpp",
+    ".py": "python",
+    ".sh": "bash",
+    ".ymmsl": "yaml",
+}
 PICTURES = {".svg", ".png"}
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -49,6 +54,11 @@ def destination(path: str) -> str:
     return path + ".md"
 
 
+def title(page: Path) -> str:
+    """The heading of a page, for links whose words are the name of its file."""
+    return page.read_text().split("\n")[0].removeprefix("# ")
+
+
 def relative(target: str, page: str) -> str:
     return os.path.relpath(target, PurePosixPath(page).parent)
 
@@ -56,36 +66,42 @@ def relative(target: str, page: str) -> str:
 class Site:
     """The pages that are staged, and those that are still to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.waiting = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))
         self.staged: set[str] = set()
 
     def stage(self) -> None:
-        shutil.rmtree(PAGES, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
         while self.waiting:
             path = self.waiting.pop()
             if path not in self.staged:
                 self.staged.add(path)
                 self.add(path)
         for page, names in REFERENCES.values():
-            write(page, names().markdown())
-        shutil.copytree(ROOT / "tools/site", PAGES / "assets")
+            self.write(page, names().markdown())
+        shutil.copytree(ROOT / "tools/site", self.folder / "assets")
 
     def add(self, path: str) -> None:
         there = ROOT / path
         if there.is_dir():
             files = sorted(one.name for one in there.iterdir() if one.is_file() and not one.name.startswith("."))
-            write(f"{path}/index.md", f"# {path}\n\n" + "".join(f"- [{one}]({one}.md)\n" for one in files))
+            self.write(f"{path}/index.md", f"# {path}\n\n" + "".join(f"- [{one}]({one}.md)\n" for one in files))
             self.waiting += [f"{path}/{one}" for one in files]
         elif there.suffix in PICTURES:
-            target = PAGES / destination(path)
+            target = self.folder / destination(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(there, target)
         elif there.suffix == ".md":
-            write(destination(path), self.page(path, there.read_text()))
+            self.write(destination(path), self.page(path, there.read_text()))
         else:
             language = LANGUAGES.get(there.suffix, "text")
-            write(destination(path), f"# {there.name}\n\n````{language} title=\"{path}\"\n{there.read_text()}````\n")
+            self.write(destination(path), f'# {there.name}\n\n````{language} title="{path}"\n{there.read_text()}````\n')
+
+    def write(self, place: str, text: str) -> None:
+        there = self.folder / place
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text(text)
 
     def page(self, path: str, text: str) -> str:
         """A page with the links of the site."""
@@ -101,18 +117,21 @@ class Site:
             place = destination(there) if not (ROOT / there).is_dir() else f"{there}/index.md"
             if place not in {page for page, _ in REFERENCES.values()}:
                 self.waiting.append(there)
-            return match[1] + relative(place, destination(path)) + (f"#{anchor}" if anchor else "") + match[3]
+            words = match[1]
+            if re.fullmatch(r"\[[\w/]+\.md\]\(", words):
+                words = f"[{title(ROOT / there)}]("
+            return words + relative(place, destination(path)) + (f"#{anchor}" if anchor else "") + match[3]
 
         parts = FENCE.split(text)
         # A link whose text is code: `[` and `](` are in different parts, so code is put back afterwards.
-        code = [part for part in parts[1::2]]
+        code = parts[1::2]
         marked = "".join(part if i % 2 == 0 else f"\0{i // 2}\0" for i, part in enumerate(parts))
         whole = re.sub(r"\0(\d+)\0", lambda match: code[int(match[1])], LINK.sub(link, marked))
         return indented(whole)
 
 
 def indented(text: str) -> str:
-    """What belongs to an item of a list is indented by 4, as this Markdown wants it, in place of the width of the mark."""
+    """What belongs to an item of a list is indented by 4, as MkDocs wants it, in place of the width of the mark."""
     lines, more, fenced = [], 0, False
     for line in text.split("\n"):
         if line.startswith("```"):
@@ -124,11 +143,6 @@ def indented(text: str) -> str:
             more = 0
         lines.append(" " * more + line if more and line.startswith(" ") and not mark else line)
     return "\n".join(lines)
-
-
-def write(place: str, text: str) -> None:
-    (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
-    (PAGES / place).write_text(text)
 
 
 def menu() -> Iterator[dict[str, object]]:
@@ -146,16 +160,29 @@ def menu() -> Iterator[dict[str, object]]:
 
 
 def main() -> int:
-    Site().stage()
-    nav: list[dict[str, object]] = [{"Start": "index.md"}, *menu()]
-    config = {"INHERIT": "../mkdocs.yml", "docs_dir": "site-pages", "site_dir": "site", "nav": nav}
-    (ROOT / "build/mkdocs.yml").write_text(yaml.safe_dump(config, sort_keys=False))
-    # Material warns of a coming MkDocs, which is not the one that requirements-docs.txt names.
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--clean", "--config-file", "build/mkdocs.yml"]
-    done = subprocess.run(command, cwd=ROOT, env=environment)
+    folder = Path(sys.argv[1] if sys.argv[1:] else ROOT / "build").resolve()
+    Site(folder / "site-pages").stage()
+    config = {
+        "INHERIT": str(ROOT / "mkdocs.yml"),
+        "docs_dir": "site-pages",
+        "site_dir": "site",
+        "nav": [{"Start": "index.md"}, *menu()],
+    }
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(config, sort_keys=False))
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--clean",
+        "--config-file",
+        str(folder / "mkdocs.yml"),
+    ]
+    # The theme warns of another MkDocs than that of requirements-docs.txt.
+    done = subprocess.run(command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     if done.returncode == 0:
-        print(f"{SITE}/index.html")
+        print(f"{folder}/site/index.html")
     return done.returncode
 
 

@@ -4,6 +4,7 @@ Each language has a module here with a function `page()`. The languages share th
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,7 @@ class Page:
     fence: str
     introduction: str
     sections: list[Section]
+    _placed: set[str] = field(default_factory=set)
 
     def entries(self) -> Iterator[Entry]:
         """All entries, with the members of types."""
@@ -61,18 +63,27 @@ class Page:
 
     def markdown(self) -> str:
         links = {name: anchor(name) for name in sorted(self.names())}
+        self._placed = set()
         lines = [f"# {self.title}", "", self.introduction, ""]
         for section in self.sections:
             lines += [f"## {section.title}", "", linked(section.text, links), ""]
             for entry in section.entries:
                 lines += self._entry(entry, 3, links)
-        return "\n".join(lines) + "\n"
+        # Code of comments, which is indented there.
+        code = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
+        return code.sub(lambda m: f"```{self.fence}\n{textwrap.dedent(m[1]).rstrip()}\n```\n", "\n".join(lines) + "\n")
 
     def _entry(self, entry: Entry, level: int, links: dict[str, str]) -> list[str]:
         short = [re.split(r"::|%|\.", name)[-1] if level > 3 else name for name in entry.names]
-        heading = entry.title or ", ".join(f"`{name}`" for name in dict.fromkeys(short))
-        first, *others = dict.fromkeys(anchor(name) for name in entry.names)
-        lines = [f"{'#' * level} {heading} {{ #{first} }}", ""]
+        short = list(dict.fromkeys(short))
+        short = short if len(short) <= 8 else [short[0], "…", short[-1]]
+        heading = entry.title or ", ".join("…" if name == "…" else f"`{name}`" for name in short)
+        # Overloads have a name in common: links lead to the first.
+        first, *others = [anchor(name) for name in dict.fromkeys(entry.names) if anchor(name) not in self._placed] or [
+            ""
+        ]
+        self._placed.update([first, *others])
+        lines = [f"{'#' * level} {heading}" + (f" {{ #{first} }}" if first else ""), ""]
         if others:
             lines += ["".join(f'<a id="{other}"></a>' for other in others), ""]
         lines += [f"```{self.fence}", *entry.signatures, "```", "", linked(entry.text, links), ""]
@@ -107,30 +118,33 @@ def linked(text: str, links: dict[str, str]) -> str:
 def escaped(line: str) -> str:
     """A line in which Markdown takes no sign for its own, but for `code`."""
     parts = re.split(r"(`[^`]+`)", line)
-    return "".join(part if part.startswith("`") else re.sub(r"([*<])", r"\\\1", part) for part in parts)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([*\[\]])", r"\\\1", part).replace("<", "&lt;") for part in parts
+    )
 
 
 def paragraphs(lines: list[str]) -> str:
-    """The lines of a comment as Markdown. Indented lines after an empty line are code. Indented lines right below a line
-    that begins with a word and a full stop ("Errors. ...") go on with an item of a list."""
+    """The lines of a comment as Markdown.
+
+    Indented lines are code, but below a line that begins with a word and a full stop ("Errors. ..."): there they go on
+    with the item of a list.
+    """
     out: list[str] = []
-    code = False
-    for i, line in enumerate(lines):
-        after_empty = i == 0 or not lines[i - 1].strip()
+    of = ""  # what the line before is a part of
+    for line, below in zip(lines, [*lines[1:], ""]):
+        item = re.match(r"([A-Z][a-z]+(?: [a-z]+)?)\. ", line) if below.startswith("    ") else None
         if not line.strip():
             out.append("")
-        elif line.startswith("    ") and (after_empty or code):
-            code = True
-            out.append(line)
+            of = "code" if of == "code" else ""
+        elif item:
+            out.append(f"- **{item[1]}.** {escaped(line[item.end() :])}")
+            of = "item"
+        elif line.startswith("    ") and of == "item":
+            out.append(f"  {escaped(line.strip())}")
+        elif line.startswith("    "):
+            out += [line] if of == "code" or not out else ["", line]
+            of = "code"
         else:
-            code = False
-            item = re.match(r"([A-Z][a-z]+(?: [a-z]+)?)\. ", line)
-            if item and i + 1 < len(lines) and lines[i + 1].startswith("    "):
-                out.append(f"- **{item[1]}.** {escaped(line[item.end() :])}")
-            elif line.startswith("    "):
-                out.append(f"  {escaped(line.strip())}")
-            else:
-                if out and out[-1].startswith("  "):
-                    out.append("")
-                out.append(escaped(line.strip()))
+            out += ["", escaped(line.strip())] if of in ("item", "code") else [escaped(line.strip())]
+            of = "text"
     return "\n".join(out).strip("\n")

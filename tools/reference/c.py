@@ -66,14 +66,12 @@ def header(name: str) -> list[Section]:
     here = Section(f"`{name}`", paragraphs(comment_lines(text_of(first))))
     sections = [here]
     comment: Node | None = None
-    last, last_row = first, -1
+    last_row = -1
     for node in nodes:
         row = node.start_point.row
         if node.type == "comment":
             if row == last_row:
-                if last.type == "preproc_def" and not here.entries[-1].text:
-                    here.entries[-1].text = paragraphs(comment_lines(text_of(node)))
-                continue  # what stands behind another declaration is a part of it
+                continue  # what stands behind a declaration is a part of it
             title = re.match(r"/\* -+ (.*?) -+ \*/", text_of(node))
             if title:
                 here = Section(title[1])
@@ -90,15 +88,16 @@ def header(name: str) -> list[Section]:
         if names:
             line = lines[row].strip() if node.type == "preproc_def" else signature(node)
             text = paragraphs(comment_lines(text_of(comment))) if described and comment else ""
-            alone = node.type == "preproc_def" and "/*" in line
-            if described or alone or row != last_row + 1 or not here.entries:
+            beside = re.search(r"/\*.*\*/", line) if node.type == "preproc_def" else None
+            text = text or (paragraphs(comment_lines(beside[0])) if beside else "")
+            if text or row != last_row + 1 or not here.entries:
                 title_of_enum = re.split(r"[.:,](?:\s|$)", text)[0] if node.type == "enum_specifier" else ""
                 here.entries.append(Entry(names, [line], text, title_of_enum))
             else:
                 here.entries[-1].names += names
                 here.entries[-1].signatures.append(line)
         comment = None
-        last, last_row = node, end
+        last_row = end
     return [section for section in sections if section.entries or section.text]
 
 

@@ -1,6 +1,10 @@
-"""The names of Fortran, from the modules. Declarations there begin a line, and comments with `!>` describe what follows."""
+"""The names of Fortran, from the modules.
+
+Declarations there begin a line, and comments with `!>` describe what follows.
+"""
 
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -9,7 +13,12 @@ from reference import ROOT, Entry, Page, Section, c, paragraphs
 FOLDER = ROOT / "bindings/fortran"
 MODULES = ["titin", "titin_path", "titin_mpi", "titin_mpi_f08", "titin_coarray", "titin_ga"]
 #: The objects of the types in examples of calls.
-OBJECTS = {"path_type": "path", "path_request_type": "request", "path_listener_type": "listener", "titin_ga_field": "field"}
+OBJECTS = {
+    "path_type": "path",
+    "path_request_type": "request",
+    "path_listener_type": "listener",
+    "titin_ga_field": "field",
+}
 
 
 @dataclass
@@ -80,7 +89,7 @@ def read(name: str) -> Module:
             here = module.types[match[2]] = Type(match[2], match[1], paragraphs(text))
         elif statement == "end type":
             here = None
-        elif here and (match := re.match(r"(procedure|generic)([^:]*) :: (.*)", statement)):
+        elif here and (match := re.match(r"(procedure|generic)((?:, \w+)*) :: (.*)", statement)):
             if "private" in match[2]:
                 waiting = text
             elif not match[3].startswith("assignment"):
@@ -128,7 +137,8 @@ def call(name: str, procedure: Procedure, skip: int) -> str:
     arguments = ", ".join(plain) + "".join(f" [, {one}]" for one in optional)
     if not plain:
         arguments = arguments.strip().replace("[, ", "[", 1)
-    return f"{'call ' if procedure.kind == 'subroutine' else 'result = '}{name}({arguments})"
+    whole = f"{'call ' if procedure.kind == 'subroutine' else 'result = '}{name}({arguments})"
+    return " &\n".join(textwrap.wrap(whole, 96, subsequent_indent="      ", break_long_words=False))
 
 
 class Reader:
@@ -203,7 +213,7 @@ def page() -> Page:
     return Page(
         "Fortran: every name",
         "fortran",
-        "Made from the modules. [The Fortran interface in short](../fortran.md) has an example, and says what goes with what. Arguments in "
-        "brackets are optional. The module `titin_c` has the functions of [C](c.md) under their own names.",
+        "Made from the modules. [The Fortran interface in short](../fortran.md) has an example, and says what goes "
+        "with what. Arguments in brackets are optional. The module `titin_c` has the functions of [C](c.md).",
         [reader.section(name) for name in MODULES],
     )

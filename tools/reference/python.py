@@ -16,7 +16,9 @@ def markdown(text: str) -> str:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
     text = text.replace("``", "`")
     text = re.sub(r"::$", ":", text, flags=re.MULTILINE)
-    return re.sub(r"((?:^(?:>>>|\.\.\.).*\n?)+)", lambda m: f"\n```python\n{m[1].rstrip()}\n```\n", text, flags=re.MULTILINE)
+    return re.sub(
+        r"((?:^(?:>>>|\.\.\.).*\n?)+)", lambda m: f"\n```python\n{m[1].rstrip()}\n```\n", text, flags=re.MULTILINE
+    )
 
 
 def parameters(function: griffe.Function) -> str:
@@ -35,9 +37,9 @@ def parameters(function: griffe.Function) -> str:
     return plain if len(plain) < 80 else "\n    " + ",\n    ".join(parts) + ",\n"
 
 
-def signatures(name: str, function: griffe.Function) -> list[str]:
+def signatures(name: str, function: griffe.Function, several: list[griffe.Function] | None = None) -> list[str]:
     keyword = "async def" if "async" in function.labels else "def"
-    given = function.overloads or [function]
+    given = several or function.overloads or [function]
     return [f"{keyword} {name}({parameters(one)})" + (f" -> {one.returns}" if one.returns else "") for one in given]
 
 
@@ -51,7 +53,13 @@ def entry(name: str, one: griffe.Object | griffe.Alias, short: str) -> Entry:
         lines = [f"class {short}({bases})" if bases else f"class {short}"]
         if isinstance(opened, griffe.Function):
             lines.append(f"{short}({parameters(opened)})")
-        members = [
+        # A stub has overloads and no function that implements them.
+        overloaded = [
+            Entry([f"{name}.{key}"], signatures(key, several[-1], several), markdown(several[-1].docstring.value))
+            for key, several in one.overloads.items()
+            if key not in one.members and several[-1].docstring
+        ]
+        members = overloaded + [
             entry(f"{name}.{key}", member, key)
             for key, member in one.members.items()
             if not key.startswith("_") and not member.is_alias
@@ -62,32 +70,36 @@ def entry(name: str, one: griffe.Object | griffe.Alias, short: str) -> Entry:
             [name, *(member.names[0] for member in plain)],
             [*lines, *(f"    {line}" for member in plain for line in member.signatures)],
             text,
-            members=described,
+            f"`{name}`",
+            described,
         )
     annotation = f": {one.annotation}" if isinstance(one, griffe.Attribute) and one.annotation else ""
     return Entry([name], [f"{short}{annotation}"], text)
 
 
-def section(package: griffe.Module, name: str) -> Section:
+def section(package: griffe.Object | griffe.Alias, name: str) -> Section:
     module = package[name.removeprefix("titin.")] if name != "titin" else package
-    found = Section(f"`{name}`", markdown(module.docstring.value))
+    found = Section(f"`{name}`", markdown(module.docstring.value) if module.docstring else "")
     exports = [str(one) for one in module.exports or []]
     public = exports or [key for key, one in module.members.items() if not key.startswith("_") and not one.is_alias]
     for key in public:
         one = module.members[key]
         if key.startswith("__"):
             continue
-        if one.is_alias:
+        if isinstance(one, griffe.Alias):
             one = one.final_target
         found.entries.append(entry(f"{name}.{key}", one, key))
     return found
 
 
 def page() -> Page:
-    package = griffe.load("titin", search_paths=[ROOT / "bindings/python"], allow_inspection=False, resolve_aliases=True)
+    package = griffe.load(
+        "titin", search_paths=[ROOT / "bindings/python"], allow_inspection=False, resolve_aliases=True
+    )
     return Page(
         "Python: every name",
         "python",
-        "Made from the package. [The Python interface in short](../python.md) has an example, and says what goes with what.",
+        "Made from the package. [The Python interface in short](../python.md) has an example, and says what goes with "
+        "what.",
         [section(package, name) for name in MODULES],
     )
