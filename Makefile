@@ -121,6 +121,7 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 
 # Needs no compiler, so that those who write can build the site without one.
 $(VENV)/.ready-docs: requirements-docs.txt
+	python3 -c 'import ensurepip, venv' || tools/packages.sh python3:python3 ensurepip:python3-venv
 	[ -x $(PYTHON) ] || python3 -m venv $(VENV)
 	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements-docs.txt
 	touch $@

@@ -148,15 +148,21 @@ def indented(text: str) -> str:
 def menu() -> Iterator[dict[str, object]]:
     """The menu, from docs/index.md."""
     text = (ROOT / "docs/index.md").read_text()
-    for title, part in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
-        pages: list[dict[str, str]] = []
-        for cell in re.findall(r"^\| ([^|]*) \|", part, re.MULTILINE):
-            for name, target in re.findall(r"\[([^\]]+)\]\(([^)#\s]+)\)", cell):
-                there = os.path.normpath(PurePosixPath("docs") / target)
-                there = f"{there}/README.md" if (ROOT / there).is_dir() else there
-                pages.append({name: destination(there)})
-        if pages:
-            yield {title: pages}
+    for heading, part in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        yield {heading: [*entries(part, "docs")]}
+
+
+def entries(text: str, folder: str) -> Iterator[dict[str, object]]:
+    """The entries of a menu for the links in the first columns of tables. A page about folders has those of the folders
+    below it."""
+    for cell in re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE):
+        for name, target in re.findall(r"(?<!!)\[([^\]!]+)\]\(([^)#\s]+)\)", cell):
+            there = os.path.normpath(PurePosixPath(folder) / target)
+            there = f"{there}/README.md" if (ROOT / there).is_dir() else there
+            below: list[object] = []
+            if folder == "docs" and there.endswith("/README.md"):
+                below += entries((ROOT / there).read_text().split("\n## ")[0], os.path.dirname(there))
+            yield {name: [destination(there), *below] if below else destination(there)}
 
 
 def main() -> int:

@@ -68,7 +68,7 @@ def entry(name: str, one: griffe.Object | griffe.Alias, short: str) -> Entry:
         plain = [member for member in members if not member.text]
         return Entry(
             [name, *(member.names[0] for member in plain)],
-            [*lines, *(f"    {line}" for member in plain for line in member.signatures)],
+            [lines[0], *(f"    {line}" for member in plain for line in member.signatures), *lines[1:]],
             text,
             f"`{name}`",
             described,
