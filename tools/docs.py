@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 import yaml
 from reference import ROOT, Page, c, cpp, fortran, python
 
-#: Folders with the names of a language, and the page that has them all.
-REFERENCES: dict[str, tuple[str, Callable[[], Page]]] = {
+#: Folders with the names of a language, with the page that has them all and what makes it.
+NAMES: dict[str, tuple[str, Callable[[], Page]]] = {
     "crates/capi/include/": ("api/names/c.md", c.page),
     "bindings/cpp/include/": ("api/names/cpp.md", cpp.page),
     "bindings/fortran/": ("api/names/fortran.md", fortran.page),
@@ -43,7 +43,7 @@ FENCE = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 def destination(path: str) -> str:
     """Where a file of the tree is on the site."""
-    for folder, (page, _) in REFERENCES.items():
+    for folder, (page, _) in NAMES.items():
         if path.startswith(folder) and not path.endswith(".md"):
             return page
     if path.startswith("docs/"):
@@ -59,8 +59,10 @@ def title(page: Path) -> str:
     return page.read_text().split("\n")[0].removeprefix("# ")
 
 
-def relative(target: str, page: str) -> str:
-    return os.path.relpath(target, PurePosixPath(page).parent)
+def page_of(path: str) -> str:
+    """The file of a folder that is its page, if it has one."""
+    readme = f"{path}/README.md"
+    return readme if (ROOT / readme).exists() else path
 
 
 class Site:
@@ -70,16 +72,20 @@ class Site:
         self.folder = folder
         self.waiting = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))
         self.staged: set[str] = set()
+        #: The places of headers and modules on the pages with all names.
+        self.sources: dict[str, str] = {}
 
     def stage(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        for place, names in NAMES.values():
+            page = names()
+            self.sources |= page.sources()
+            self.write(place, page.markdown())
         while self.waiting:
             path = self.waiting.pop()
             if path not in self.staged:
                 self.staged.add(path)
                 self.add(path)
-        for page, names in REFERENCES.values():
-            self.write(page, names().markdown())
         shutil.copytree(ROOT / "tools/site", self.folder / "assets")
 
     def add(self, path: str) -> None:
@@ -107,20 +113,19 @@ class Site:
         """A page with the links of the site."""
 
         def link(match: re.Match[str]) -> str:
-            if re.match(r"[a-z]+:|#", match[2]):
+            words, link, end = match.groups()
+            if re.match(r"[a-z]+:|#", link):
                 return match[0]
-            target, _, anchor = match[2].partition("#")
-            there = os.path.normpath(PurePosixPath(path).parent / target)
-            if (ROOT / there).is_dir():
-                readme = f"{there}/README.md"
-                there = readme if (ROOT / readme).exists() else there
-            place = destination(there) if not (ROOT / there).is_dir() else f"{there}/index.md"
-            if place not in {page for page, _ in REFERENCES.values()}:
+            target, _, anchor = link.partition("#")
+            there = page_of(os.path.normpath(PurePosixPath(path).parent / target))
+            place = f"{there}/index.md" if (ROOT / there).is_dir() else destination(there)
+            if place not in (page for page, _ in NAMES.values()):
                 self.waiting.append(there)
-            words = match[1]
+            anchor = anchor or self.sources.get(there, "")
             if re.fullmatch(r"\[[\w/]+\.md\]\(", words):
                 words = f"[{title(ROOT / there)}]("
-            return words + relative(place, destination(path)) + (f"#{anchor}" if anchor else "") + match[3]
+            relative = os.path.relpath(place, PurePosixPath(destination(path)).parent)
+            return words + relative + (f"#{anchor}" if anchor else "") + end
 
         parts = FENCE.split(text)
         # A link whose text is code: `[` and `](` are in different parts, so code is put back afterwards.
@@ -157,8 +162,7 @@ def entries(text: str, folder: str) -> Iterator[dict[str, object]]:
     below it."""
     for cell in re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE):
         for name, target in re.findall(r"(?<!!)\[([^\]!]+)\]\(([^)#\s]+)\)", cell):
-            there = os.path.normpath(PurePosixPath(folder) / target)
-            there = f"{there}/README.md" if (ROOT / there).is_dir() else there
+            there = page_of(os.path.normpath(PurePosixPath(folder) / target))
             below: list[object] = []
             if folder == "docs" and there.endswith("/README.md"):
                 below += entries((ROOT / there).read_text().split("\n## ")[0], os.path.dirname(there))

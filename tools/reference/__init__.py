@@ -34,6 +34,8 @@ class Section:
     title: str
     text: str = ""
     entries: list[Entry] = field(default_factory=list)
+    #: The file in the tree that the section begins with.
+    source: str = ""
 
 
 @dataclass
@@ -54,6 +56,10 @@ class Page:
             yield entry
             below[:0] = entry.members
 
+    def sources(self) -> dict[str, str]:
+        """Files of the tree with the names of their places on the page."""
+        return {section.source: anchor(section.source) for section in self.sections if section.source}
+
     def names(self) -> set[str]:
         return {name for entry in self.entries() for name in entry.names}
 
@@ -66,7 +72,8 @@ class Page:
         self._placed = set()
         lines = [f"# {self.title}", "", self.introduction, ""]
         for section in self.sections:
-            lines += [f"## {section.title}", "", linked(section.text, links), ""]
+            place = f" {{ #{anchor(section.source)} }}" if section.source else ""
+            lines += [f"## {section.title}{place}", "", linked(section.text, links), ""]
             for entry in section.entries:
                 lines += self._entry(entry, 3, links)
         # Code of comments, which is indented there.

@@ -60,10 +60,11 @@ def flat(node: Node) -> list[Node]:
 
 
 def header(name: str) -> list[Section]:
-    source = (ROOT / "crates/capi/include" / name).read_bytes()
+    path = f"crates/capi/include/{name}"
+    source = (ROOT / path).read_bytes()
     lines = source.decode().split("\n")
     first, *nodes = flat(Parser(Language(tree_sitter_c.language())).parse(source).root_node)
-    here = Section(f"`{name}`", paragraphs(comment_lines(text_of(first))))
+    here = Section(f"`{name}`", paragraphs(comment_lines(text_of(first))), source=path)
     sections = [here]
     comment: Node | None = None
     last_row = -1

@@ -172,11 +172,12 @@ class Reader:
 
 
 def header(name: str) -> Section:
-    source = (ROOT / "bindings/cpp/include" / name).read_text()
+    path = f"bindings/cpp/include/{name}"
+    source = (ROOT / path).read_text()
     top = re.match(r"(?:// ?.*\n)+", source)
     lines = [re.sub(r"^// ?", "", line) for line in top[0].splitlines()] if top else []
     tree = Parser(Language(tree_sitter_cpp.language())).parse(source.encode())
-    return Section(f"`{name}`", paragraphs(lines), Reader("", source.splitlines()).read(tree.root_node))
+    return Section(f"`{name}`", paragraphs(lines), Reader("", source.splitlines()).read(tree.root_node), path)
 
 
 def page() -> Page:

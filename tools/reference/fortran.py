@@ -184,7 +184,7 @@ class Reader:
 
     def section(self, name: str) -> Section:
         module = self.modules[name]
-        section = Section(f"Module `{name}`", module.text)
+        section = Section(f"Module `{name}`", module.text, source=f"bindings/fortran/{name}.f90")
         for group in module.public:
             constants: dict[str, Entry] = {}
             for one in group:
