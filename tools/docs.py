@@ -118,6 +118,8 @@ class Site:
                 return match[0]
             target, _, anchor = link.partition("#")
             there = page_of(os.path.normpath(PurePosixPath(path).parent / target))
+            if not (ROOT / there).exists():
+                sys.exit(f"{path} links to {link}, which is not there")
             place = f"{there}/index.md" if (ROOT / there).is_dir() else destination(there)
             if place not in (page for page, _ in NAMES.values()):
                 self.waiting.append(there)
@@ -179,18 +181,12 @@ def main() -> int:
         "nav": [{"Start": "index.md"}, *menu()],
     }
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(config, sort_keys=False))
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--quiet",
-        "--clean",
-        "--config-file",
-        str(folder / "mkdocs.yml"),
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--config-file", str(folder / "mkdocs.yml")]
     # The theme warns of another MkDocs than that of requirements-docs.txt.
-    done = subprocess.run(command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # Not by --quiet: what MkDocs does not print it does not count, and no warning would fail the build.
+    print("".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("INFO")), end="")
     if done.returncode == 0:
         print(f"{folder}/site/index.html")
     return done.returncode
