@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ..conftest import needs_packages
+
+needs_packages("griffe", "tree_sitter")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 from reference import c, cpp, fortran, python  # noqa: E402

@@ -9,6 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from ..conftest import needs_packages
+
+needs_packages("material", "griffe", "tree_sitter")
 ROOT = Path(__file__).parents[2]
 #: What a browser loads by itself, beside `img`, `script` and the like: links are for readers.
 LOADED = {"stylesheet", "icon", "preconnect", "preload", "modulepreload"}
