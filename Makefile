@@ -45,13 +45,13 @@ test-python: build test-packages
 # What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, a
 # compiler that has std::mdspan, Slurm, ssh, tools.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
-test-packages: $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/.ready $(VENV)/muscle3-0.11/.ready
+test-packages: $(VENV)/.ready-docs $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/.ready $(VENV)/muscle3-0.11/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
-		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)
@@ -83,6 +83,9 @@ check-python: setup
 check-tree: setup
 	$(PYTHON) tools/licences.py
 	$(PYTHON) tools/words.py
+
+docs: $(VENV)/.ready-docs  ## the documentation as a site, in build/site
+	$(PYTHON) tools/docs.py
 
 bench: setup  ## the benchmarks, each beside its rival
 	$(MAKE) PROFILE=release build
@@ -116,4 +119,11 @@ $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree bench papers fuzz mutants soak clean clean-stage
+# Needs no compiler, so that those who write can build the site without one.
+$(VENV)/.ready-docs: requirements-docs.txt
+	python3 -c 'import ensurepip, venv' || tools/packages.sh python3:python3 ensurepip:python3-venv
+	[ -x $(PYTHON) ] || python3 -m venv $(VENV)
+	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
+.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree docs bench papers fuzz mutants soak clean clean-stage

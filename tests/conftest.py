@@ -68,6 +68,14 @@ def needs(*programs: str | Path) -> None:
             pytest.skip(f"there is no {program} here")
 
 
+def needs_packages(*packages: str) -> None:
+    """Leaves the tests of a module out where a Python package is missing; not where all tests count."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            assert "CI" not in os.environ, f"there is no {package}; make test-packages installs it"
+            pytest.skip(f"there is no {package} here", allow_module_level=True)
+
+
 def muscle3(version: str) -> Path:
     """The folder that has a release of MUSCLE3, for PYTHONPATH: ``0.10`` or ``0.11``."""
     folder = Path(os.environ.get(f"TITIN_MUSCLE3_{version.replace('.', '_')}", ROOT / f".venv/muscle3-{version}"))

@@ -38,6 +38,7 @@ module titin_data
       procedure :: add_bytes
       !> item(entry, name, index): an entry of a map by name, or of a list or map by number from one.
       procedure :: item
+      !> Port and sender of the message that the value is a part of, as errors name them; "" for other values.
       procedure :: origin
       !> Frees the value; a value that goes out of scope is freed without a call.
       procedure :: release
@@ -52,6 +53,7 @@ module titin_data
    contains
       !> Name of the port that received the message; "" for a message that the program has made.
       procedure :: port
+      !> The simulated time of the data.
       procedure :: timestamp
       !> Whether there is a next timestamp; the next timestamp.
       procedure :: has_next

@@ -53,6 +53,7 @@ module titin_path
       !> The function `interrupted` is called ten times a second while a call waits;
       !> once it is true, the call ends with titin_error_interrupted.
       procedure :: open => open_path
+      !> Whether the path is open; the name that the opening program gave.
       procedure :: is_open
       procedure :: name => name_of
       !> streams(): the number of streams that carry large messages.

@@ -12,12 +12,14 @@ module titin_ports
    !> The second layer of an instance; titin_sending has the next.
    type, extends(properties_layer) :: ports_layer
    contains
-      !> Facts about a port: whether anything is connected, the number of slots, and others.
+      !> Whether anything is connected to a port; whether it has slots; whether their number is set at run time.
       procedure :: is_connected
       procedure :: is_vector
       procedure :: is_resizable
+      !> The number of slots, 1 for a port without slots; and setting the number of a sending, resizable port.
       procedure :: slots
       procedure :: set_slots
+      !> titin_f_init, titin_o_i, titin_s or titin_o_f; the number of ports, and the name of a port by its number from one.
       procedure :: operator => port_operator
       procedure :: port_count
       procedure :: port_name

@@ -15,6 +15,7 @@ module titin_properties
       !> For the module titin_c.
       type(c_ptr) :: raw = c_null_ptr
    contains
+      !> Name of the instance: "macro[3]".
       procedure :: name => instance_name
       !> The directory that was current when the instance was opened.
       procedure :: workdir
@@ -32,6 +33,7 @@ module titin_properties
          setting_real64s, setting_int64s, setting_int32s, setting_table
       generic :: setting => setting_real64, setting_real32, setting_int64, setting_int32, setting_logical, setting_text, &
          setting_real64s, setting_int64s, setting_int32s, setting_table
+      !> Whether the setting is set.
       procedure :: has_setting
       !> All settings known for this instance, as a map from full names; and the overlay in force alone.
       procedure :: settings

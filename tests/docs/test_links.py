@@ -47,3 +47,10 @@ def test_each_language_says_what_an_instance_knows_and_says(language):
     for word in ("overlay", "workdir", "scale", "region"):
         assert re.search(rf"(\b|_){word}(\b|_|\()", page), f"{language}: {word}"
     assert re.search(r"\b(titin_)?log\(", page), language
+
+
+def test_the_index_has_all_pages():
+    index = (ROOT / "docs/index.md").read_text()
+    linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)", index)}
+    pages_of_users = {page for page in ROOT.glob("docs/**/*.md") if page.name != "index.md"}
+    assert not pages_of_users - linked, "each page has a line in docs/index.md, which the menu of the site is made from"

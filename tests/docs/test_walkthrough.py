@@ -1,5 +1,5 @@
-"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md and muscle3.md, walked through: their files are written,
-their commands run, and the output is as shown.
+"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md, muscle3.md and the pages of docs/howto, walked through:
+their files are written, their commands run, and the output is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -197,3 +197,34 @@ def test_the_page_about_muscle3_is_true(tmp_path):
             (tmp_path / title).write_text(text)
         elif language == "console":
             walk.block(text)
+
+
+@pytest.fixture
+def batch_system(tmp_path, monkeypatch):
+    """An `sbatch` that submits to a Slurm cluster of two nodes, which ends with the command."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "sbatch").write_text(f'#!/bin/sh\nexec {ROOT}/tests/sites/cluster.sh 2 {shutil.which("sbatch")} "$@"\n')
+    (tools / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("docs/howto/*.md")))
+def test_the_how_to_is_true(page, copy, request):
+    text = (ROOT / "docs/howto" / page).read_text()
+    if "sbatch" in text:
+        needs("sbatch", "slurmctld", "munged")
+        if not may_leave():
+            pytest.skip("namespaces are for root")
+        request.getfixturevalue("batch_system")
+    if "gdb" in text:
+        needs("gdb")
+    walk = Walk(copy)
+    commands = 0
+    for language, title, text in blocks(f"docs/howto/{page}"):
+        if title:
+            (walk.folder / title).write_text(text)
+        elif language == "console":
+            walk.block(text)
+            commands += 1
+    assert commands

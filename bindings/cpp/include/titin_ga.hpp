@@ -28,12 +28,14 @@ inline Options ranks(Options options = Options()) {
 /// processes make these calls together. Sending and receiving begin and end with GA_Sync.
 class Field {
 public:
+    /// Declares that the port carries this global array.
     Field(const Port &port, int g_a) : array_(g_a), raw_(nullptr, titin_field_free) {
         titin_field *field;
         detail::check(titin_ga_field(port.raw(), g_a, &field));
         raw_.reset(field);
     }
 
+    /// Sends the part of each process.
     void send(double timestamp, double next_timestamp = TITIN_NO_NEXT) {
         detail::check(titin_ga_send(raw_.get(), array_, timestamp, next_timestamp));
     }

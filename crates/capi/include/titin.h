@@ -51,6 +51,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Release of this header; titin_version has that of the library. */
 #define TITIN_VERSION_MAJOR 0
 #define TITIN_VERSION_MINOR 1
 #define TITIN_VERSION_PATCH 0
@@ -511,6 +512,7 @@ int titin_setting_quantity(titin_instance *instance, const char *name, const cha
 /* Converts a number from a unit to another unit, by the units of settings: 1.5 "h" is 90 "min". A unit that titin does not
  * know, and two units that measure different things, are TITIN_ERROR_USAGE, and `converted` is NaN. Any thread may call. */
 int titin_convert(double number, const char *unit, const char *wanted, double *converted);
+/* A whole number. */
 int titin_setting_i64(titin_instance *instance, const char *name, int64_t *value);
 /* 0 or 1. */
 int titin_setting_bool(titin_instance *instance, const char *name, int *value);
@@ -540,6 +542,7 @@ titin_port *titin_port_find(titin_instance *instance, const char *name);
 int titin_port_count(const titin_instance *instance);
 titin_port *titin_port_at(titin_instance *instance, int index);
 
+/* Name of the port. */
 const char *titin_port_name(const titin_port *port);
 /* TITIN_F_INIT, TITIN_O_I, TITIN_S or TITIN_O_F. */
 int titin_port_operator(const titin_port *port);
@@ -593,6 +596,7 @@ int titin_send_loan(titin_port *port, int slot, titin_loan **loan, double timest
 /* One more owner of the memory, to read the memory later or to send it again unchanged. Each owner calls titin_loan_free
  * once, or sends the loan. Returns the loan. */
 titin_loan *titin_loan_retain(titin_loan *loan);
+/* Gives up one owner of the memory. */
 void titin_loan_free(titin_loan *loan);
 /* For languages whose arrays are only memory: the loan whose data begin at `data` and have `nbytes` bytes. Adds no owner. */
 titin_loan *titin_loan_find(const void *data, int64_t nbytes);
@@ -637,6 +641,7 @@ const char *titin_message_port(const titin_message *message);
 /* The port that received the message, its slot and the sender, as errors name them: "port 'in[0]', message from micro.out";
  * NULL for a message that the program has made. */
 const char *titin_message_origin(const titin_message *message);
+/* The simulated time of the data. */
 double titin_message_timestamp(const titin_message *message);
 /* Whether there is a next timestamp, 1 or 0; and the next timestamp, TITIN_NO_NEXT if there is none. */
 int titin_message_has_next(const titin_message *message);
@@ -689,6 +694,7 @@ titin_value *titin_new_text(const char *text, int64_t length);
 titin_value *titin_new_bytes(const void *bytes, int64_t length, int borrow);
 titin_value *titin_new_array(int dtype, int rank, const int64_t *extents, const int64_t *strides, int order,
                              const char *const *names, const void *data, int borrow);
+/* An empty list and an empty map, to be filled by titin_list_append and titin_map_set. */
 titin_value *titin_new_list(void);
 titin_value *titin_new_map(void);
 /* A map that is marked as settings: names of settings and their values. The mark goes with the message. */
@@ -697,6 +703,7 @@ titin_value *titin_new_settings(void);
  * gets the new value. */
 int titin_list_append(titin_value *list, titin_value *item);
 int titin_map_set(titin_value *map, const char *name, titin_value *item);
+/* Frees a value that is in no list or map. */
 void titin_value_free(titin_value *value);
 
 /* TITIN_KIND_NIL and so on; 0 for NULL. */
@@ -707,6 +714,7 @@ int titin_value_is_settings(const titin_value *value);
 /* A value in a few words, as errors name the value: "the real number 1.5", "a map of 2". Lives until this thread's next
  * call of titin_value_summary. */
 const char *titin_value_summary(const titin_value *value);
+/* The value as a bool (0 or 1) or a whole number. */
 int titin_value_bool(const titin_value *value, int *flag);
 int titin_value_i64(const titin_value *value, int64_t *number);
 int titin_value_u64(const titin_value *value, uint64_t *number);
@@ -756,6 +764,7 @@ typedef int (*titin_filter)(const titin_message *in, titin_output *out);
 void *titin_output_array(titin_output *out, int dtype, int rank, const int64_t *extents, int order);
 /* New data of the message: a copy of a value of any kind. */
 int titin_output_value(titin_output *out, const titin_value *value);
+/* New timestamps of the message. */
 int titin_output_timestamp(titin_output *out, double timestamp, double next_timestamp);
 
 /* For bindings: callbacks for filters that the description names by a function of the language ("module:function" in

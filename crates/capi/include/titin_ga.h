@@ -176,6 +176,7 @@ static inline titin_decomposition *titin_ga_decomposition(int g_a, int order) {
     return NULL;
 }
 
+/* As titin_ga_field, with the order of the dimensions. */
 static inline int titin_ga_declare(titin_port *port, int g_a, int order, titin_field **field) {
     const int dtype = titin_ga_dtype(g_a);
     titin_decomposition *spread = dtype ? titin_ga_decomposition(g_a, order) : NULL;
@@ -195,6 +196,7 @@ typedef struct titin_ga_piece {
     int64_t first[GA_MAX_DIM], last[GA_MAX_DIM];
 } titin_ga_piece;
 
+/* Finds the part that this process owns, and gives its layout to the field. */
 static inline int titin_ga_hold(titin_field *field, int g_a, int order, titin_ga_piece *piece) {
     int64_t leading[GA_MAX_DIM] = {0}, extents[GA_MAX_DIM], strides[GA_MAX_DIM], length;
     const int dims = GA_Ndim(g_a), me = GA_Nodeid(), blocks = GA_Total_blocks(g_a), dtype = titin_ga_dtype(g_a);
@@ -235,6 +237,7 @@ static inline int titin_ga_begin(titin_field *field, int g_a, int order, titin_g
     return failures && !failed ? titin_ga_refuse(g_a, "another process cannot take part, and says why") : failed;
 }
 
+/* Gives the part back to Global Arrays; `written` says whether its elements have changed. */
 static inline void titin_ga_end(int g_a, titin_ga_piece *piece, int written) {
     const int me = GA_Nodeid(), cyclic = GA_Total_blocks(g_a) >= 0;
     if (!piece->data) return;
@@ -256,6 +259,7 @@ static inline int titin_ga_send_in(titin_field *field, int g_a, int order, doubl
     return failed;
 }
 
+/* The same in C order. */
 static inline int titin_ga_send(titin_field *field, int g_a, double timestamp, double next_timestamp) {
     return titin_ga_send_in(field, g_a, TITIN_ORDER_C, timestamp, next_timestamp);
 }
@@ -275,6 +279,7 @@ static inline int titin_ga_receive_in(titin_field *field, int g_a, int order, co
     return failed;
 }
 
+/* As titin_field_receive, in C order. */
 static inline int titin_ga_receive(titin_field *field, int g_a, double timeout, double *timestamp, double *next_timestamp) {
     return titin_ga_receive_in(field, g_a, TITIN_ORDER_C, NULL, timeout, timestamp, next_timestamp);
 }

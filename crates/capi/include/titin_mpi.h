@@ -26,6 +26,7 @@ static inline int titin_mpi_broadcast(void *context, void *bytes, int64_t count)
     return MPI_Bcast(bytes, (int)count, MPI_BYTE, 0, *(MPI_Comm *)context);
 }
 
+/* For titin_communicator, as titin_mpi_broadcast. */
 static inline int titin_mpi_gather(void *context, const void *mine, void *all, int64_t count) {
     if (count > INT_MAX) return MPI_ERR_COUNT;
     return MPI_Gather((void *)mine, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, 0, *(MPI_Comm *)context);

@@ -134,6 +134,7 @@ public:
         std::int64_t value;
     };
 
+    /// No extents, for a single element; or one for each dimension.
     Extents() = default;
     Extents(std::initializer_list<One> extents) {
         for (const One &extent : extents) push(extent.value);
@@ -143,13 +144,16 @@ public:
         for (const auto &extent : extents) push(std::int64_t(extent));
     }
 
+    /// Adds a dimension.
     void push(std::int64_t extent) {
         if (rank_ == TITIN_MAX_RANK) throw UsageError("an array has at most 32 dimensions, and more were given");
         values_[rank_++] = extent;
     }
+    /// The number of dimensions, and their extents.
     int rank() const { return rank_; }
     const std::int64_t *data() const { return values_; }
     std::int64_t operator[](int dimension) const { return values_[dimension]; }
+    /// The number of elements.
     std::int64_t elements() const {
         std::int64_t product = 1;
         for (int i = 0; i < rank_; ++i) product *= values_[i];
@@ -167,6 +171,7 @@ private:
 template <class T>
 class Span {
 public:
+    /// A pointer or a flat container, with extents and an order, or with extents and strides in elements.
     Span(T *data, const Extents &extents, Order order = Order::C) : data_(data), extents_(extents), order_(order) {}
     Span(T *data, const Extents &extents, const Extents &strides)
         : data_(data), extents_(extents), strides_(strides), strided_(true) {
@@ -192,6 +197,7 @@ public:
                              ": it has to have at least as many");
     }
 
+    /// What the array was made of; strides are nullptr for an array without gaps.
     T *data() const { return data_; }
     const Extents &extents() const { return extents_; }
     const Extents *strides() const { return strided_ ? &strides_ : nullptr; }
@@ -218,10 +224,13 @@ class View {
     static_assert(std::is_const_v<T>, "the data of a message are read-only; copy them to change them");
 
 public:
+    /// The type of the elements.
     using value_type = std::remove_const_t<T>;
 
+    /// Made by Message::array and ValueView::array.
     View(T *data, const Extents &extents, Order order) : data_(data), extents_(extents), order_(order) {}
 
+    /// The elements; the number of dimensions, their extents and order; the number of elements.
     T *data() const { return data_; }
     int rank() const { return extents_.rank(); }
     std::int64_t extent(int dimension) const { return extents_[dimension]; }
@@ -247,6 +256,7 @@ public:
         }
         return data_[place];
     }
+    /// A copy of the elements, in the order of memory.
     std::vector<value_type> vector() const { return detail::copied(begin(), size()); }
 #if defined(__cpp_lib_mdspan)
     /// The view as an mdspan of this rank.

@@ -28,6 +28,7 @@ enum class Spread { even = TITIN_EVEN, block = TITIN_BLOCK, cyclic = TITIN_CYCLI
 /// A number for each dimension: {ny, nx} of any integers, or a container of integers.
 class PerDimension : public Extents {
 public:
+    /// One number for each dimension.
     PerDimension(std::initializer_list<One> numbers) : Extents(numbers) {}
     template <class Range, class = decltype(std::begin(std::declval<const Range &>()))>
     PerDimension(const Range &numbers) : Extents(numbers) {}
@@ -109,6 +110,7 @@ public:
     Decomposition &order(Order order) & { return also(titin_decomposition_order(raw(), int(order))); }
     Decomposition &&order(Order order) && { return std::move(this->order(order)); }
 
+    /// The number of dimensions.
     int dims() const { return dims_; }
     titin_decomposition *raw() const { return raw_.get(); }
 
@@ -145,6 +147,7 @@ struct Stamps {
 /// ranks make these calls together.
 class Field {
 public:
+    /// Made by Instance::field.
     Field(titin_port *port, const Decomposition &decomposition, const std::vector<int> &dtypes)
         : dims_(decomposition.dims()), dtypes_(dtypes), said_(dtypes.size()), raw_(nullptr, titin_field_free) {
         titin_field *field;

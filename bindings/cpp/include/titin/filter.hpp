@@ -11,6 +11,7 @@ namespace titin {
 /// The changes of a message by a filter. The rest of the message stays unchanged.
 class Output {
 public:
+    /// Made by titin::filter.
     explicit Output(titin_output *output) : output_(output) {}
     /// Memory for an array that replaces the data. The filter fills it.
     template <class T>
@@ -18,7 +19,9 @@ public:
         return static_cast<T *>(detail::check(
             titin_output_array(output_, detail::known_dtype<T>(), extents.rank(), extents.data(), int(order))));
     }
+    /// New data: a value of any kind.
     void value(const Value &data) { detail::check(titin_output_value(output_, data.raw())); }
+    /// New timestamps.
     void timestamp(double timestamp, double next_timestamp = no_next) {
         detail::check(titin_output_timestamp(output_, timestamp, next_timestamp));
     }

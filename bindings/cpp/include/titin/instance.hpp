@@ -47,6 +47,7 @@ struct Scale {
 /// A region of the program in the profile, from Instance::region to the end of the scope.
 class Region {
 public:
+    /// Made by Instance::region.
     Region(titin_instance *instance, const char *name) : region_(detail::check(titin_region_begin(instance, name))) {}
     Region(Region &&other) noexcept : region_(std::exchange(other.region_, nullptr)) {}
     Region &operator=(Region &&) = delete;
@@ -142,11 +143,13 @@ public:
         detail::check(titin_will_stop(instance_, timestamp, &stops));
         return stops != 0;
     }
+    /// Name of the instance: "macro[3]".
     std::string name() const { return detail::check(titin_instance_name(instance_)); }
     /// The directory that was current when the instance was opened.
     std::string workdir() const { return detail::check(titin_workdir(instance_)); }
     /// The unit of timestamps, as the description has it (`titin: {time_unit: h}`): "s" unless told.
     std::string time_unit() const { return detail::check(titin_time_unit(instance_)); }
+    /// The scales in the description, as far as it has them.
     titin::Scale scale() const {
         const ValueView map(detail::check(titin_scale(instance_)));
         titin::Scale scale;
@@ -197,6 +200,7 @@ public:
 
     // -- Settings
 
+    /// Whether the setting is set.
     bool has_setting(const std::string &name) const {
         open();
         return titin_setting_type(instance_, name.c_str()) != TITIN_TYPE_NONE;
@@ -265,6 +269,7 @@ public:
 
     // -- Ports
 
+    /// The port of this name; all ports; whether anything is connected to a port.
     Port port(const std::string &name) const { return Port(detail::check(titin_port_find(instance_, name.c_str()))); }
     std::vector<Port> ports() const {
         open();

@@ -17,8 +17,10 @@ namespace titin {
 template <class T>
 class Loan {
 public:
+    /// The type of the elements.
     using value_type = T;
 
+    /// Made by Instance::loan.
     Loan(titin_loan *loan, const Extents &extents, Order order)
         : loan_(loan), data_(static_cast<T *>(detail::check(titin_loan_data(loan)))), extents_(extents), order_(order) {}
     Loan(Loan &&other) noexcept
@@ -35,6 +37,7 @@ public:
 
     /// Whether the loan has memory: false once the loan was sent or moved from.
     explicit operator bool() const { return loan_ != nullptr; }
+    /// The memory; the number of dimensions, their extents and order; the number of elements.
     T *data() const { return there().data_; }
     int rank() const { return extents_.rank(); }
     std::int64_t extent(int dimension) const { return extents_[dimension]; }

@@ -27,11 +27,13 @@ public:
         const char *port = titin_message_port(raw());
         return port ? port : "";
     }
+    /// The simulated time of the data, and of the next message on the port, if the sender has given it.
     double timestamp() const { return titin_message_timestamp(raw()); }
     std::optional<double> next_timestamp() const {
         if (!titin_message_has_next(raw())) return std::nullopt;
         return titin_message_next_timestamp(raw());
     }
+    /// The kind of the data; whether there are none.
     Kind kind() const { return Kind(titin_message_kind(raw())); }
     bool is_nil() const { return kind() == Kind::Nil; }
     /// The array, if its elements have exactly this type. The View has its rank, extents and order, and lives as long as the

@@ -39,6 +39,7 @@ enum class Receive { AllRanks = TITIN_RECEIVE_ALL_RANKS, RootOnly = TITIN_RECEIV
 /// Options for opening an instance: `Options().instance("macro").unchecked("explores")`.
 class Options {
 public:
+    /// The defaults.
     Options() : options_(detail::check(titin_options_new()), titin_options_free) {
         detail::check(titin_options_language(raw(), "C++"));
         detail::check(titin_options_exceptions(raw()));

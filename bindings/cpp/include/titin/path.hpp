@@ -33,9 +33,11 @@ namespace titin {
 /// How long a call may take: any std::chrono::duration; for ever by default.
 class TimeLimit {
 public:
+    /// For ever, or as long as the duration.
     TimeLimit() = default;
     template <class Rep, class Period>
     TimeLimit(std::chrono::duration<Rep, Period> limit) : seconds_(std::chrono::duration<double>(limit).count()) {}
+    /// The limit in seconds; TITIN_WAIT for ever.
     double seconds() const { return seconds_; }
 
 private:
@@ -46,6 +48,7 @@ private:
 /// that the environment variable TITIN_PATH_KEY names.
 class PathOptions {
 public:
+    /// The defaults.
     PathOptions() : options_(detail::check(titin_path_options_new()), titin_path_options_free) {}
     /// The key: 64 hexadecimal digits.
     PathOptions &key(const std::string &key) & { return also(titin_path_options_key(raw(), key.c_str())); }
@@ -350,9 +353,8 @@ public:
     /// Passes all messages on, both ways, until the other program of one of the two paths closes it.
     void relay(Path &other, TimeLimit limit = {}) { detail::check(titin_path_relay(raw(), other.raw(), limit.seconds())); }
 
-    // The non-blocking forms. Each goes on while the program computes. What is sent must live and stay as it is until the call
-    // is done.
-
+    /// The non-blocking forms. Each goes on while the program computes. What is sent must live and stay as it is until the call
+    /// is done.
     template <class T, class = std::enable_if_t<detail::is_source<T>>>
     PathRequest isend(T &&data) {
         detail::stays<T>();

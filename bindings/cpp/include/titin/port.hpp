@@ -16,9 +16,12 @@ enum Operator { F_INIT = TITIN_F_INIT, O_I = TITIN_O_I, S = TITIN_S, O_F = TITIN
 /// A port of an instance. The port lives as long as the instance.
 class Port {
 public:
+    /// A port of the C interface. Instance::port gives the ports of an instance.
     explicit Port(titin_port *port) : port_(port) {}
+    /// Name and operator.
     std::string name() const { return titin_port_name(port_); }
     Operator op() const { return Operator(titin_port_operator(port_)); }
+    /// Whether the port has slots; whether their number is set at run time; whether anything is connected.
     bool is_vector() const { return titin_port_is_vector(port_) != 0; }
     bool is_resizable() const { return titin_port_is_resizable(port_) != 0; }
     bool is_connected() const { return titin_port_is_connected(port_) != 0; }
@@ -35,9 +38,11 @@ private:
 /// A port to send or receive by, given by name or as a Port, with a slot for a vector port: `{"out", 3}`.
 class Slot {
 public:
+    /// A port by its name, or as a Port.
     Slot(const char *port, int slot = TITIN_NO_SLOT) : name_(port), slot_(slot) {}
     Slot(const std::string &port, int slot = TITIN_NO_SLOT) : Slot(port.c_str(), slot) {}
     Slot(const Port &port, int slot = TITIN_NO_SLOT) : port_(port.raw()), slot_(slot) {}
+    /// The port and the number of the slot, TITIN_NO_SLOT for none.
     titin_port *port(titin_instance *instance) const {
         return port_ ? port_ : detail::check(titin_port_find(instance, name_));
     }

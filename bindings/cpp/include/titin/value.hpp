@@ -95,6 +95,7 @@ View<const T> view(const void *(*look)(const Data *, int, int, std::int64_t *, i
 /// A view of a value in a message, or in a Value. The view lives as long as the message or the Value.
 class ValueView {
 public:
+    /// No value; or a view of a value of the C interface.
     ValueView() = default;
     explicit ValueView(const titin_value *value) : value_(value) {}
 
@@ -135,6 +136,7 @@ public:
             return items;
         }
     }
+    /// A copy of the bytes.
     std::vector<std::byte> bytes() const {
         std::int64_t length;
         const auto *data = static_cast<const std::byte *>(detail::check(titin_value_bytes(value_, &length)));
@@ -223,6 +225,7 @@ struct Item {
 ///     Value::map({{"name", "wall"}, {"flux", 3.5}, {"cells", Value::array(u)}, {"ids", Value::list({1, 2})}})
 class Value : public ValueView {
 public:
+    /// Nil, a number, or text.
     Value() : Value(titin_new_nil()) {}
     Value(std::nullptr_t) : Value() {}
     template <class T, class = std::enable_if_t<detail::is_number<T>>>
