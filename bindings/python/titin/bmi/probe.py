@@ -34,8 +34,8 @@ def probe(told: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any
     """What each port of a component carries: variable, type, shape and units.
 
     ``told`` are the options of the command; ``question`` has the ``instance``, its ``settings``, and the operators of
-    its ``ports``. The model is initialized and finalized in an empty folder. Raises :class:`ModelError`, and what the model
-    raises.
+    its ``ports``. The model is initialized and finalized in an empty folder. Raises :class:`ModelError`, and what the
+    model raises.
     """
     settings = question["settings"]
     options = read_options(told, {name: settings[name] for name in SETTINGS.values() if name in settings})
