@@ -65,7 +65,9 @@ class Run:
         return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
 
-def run(folder: Path, components: str, conduits: str, programs: dict[str, str], settings: str = "{}", more: str = "") -> Run:
+def run(
+    folder: Path, components: str, conduits: str, programs: dict[str, str], settings: str = "{}", more: str = ""
+) -> Run:
     """Runs a model. A program is the words of its command; ``*.py`` is run by this Python."""
     text = f"ymmsl_version: v0.2\nmodels:\n  tested:\n    components:\n{components}    conduits: {conduits}\n{more}programs:\n"
     for name, command in programs.items():

@@ -69,7 +69,9 @@ def test_properties_and_the_end_of_the_time(build: Build, tmp_path):
         + "      peer: {description: a, ports: {f_init: in, o_f: out}, implementation: peer}\n"
     )
     programs = {"macro": build("steps.cpp"), "peer": str(tmp_path / "micro.py")}
-    settings = "{macro.dt: 0.5, dt: 7, label: a b, peer.only: 7, max_timesteps: 2, flag: true, third: 1e-05, listed: [1, 2]}"
+    settings = (
+        "{macro.dt: 0.5, dt: 7, label: a b, peer.only: 7, max_timesteps: 2, flag: true, third: 1e-05, listed: [1, 2]}"
+    )
     end = run(tmp_path, ends, "{macro.out: peer.in, peer.out: macro.in}", programs, settings)
     assert end.code == 0, end.said
     lines = end.printed("macro").splitlines()
@@ -189,7 +191,9 @@ def test_the_module_for_fortran(build: Build, tmp_path):
     (tmp_path / "macro.py").write_text(PYTHON_TYPES)
     ends = pair(("macro", "out", "back, word"), ("peer", "back, word", "in"))
     programs = {"macro": str(tmp_path / "macro.py"), "peer": build("module.f90")}
-    end = run(tmp_path, ends, "{macro.out: peer.in, peer.back: macro.back, peer.word: macro.word}", programs, more=TOGETHER)
+    end = run(
+        tmp_path, ends, "{macro.out: peer.in, peer.back: macro.back, peer.word: macro.word}", programs, more=TOGETHER
+    )
     assert (end.code, end.printed("peer")) == (0, "peer2  0.25  0.25\n"), end.said
     assert end.printed("macro") == "[1, 2] word\n"
 
@@ -207,7 +211,9 @@ with titin.Instance(o_i=["out"], s=["in"]) as instance:
 def test_rank_0_of_an_mpi_program_talks(build: Build, tmp_path):
     needs("mpirun.openmpi")
     (tmp_path / "peer.py").write_text(PYTHON_RANKS)
-    ends = pair(("macro", "out", "in"), ("peer", "out", "in")).replace("implementation: macro", "implementation: mpi_macro")
+    ends = pair(("macro", "out", "in"), ("peer", "out", "in")).replace(
+        "implementation: macro", "implementation: mpi_macro"
+    )
     programs = {"mpi_macro": build("ranks.c", "mpicc.openmpi", "-Wno-error"), "peer": str(tmp_path / "peer.py")}
     end = run(tmp_path, ends, "{macro.out: peer.in, peer.out: macro.in}", programs, "{steps: 3}", TOGETHER)
     assert end.code == 0, end.said
