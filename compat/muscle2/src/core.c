@@ -44,15 +44,12 @@ void titin_muscle2_die(void) {
 static int rank_of_process(void) {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPISPAWN_ID", "MP_CHILD",
                                             "PMI_RANK",             "PMIX_RANK",           "X10_PLACE",   "LAMRANK",
-                                            "GMPI_ID"};
+                                            "GMPI_ID",              "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; ++i) {
         const char *rank = getenv(variables[i]);
         if (rank) return atoi(rank);
     }
-    /* Within a job of Slurm a program that titin starts has the variable of the step that titin is in. Only srun's own steps
-     * of several tasks count. */
-    const char *rank = getenv("SLURM_PROCID"), *tasks = getenv("SLURM_STEP_NUM_TASKS");
-    return rank && tasks && atoi(tasks) > 1 && !getenv("TITIN_INSTANCE") ? atoi(rank) : 0;
+    return 0;
 }
 
 int titin_muscle2_is_main(void) { return instance.is_main; }

@@ -258,7 +258,7 @@ int titin_muscle2_receive(const char *name, void **data, size_t *count, int type
     }
     if (known_type("receive", type) || look(name, &port)) return 1;
     if (content_of(port->kept, type, &content))
-        return titin_muscle2_refuse("receive on port '%s' with %s: %s has sent %s", name, type_names[type],
+        return titin_muscle2_refuse("receive on port '%s' with %s: %s, holds %s", name, type_names[type],
                                     titin_message_origin(port->kept), described(port->kept, room, sizeof room));
     if (*data && content.count > *count)
         return titin_muscle2_refuse("receive on port '%s': %zu elements of %s have come, and the program's memory has room for "

@@ -20,7 +20,7 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 COMPILERS = {
     ".cpp": ["c++", "-std=c++98", "-Wno-long-long", *STRICT],
     ".c": ["cc", "-std=c11", *STRICT],
-    # Without an interface of MUSCLE_Send newer releases of gfortran want this, with arrays of several types in one file.
+    # Without an interface of MUSCLE_Send newer releases of gfortran want this for arrays of several types in one file.
     ".f90": ["gfortran", "-Wall", "-fallow-argument-mismatch"],
 }
 
@@ -69,7 +69,8 @@ def run(
     folder: Path, components: str, conduits: str, programs: dict[str, str], settings: str = "{}", more: str = ""
 ) -> Run:
     """Runs a model. A program is the words of its command; ``*.py`` is run by this Python."""
-    text = f"ymmsl_version: v0.2\nmodels:\n  tested:\n    components:\n{components}    conduits: {conduits}\n{more}programs:\n"
+    text = f"ymmsl_version: v0.2\nmodels:\n  tested:\n    components:\n{components}    conduits: {conduits}\n"
+    text += f"{more}programs:\n"
     for name, command in programs.items():
         executable, *words = command.split()
         if executable.endswith(".py"):

@@ -1,4 +1,4 @@
-"""``titin convert``: CxA files in both syntaxes, whose descriptions ``titin check`` accepts, and files that are wrong."""
+"""``titin convert``: CxA files in both syntaxes, whose descriptions ``titin check`` accepts, and wrong files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_older_syntax(tmp_path):
 
 
 def test_loops_mappers_terminals_and_other_kinds(tmp_path):
-    made, text, warnings = checked("many.cxa.rb", tmp_path)
+    made, _, warnings = checked("many.cxa.rb", tmp_path)
     (model,) = made["models"].values()
     components = model["components"]
     assert [components[f"node_{i}"]["ports"] for i in range(4)] == [{"o_i": ["right"], "s": ["left"]}] * 4

@@ -1,4 +1,4 @@
-"""Programs as MUSCLE 2's manual shows them, in C++, C and Fortran, beside programs of titin: the same data to the bit."""
+"""Programs as MUSCLE 2's manual shows them, in C++, C and Fortran, beside titin's: data the same to the bit."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ with titin.Instance(o_i=["out"], s=["in", "many", "word", "bytes"]) as instance:
 def test_a_program_in_fortran(words, build: Build, tmp_path):
     (tmp_path / "peer.py").write_text(PYTHON_RING)
     ends = pair(("macro", "out, many, word, bytes", "in"), ("peer", "out", "in, many, word, bytes"))
-    conduits = "{macro.out: peer.in, macro.many: peer.many, macro.word: peer.word, macro.bytes: peer.bytes, peer.out: macro.in}"
+    same = ", ".join(f"macro.{port}: peer.{port}" for port in ("many", "word", "bytes"))
+    conduits = f"{{macro.out: peer.in, peer.out: macro.in, {same}}}"
     programs = {"macro": build("ring.f90") + words, "peer": str(tmp_path / "peer.py")}
     settings = f"{{k: {2.5 if words else 1.5}, max_timesteps: 2, default_dt: 1 s}}"
     end = run(tmp_path, ends, conduits, programs, settings, TOGETHER)
@@ -223,6 +224,16 @@ def test_rank_0_of_an_mpi_program_talks(build: Build, tmp_path):
     assert lines == sorted([*expected, "steps 3"])
 
 
+def test_a_serial_program_is_no_rank_of_the_launcher_of_titin(build: Build, monkeypatch, tmp_path):
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    monkeypatch.setenv("SLURM_PROCID", "1")
+    ends = pair(("macro", "type, out", "in"), ("peer", "out", "type, in"))
+    conduits = "{macro.type: peer.type, macro.out: peer.in, peer.out: macro.in}"
+    programs = {"macro": build("check.cpp"), "peer": build("bounce.cpp")}
+    end = run(tmp_path, ends, conduits, programs, more=TOGETHER)
+    assert (end.code, end.printed("macro")) == (0, "tests passed\n"), end.said
+
+
 PYTHON_STATES = """
 import numpy as np
 import titin
@@ -240,7 +251,7 @@ MISTAKES = {
     "way": "send on port 'in' of peer, which the description has among the ports that receive",
     "property": "there is no property 'unknown' for peer: add a setting of this name to the description",
     "another": "property 'macro:k' is of another instance than peer",
-    "type": "receive on port 'in' with MUSCLE_INT32: port 'in', message from macro.out has sent an array of float64 (MUSCLE_DOUBLE)",
+    "type": "with MUSCLE_INT32: port 'in', message from macro.out, holds an array of float64 (MUSCLE_DOUBLE)",
     "number": "receive with the type 17, which is none of muscle_datatype_t",
     "room": "2 elements of MUSCLE_DOUBLE have come, and the program's memory has room for 1",
     "text": "Text is UTF-8; send other bytes as MUSCLE_RAW",

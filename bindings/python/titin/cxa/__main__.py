@@ -13,7 +13,7 @@ from .record import CxaError, recorded
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="titin convert",
-        description="Makes a description from a CxA file of MUSCLE 2, which is a script in Ruby and is run by ruby. Lines that "
+        description="Makes a description from a CxA file of MUSCLE 2, a script in Ruby that ruby runs. Lines that "
         "begin with '# WARNING' in the description tell what has no equal.",
     )
     parser.add_argument("file", type=Path, help="the CxA file: model.cxa.rb")

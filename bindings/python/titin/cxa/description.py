@@ -29,8 +29,8 @@ WORDS_OF_YAML = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 OPERATORS = """\
 # A CxA names no operators. Every port that sends is o_i here, every port that receives is s, and all components step
-# together (matching_timelines), unless a line below says otherwise. Where one component is called anew by each message of
-# another, make its receiving ports f_init and its answering ports o_f, and take it out of matching_timelines.
+# together (matching_timelines), unless a line below says otherwise. Where each message of a component calls another one
+# anew, make the receiving ports of that one f_init and its answering ports o_f, and take it out of matching_timelines.
 """
 
 
@@ -64,8 +64,8 @@ def description(record: Record, path: Path) -> str:
         both = set(part.sends) & set(part.receives)
         if both:
             raise CxaError(
-                f"{path}: {part.name} sends and receives on port '{min(both)}', and a port has one operator in titin: give "
-                "one of the two another name, in the file and in the program"
+                f"{path}: {part.name} sends and receives on port '{min(both)}', and a port has one operator in titin: "
+                "give one of the two another name, in the file and in the program"
             )
         choose(part)
     find_called(parts, record)
@@ -99,8 +99,8 @@ def name_of(written: str) -> str:
 def port_of(component: str, port: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", port, re.ASCII):
         raise CxaError(
-            f"port '{port}' of {component} has a name that no port of titin has: use letters, digits and underscores, in the "
-            "file and in the program"
+            f"port '{port}' of {component} has a name that no port of titin has: use letters, digits and underscores, "
+            "in the file and in the program"
         )
     return port
 
@@ -292,6 +292,6 @@ def one_line(value: Value) -> str:
 
 def scalar(value: Value) -> str:
     """A value as YAML on one line."""
-    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in WORDS_OF_YAML and not value[0] == ".":
+    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in WORDS_OF_YAML and value[0] != ".":
         return value
     return json.dumps(value, ensure_ascii=False)
