@@ -16,7 +16,7 @@ static void wrong(const std::string &which) {
     if (which == "port") env::send("uot", two, 2, MUSCLE_DOUBLE);
     if (which == "way") env::send("in", two, 2, MUSCLE_DOUBLE);
     if (which == "property") cxa::get_property("unknown");
-    if (which == "another") cxa::get_property("macro:k");
+    if (which == "another") cxa::get_property("pee:k");
     if (which == "type") env::receive("in", two, count, MUSCLE_INT32);
     if (which == "number") env::receive("in", two, count, static_cast<muscle_datatype_t>(17));
     if (which == "room") env::receive("in", two, count = 1, MUSCLE_DOUBLE);

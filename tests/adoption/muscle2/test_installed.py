@@ -65,7 +65,8 @@ def test_several_files_of_one_program_share_the_instance(tmp_path):
         "int main() { try { two(); } catch (const muscle::muscle_exception &e) { std::puts(e.what()); } }\n"
     )
     (tmp_path / "two.cpp").write_text(
-        "#include <muscle2/cppmuscle.hpp>\n#include <muscle2/util/logger.hpp>\nvoid two() { muscle::env::will_stop(); }\n"
+        "#include <muscle2/cppmuscle.hpp>\n#include <muscle2/util/logger.hpp>\n"
+        "void two() { muscle::env::will_stop(); }\n"
     )
     flags, libraries = (config("--compat", "muscle2", option) for option in ("--cflags", "--libs"))
     command = ["c++", *flags, tmp_path / "one.cpp", tmp_path / "two.cpp", "-o", tmp_path / "program", *libraries]

@@ -100,7 +100,8 @@ import titin
 with titin.Instance(o_i=["out"], s=["back"]) as instance:
     while instance.reuse():
         for step in range(3):
-            instance.send("out", np.full(step + 1, step / 4, np.float32), timestamp=float(step))
+            data = np.full(step + 1, step / 4, np.float32)
+            instance.send("out", data, timestamp=float(step), settings={"k": 10 + step})
             instance.receive("back")
 """
 
@@ -112,8 +113,10 @@ def test_has_next_ends_with_the_sender(operator, build: Build, tmp_path):
     answer, more = ("o_i", TOGETHER) if operator == "s" else ("o_f", "")
     ends += f"      peer: {{description: a, ports: {{{operator}: in, {answer}: out}}, implementation: peer}}\n"
     programs = {"macro": str(tmp_path / "sender.py"), "peer": build("drain.cpp") + " answer"}
-    end = run(tmp_path, ends, "{macro.out: peer.in, peer.out: macro.back}", programs, more=more)
-    assert (end.code, end.printed("peer")) == (0, "1 0\n2 0.25\n3 0.5\n"), end.said
+    end = run(tmp_path, ends, "{macro.out: peer.in, peer.out: macro.back}", programs, "{k: 5}", more)
+    # Each message on an F_INIT port begins a use, which has the settings of the message.
+    k = [5, 5, 5] if operator == "s" else [10, 11, 12]
+    assert (end.code, end.printed("peer")) == (0, f"1 0 k={k[0]}\n2 0.25 k={k[1]}\n3 0.5 k={k[2]}\n"), end.said
 
 
 PYTHON_TEXT = """
@@ -250,7 +253,7 @@ MISTAKES = {
     "port": "send: there is no port 'uot' on peer in the description; its ports are out in",
     "way": "send on port 'in' of peer, which the description has among the ports that receive",
     "property": "there is no property 'unknown' for peer: add a setting of this name to the description",
-    "another": "property 'macro:k' is of another instance than peer",
+    "another": "property 'pee:k' is of another instance than peer",
     "type": "with MUSCLE_INT32: port 'in', message from macro.out, holds an array of float64 (MUSCLE_DOUBLE)",
     "number": "receive with the type 17, which is none of muscle_datatype_t",
     "room": "2 elements of MUSCLE_DOUBLE have come, and the program's memory has room for 1",
