@@ -27,6 +27,7 @@ static int port_of(const char *call, const char *name, int sends, struct muscle2
     char names[300] = "";
     *port = NULL;
     if (titin_muscle2_need(call)) return 1;
+    if (!name) return titin_muscle2_refuse("%s: the name of the port is a NULL pointer", call);
     for (int i = 0; i < own->count; ++i) {
         struct muscle2_port *found = &own->ports[i];
         if (strcmp(found->name, name)) {

@@ -85,6 +85,7 @@ int titin_muscle2_no_property(const char *property) {
 int titin_muscle2_property(const char *name, char **result) {
     *result = NULL;
     if (titin_muscle2_need("get_property")) return 1;
+    if (!name) return titin_muscle2_refuse("get_property: the name is a NULL pointer");
     titin_instance *handle = titin_muscle2_instance()->handle;
     name = own_name(name);
     if (!name || titin_setting_type(handle, name) == TITIN_TYPE_NONE) return 0;

@@ -112,6 +112,7 @@ WRONG = {
     "a = Instance.new('a', 'x')\na.couple(a, 'data')": "sends and receives on port 'data', and a port has one operator",
     "a = Instance.new('a', 'x')\na.couple(a, 'in-1' => 'out')": "port 'in-1' of a has a name that no port of titin has",
     "cxa.cs.attach('a' => 'b')": "attach has no block",
+    "Instance.new('a-b', 'x')\nInstance.new('a_b', 'x')": "two instances would have the name a_b in titin",
     "oh dear(": "syntax error",
     "unknown_helper 3": "unknown_helper",
     "exit 0": "has ended before its last line",
@@ -127,6 +128,21 @@ def test_a_wrong_file_is_refused(text, tmp_path):
     done = convert(path, "-o", tmp_path / "model.ymmsl")
     assert done.returncode == 2 and WRONG[text] in done.stderr, done.stderr
     assert "Traceback" not in done.stderr and not (tmp_path / "model.ymmsl").exists()
+
+
+def test_texts_with_line_breaks_stay_in_their_comments(tmp_path):
+    needs("ruby")
+    path = tmp_path / "odd.cxa.rb"
+    path.write_text(
+        'a = Instance.new("a\\nb: {", "x\\n  y: [")\nb = NativeInstance.new("b", "/p q/\\"r\\": x", {args: "\'"})\n'
+        "a.couple(b, {'out' => 'in'}, [\"odd\\n: [\"])\nadd_libpath \"l\\nm: {\"\nb['text'] = \"two\\nlines: #\"\n"
+    )
+    assert convert(path, "-o", tmp_path / "model.ymmsl").returncode == 0
+    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
+    assert check.returncode == 0, check.stdout + check.stderr + (tmp_path / "model.ymmsl").read_text()
+    made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())
+    assert made["settings"] == {"b.text": "two\nlines: #"}
+    assert made["programs"]["b"] == {"executable": '/p q/"r": x', "args": ["'"]}
 
 
 def test_a_file_that_hangs_is_ended_with_what_it_has_started(tmp_path):

@@ -57,6 +57,12 @@ def description(record: Record, path: Path) -> str:
     parts = {component.name: Part(component, name_of(component.name)) for component in record.components}
     if not parts:
         raise CxaError(f"{path} defines no instance")
+    names = [part.name for part in parts.values()]
+    for part in parts.values():
+        if names.count(part.name) > 1:
+            raise CxaError(
+                f"{path}: two instances would have the name {part.name} in titin: give {part.said.name!r} another"
+            )
     for coupling in record.couplings:
         add_once(parts[coupling.sender].sends, port_of(coupling.sender, coupling.out))
         add_once(parts[coupling.receiver].receives, port_of(coupling.receiver, coupling.into))

@@ -93,8 +93,13 @@ def read(record: Path) -> Record:
     except ValueError as error:
         raise CxaError(f"what the file has said cannot be read: {error}") from None
     return Record(
-        [Component(it["name"], it["kind"], it["class"], it["properties"]) for it in said["components"]],
+        [Component(it["name"], it["kind"], one_line(it["class"]), it["properties"]) for it in said["components"]],
         [Coupling(it["sender"], it["out"], it["receiver"], it["in"], it["filters"]) for it in said["couplings"]],
         said["global"],
-        said["notes"],
+        [one_line(note) for note in said["notes"]],
     )
+
+
+def one_line(text: str) -> str:
+    """The text for a comment."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
