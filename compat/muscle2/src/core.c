@@ -184,3 +184,10 @@ void titin_muscle2_log(int level, const char *format, va_list arguments) {
     else if (level <= MUSCLE_LOG_INFO) fprintf(stderr, "muscle2: %s\n", text);
     free(text);
 }
+
+void titin_muscle2_log_text(int level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    titin_muscle2_log(level, format, arguments);
+    va_end(arguments);
+}

@@ -31,6 +31,8 @@ struct muscle2 *titin_muscle2_instance(void);
 int titin_muscle2_refuse_by_titin(void);
 /* An error unless the instance is open. */
 int titin_muscle2_need(const char *call);
+/* As titin_muscle2_log. */
+void titin_muscle2_log_text(int level, const char *format, ...);
 /* Reads dt, T and max_timesteps. */
 int titin_muscle2_read_times(void);
 

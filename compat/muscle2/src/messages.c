@@ -89,7 +89,8 @@ int titin_muscle2_send(const char *name, const void *data, size_t count, int typ
     /* As in MUSCLE 2, the other ranks of an MPI program send nothing. */
     if (titin_muscle2_is_silent()) return 0;
     if (known_type("send", type)) return 1;
-    if (count > INT64_MAX / 8) return titin_muscle2_refuse("send on port '%s' of %zu elements, more than there can be", name, count);
+    if (count > INT64_MAX / 8)
+        return titin_muscle2_refuse("send on port '%s' of %zu elements, more than there can be", name, count);
     if (!data && count) return titin_muscle2_refuse("send on port '%s' of %zu elements at a NULL pointer", name, count);
     int64_t extent = (int64_t)count;
     if (dtypes[type]) return titin_muscle2_send_array(name, dtypes[type], 1, &extent, data);

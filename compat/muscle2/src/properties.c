@@ -76,7 +76,8 @@ static const char *own_name(const char *property) {
 int titin_muscle2_no_property(const char *property) {
     const char *name = titin_muscle2_kernel_name();
     if (own_name(property))
-        return titin_muscle2_refuse("there is no property '%s' for %s: add a setting of this name to the description", property, name);
+        return titin_muscle2_refuse("there is no property '%s' for %s: add a setting of this name to the description",
+                                    property, name);
     return titin_muscle2_refuse("property '%s' is of another instance than %s: titin gives an instance its own settings and "
                                 "those for all. Make it a setting without an instance",
                                 property, name);

@@ -30,7 +30,7 @@ static void wrong(const std::string &which) {
         std::vector<int> dims(1, 3);
         ComplexData matrix(COMPLEX_DOUBLE_MATRIX_2D, &dims);
     }
-    if (which == "barrier") env::barrier("x");
+    if (which == "barrier") throw muscle_exception(env::barrier("x") ? "no barrier" : "a barrier");
     if (which == "stop") env::will_stop();
     if (which == "closed") {
         env::receive("in", two, count, MUSCLE_DOUBLE);

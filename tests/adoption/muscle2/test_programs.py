@@ -224,7 +224,9 @@ def test_rank_0_of_an_mpi_program_talks(build: Build, tmp_path):
     lines = sorted(end.printed("macro").splitlines())
     sums = [10 * (2 * step + 1) for step in range(3)]
     expected = [f"rank {rank} of 2: {int(rank == 0)} {value}" for rank in range(2) for value in sums]
-    assert lines == sorted([*expected, "steps 3"])
+    assert lines == sorted([*expected, "steps 3", *["barrier 0 0"] * 2])
+    # Rank 1 is on the other side of each barrier only once rank 0, which comes late, is there too.
+    assert (tmp_path / "run/instances/macro/workdir/order").read_text() == "0011" * 3
 
 
 def test_a_serial_program_is_no_rank_of_the_launcher_of_titin(build: Build, monkeypatch, tmp_path):
@@ -260,7 +262,7 @@ MISTAKES = {
     "text": "Text is UTF-8; send other bytes as MUSCLE_RAW",
     "map": "maps, collections, arrays of strings and objects of Java are of MUSCLE 2's Java programs only",
     "matrix": "a ComplexData has 1 dimensions, and its type has 2",
-    "barrier": "call MPI_Barrier",
+    "barrier": "no barrier",
     "stop": "add the setting max_timesteps (s), or peer.T for this instance",
     "closed": "the sender has finished, and no more messages will come",
     "after": "has_next is called after MUSCLE_Finalize",

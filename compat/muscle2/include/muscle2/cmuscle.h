@@ -34,7 +34,9 @@ muscle_error_t MUSCLE_Send(const char *port, void *array, size_t size, muscle_da
 void *MUSCLE_Receive(const char *port, void *array, size_t *size, muscle_datatype_t type);
 void MUSCLE_Free(void *array, muscle_datatype_t type);
 
-/* Refused, with the advice to use MPI_Barrier. */
+/* A barrier for the ranks of an MPI program, in which waiting ranks use no core. All ranks call MUSCLE_Barrier_Init, after
+ * MUSCLE_Init; rank 0's `*barrier`, with `*length` bytes, is to be broadcast by MPI_Bcast before the first MUSCLE_Barrier. The
+ * calls return 0, or -1 with a record in the log. */
 int MUSCLE_Barrier_Init(char **barrier, size_t *length, int processes);
 int MUSCLE_Barrier(const char *barrier);
 void MUSCLE_Barrier_Destroy(char *barrier);

@@ -77,7 +77,8 @@ inline int rank(muscle_complex_t type) {
 
 /// The element type of titin; 0 for types without numbers.
 inline int dtype(muscle_complex_t type) {
-    if (type >= COMPLEX_BOOLEAN_MATRIX_2D && type < COMPLEX_JAVA_BYTE_OBJECT) return element((type - COMPLEX_BOOLEAN_MATRIX_2D) % 7);
+    if (type >= COMPLEX_BOOLEAN_MATRIX_2D && type < COMPLEX_JAVA_BYTE_OBJECT)
+        return element((type - COMPLEX_BOOLEAN_MATRIX_2D) % 7);
     if (type >= COMPLEX_BOOLEAN_ARR && type <= COMPLEX_DOUBLE_ARR) return element(type - COMPLEX_BOOLEAN_ARR);
     if (type >= COMPLEX_BOOLEAN && type <= COMPLEX_DOUBLE) return element(type - COMPLEX_BOOLEAN);
     return 0;
@@ -114,7 +115,8 @@ public:
     }
     /// Takes over an array of a simple type.
     ComplexData(void *data, muscle_datatype_t simple, size_t elements) : type(getType(simple)), value(data) {
-        if (elements > static_cast<size_t>(INT_MAX)) throw std::length_error("a ComplexData has up to 2^31 - 1 elements along a dimension");
+        if (elements > static_cast<size_t>(INT_MAX))
+            throw std::length_error("a ComplexData has up to 2^31 - 1 elements along a dimension");
         if (dimensions(type) == 1) dims.push_back(static_cast<int>(elements));
     }
     ~ComplexData() { std::free(value); }
@@ -169,7 +171,8 @@ public:
     static muscle_complex_t getType(muscle_datatype_t simple) {
         static const muscle_complex_t types[] = {COMPLEX_DOUBLE_ARR, COMPLEX_FLOAT_ARR,   COMPLEX_INT_ARR, COMPLEX_LONG_ARR,
                                                  COMPLEX_STRING,     COMPLEX_BOOLEAN_ARR, COMPLEX_BYTE_ARR};
-        if (simple < MUSCLE_DOUBLE || simple > MUSCLE_RAW) throw std::invalid_argument("a ComplexData of a ComplexData is not possible");
+        if (simple < MUSCLE_DOUBLE || simple > MUSCLE_RAW)
+            throw std::invalid_argument("a ComplexData of a ComplexData is not possible");
         return types[simple];
     }
 

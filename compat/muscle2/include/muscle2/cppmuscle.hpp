@@ -215,17 +215,14 @@ public:
     /// The work directory of the instance.
     static std::string get_tmp_path() { return detail::check(titin_muscle2_workdir()); }
 
-    /// Refused, with the advice to use MPI_Barrier.
-    static int barrier_init(char **, size_t *, int) { return no_barrier(); }
-    static int barrier(const char *) { return no_barrier(); }
-    static void barrier_destroy(char *) { no_barrier(); }
-
-private:
-    static int no_barrier() {
-        detail::check(titin_muscle2_refuse("MUSCLE 2's barriers are not here: call MPI_Barrier, or MPI_Ibarrier and MPI_Test with "
-                                           "pauses"));
-        return -1;
+    /// A barrier for the ranks of an MPI program, in which waiting ranks use no core. All ranks call barrier_init; rank 0's
+    /// `*buffer`, with `*length` bytes, is to be broadcast before the first barrier. Each returns 0, or -1 with a record in
+    /// the log.
+    static int barrier_init(char **buffer, size_t *length, int processes) {
+        return titin_muscle2_barrier_init(buffer, length, processes);
     }
+    static int barrier(const char *buffer) { return titin_muscle2_barrier(buffer); }
+    static void barrier_destroy(char *buffer) { titin_muscle2_barrier_destroy(buffer); }
 };
 
 /// Properties: the settings of the description, as text. "name" is looked up for this instance, then for all. Settings of

@@ -50,6 +50,11 @@ void titin_muscle2_copy(const titin_message *message, size_t element, void *to);
 int titin_muscle2_receive(const char *port, void **data, size_t *count, int type);
 int titin_muscle2_has_next(const char *port, int *has);
 
+/* The barrier of the ranks of an MPI program: 0, or -1 with a record in the log. */
+int titin_muscle2_barrier_init(char **barrier, size_t *length, int processes);
+int titin_muscle2_barrier(const char *barrier);
+void titin_muscle2_barrier_destroy(char *barrier);
+
 /* An error of a call of C++ itself: sets the text, and returns 1. */
 int titin_muscle2_refuse(const char *format, ...);
 
