@@ -92,6 +92,20 @@ def test_loops_mappers_terminals_and_other_kinds(tmp_path):
     assert "a MATLAB script is not run by titin" in warnings and "filter 'console'" in warnings
 
 
+def test_a_model_and_an_instance_of_one_name(tmp_path):
+    needs("ruby")
+    path = tmp_path / "lhc.cxa.rb"
+    path.write_text(
+        "lhc = NativeInstance.new('lhc', '/bin/true')\nsink = Terminal.new('sink', 'own.BooleanFileSink')\n"
+        "sink['file'] = 'mask'\nlhc.couple(sink, 'mask')\n"
+    )
+    assert convert(path, "-o", tmp_path / "model.ymmsl").returncode == 0
+    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
+    assert check.returncode == 0, check.stdout + check.stderr
+    made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())
+    assert list(made["models"]) == ["lhc_model"] and made["settings"] == {"sink.file": "mask.csv"}
+
+
 def test_a_converted_model_runs(build: Build, tmp_path):
     needs("ruby")
     (tmp_path / "run.cxa.rb").write_text(

@@ -22,8 +22,9 @@ OF_STARTS = {
     "matlab_command",
     "matlab_args",
 }
-SINKS = {"NullSink", "PrintSink", "DoubleFileSink", "FileSink"}
-SOURCES = {"DoubleFileSource", "FileSource"}
+#: Endings of the classes of terminals that titin has components for.
+SINKS = ("NullSink", "PrintSink", "FileSink")
+SOURCES = ("FileSource",)
 PLAIN = re.compile(r"[A-Za-z_./$][\w./$+-]*")
 WORDS_OF_YAML = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
@@ -76,6 +77,8 @@ def description(record: Record, path: Path) -> str:
         choose(part)
     find_called(parts, record)
     model = name_of(path.name.removesuffix(".rb").removesuffix(".cxa"))
+    if model in names:
+        model += "_model"  # a program has the name already
     sections = [
         f"# Made from {path.name}, a CxA of MUSCLE 2, by titin convert.\n",
         OPERATORS,
@@ -118,10 +121,10 @@ def choose(part: Part) -> None:
         part.notes.append(f"the instance {part.said.name!r}; a program that asks for its name gets the one here")
     if part.java == "DuplicationMapper" and "command" not in part.said.properties:
         part.implementation = "titin.duplicator"
-    elif part.said.kind == "terminal" and part.java in SINKS:
+    elif part.said.kind == "terminal" and part.java.endswith(SINKS):
         part.implementation = "titin.sink"
         part.notes.append(f"was {part.said.java_class}; formats of files: docs/components.md")
-    elif part.said.kind == "terminal" and part.java in SOURCES:
+    elif part.said.kind == "terminal" and part.java.endswith(SOURCES):
         part.implementation = "titin.source"
         part.notes.append(
             f"was {part.said.java_class}; its file has to be one that titin.source reads: docs/components.md"
