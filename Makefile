@@ -50,6 +50,7 @@ test-packages: $(VENV)/.ready-docs $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/
 		caf.openmpi:libcoarrays-openmpi-dev caf.mpich:libcoarrays-mpich-dev ga-config:libglobalarrays-dev \
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
+		ruby:ruby zsh:zsh fish:fish man:man-db \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
 		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
 
@@ -113,7 +114,7 @@ clean:  ## removes what was built
 	$(MAKE) -s clean-stage
 
 clean-stage:
-	rm -rf bindings/python/data bindings/python/titin/{include,lib,fortran}
+	rm -rf bindings/python/data bindings/python/titin/{include,lib,fortran,muscle3,muscle2}
 
 $(VENV)/.ready: tools/setup.sh requirements-dev.txt
 	tools/setup.sh $(VENV)

@@ -34,7 +34,7 @@ def main() -> None:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
     folder = target / (options.target if options.portable else "") / directory(options.profile)
     build(options, folder)
-    stage(folder)
+    stage(options, folder)
     wheel = pack(options, folder, ROOT / "dist" if options.portable else target / "wheels")
     if not options.portable:
         wheel = wheel.replace(wheel.with_name(local(wheel.name)))
@@ -65,7 +65,7 @@ def build(options: argparse.Namespace, folder: Path) -> None:
     run(*command, "-p", "titin-host", TITIN_LIB_DIR=str(folder))
 
 
-def stage(folder: Path) -> None:
+def stage(options: argparse.Namespace, folder: Path) -> None:
     """Puts the built files, and the files for other languages, where maturin finds them."""
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version, "the workspace has a version"
@@ -74,9 +74,10 @@ def stage(folder: Path) -> None:
         "SERIES": ".".join(version[1].split(".")[:2]),
         "FORTRAN": " ".join((ROOT / "bindings/fortran/sources.txt").read_text().split()),
     }
-    include, lib, modules, muscle3 = (PACKAGE / "titin" / name for name in ("include", "lib", "fortran", "muscle3"))
-    scripts = PACKAGE / "data/scripts"
-    for place in (include, lib, modules, muscle3, scripts):
+    names = ("include", "lib", "fortran", "muscle3", "muscle2")
+    include, lib, modules, muscle3, muscle2 = (PACKAGE / "titin" / name for name in names)
+    scripts, manuals = PACKAGE / "data/scripts", PACKAGE / "data/data/share/man/man1"
+    for place in (include, lib, modules, muscle3, muscle2, scripts, manuals):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
     for source, place in (
@@ -85,11 +86,16 @@ def stage(folder: Path) -> None:
         ("bindings/fortran", modules),
         ("compat/muscle3/cpp", muscle3),
         ("compat/muscle3/fortran", muscle3 / "fortran"),
+        ("compat/muscle2/include", muscle2 / "include"),
+        ("compat/muscle2/fortran", muscle2 / "fortran"),
+        ("compat/muscle2/lib", muscle2 / "lib"),
     ):
         shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     for name in LIBRARY:
         shutil.copy2(folder / name, lib)
     shutil.copy2(folder / "titin", scripts)
+    compile_muscle2(options, folder / "muscle2", muscle2 / "lib")
+    run(str(folder / "titin"), "man", str(manuals))
     for file, place in (
         ("titin.pc", lib / "pkgconfig"),
         ("titin-config.cmake", lib / "cmake/titin"),
@@ -101,6 +107,23 @@ def stage(folder: Path) -> None:
     # The names of functions stay. The tables for debuggers would make the wheel ten times as big.
     for binary in (*(lib / name for name in LIBRARY), scripts / "titin"):
         run("strip", "--strip-debug", str(binary))
+
+
+def compile_muscle2(options: argparse.Namespace, objects: Path, lib: Path) -> None:
+    """Compiles MUSCLE 2's interface for C and Fortran into libmuscle2.a."""
+    compiler, archiver = ["cc"], ["ar"]
+    if options.portable:
+        zig = [sys.executable, "-m", "ziglang"]
+        system = options.target.replace("-unknown", "")
+        compiler, archiver = [*zig, "cc", "-target", f"{system}.{GLIBC[0]}.{GLIBC[1]}"], [*zig, "ar"]
+    objects.mkdir(parents=True, exist_ok=True)
+    compiled = []
+    for source in sorted((ROOT / "compat/muscle2/src").glob("*.c")):
+        compiled.append(str(objects / f"{source.stem}.o"))
+        headers = ("-Icompat/muscle2/include", "-Icompat/muscle2/src", "-Icrates/capi/include")
+        run(*compiler, "-std=c11", "-O2", "-fPIC", "-Wall", *headers, "-c", str(source), "-o", compiled[-1])
+    (lib / "libmuscle2.a").unlink(missing_ok=True)
+    run(*archiver, "rcs", str(lib / "libmuscle2.a"), *compiled)
 
 
 def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:

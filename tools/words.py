@@ -18,9 +18,9 @@ RULES = [
     (re.compile(r"^(<<<<<<<|>>>>>>>) "), "a merge that was not finished"),
 ]
 
-#: Where the interfaces of other libraries give the names: MUSCLE3's, and the Basic Model Interface.
+#: Where the interfaces of other libraries give the names: those of MUSCLE3 and MUSCLE 2, and the Basic Model Interface.
 GIVEN = re.compile(
-    r"(compat|tests/(adoption|bmi)|bindings/python/titin/bmi)/|docs/(muscle3|bmi)\.md|benchmarks/programs/bmi_"
+    r"(compat|tests/(adoption|bmi)|bindings/python/titin/bmi)/|docs/(muscle[23]|bmi)\.md|benchmarks/programs/bmi_"
 )
 
 BINARY = {".npy", ".png", ".svg", ".lock"}

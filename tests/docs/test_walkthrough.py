@@ -1,5 +1,5 @@
-"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md, muscle3.md and the pages of docs/howto, walked through:
-their files are written, their commands run, and the output is as shown.
+"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md, muscle2.md, muscle3.md, editors.md and the pages of docs/howto, walked
+through: their files are written, their commands run, and the output is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -190,9 +190,12 @@ def test_the_page_about_mpwide_is_true(tmp_path):
             walk.block(text)
 
 
-def test_the_page_about_muscle3_is_true(tmp_path):
+@pytest.mark.parametrize("page", ["muscle2", "muscle3", "editors"])
+def test_a_page_that_brings_its_files_is_true(page, tmp_path):
+    if page == "muscle2":
+        needs("ruby")
     walk = Walk(tmp_path)
-    for language, title, text in blocks("docs/muscle3.md"):
+    for language, title, text in blocks(f"docs/{page}.md"):
         if title:
             (tmp_path / title).write_text(text)
         elif language == "console":

@@ -12,7 +12,7 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use commands::guard::GuardCommand;
 
 /// Couples simulation codes.
@@ -40,6 +40,10 @@ enum Command {
     Bench(commands::bench::Bench),
     Config(commands::config::Config),
     Bmi(commands::bmi::BmiCommand),
+    Convert(commands::convert::Convert),
+    Schema(commands::schema::Schema),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
     Manager(commands::run::ManagerCommand),
     Agent(commands::agent::AgentCommand),
     Relay(commands::relay::RelayCommand),
@@ -77,6 +81,10 @@ fn main() -> ExitCode {
         Command::Echo(echo) => echo.run(),
         Command::Config(config) => config.run(),
         Command::Bmi(bmi) => bmi.run(),
+        Command::Convert(convert) => convert.run(),
+        Command::Schema(schema) => schema.run(),
+        Command::Completions(completions) => completions.run(Titin::command()),
+        Command::Man(man) => man.run(Titin::command()),
         Command::Manager(manager) => manager.run(),
         Command::Agent(agent) => agent.run(),
         Command::Relay(relay) => relay.run(),

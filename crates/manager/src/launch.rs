@@ -37,6 +37,15 @@ pub const HOSTING: &str = "host.json";
 /// The first variables of a login.
 const LOGIN_VARIABLES: [&str; 5] = ["TERM", "HOME", "SHELL", "USER", "LOGNAME"];
 
+/// The variables by which launchers of MPI tell a process its rank.
+const RANKS: [&str; 5] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+];
+
 /// The environment of this process, without values that are not text.
 pub fn environment() -> BTreeMap<String, String> {
     let text = |(name, value): (OsString, OsString)| {
@@ -180,7 +189,7 @@ impl Invocation<'_> {
         let mut variables = CommandVariables {
             clear: false,
             set: self.identity(instance),
-            unset: vec![connection::SECRET.to_owned()],
+            unset: self.not_for_programs(),
         };
         match words {
             Words::Direct(_) => {
@@ -197,6 +206,15 @@ impl Invocation<'_> {
             Words::InShell(..) | Words::UserScript(..) => {}
         }
         variables
+    }
+
+    /// What the programs must not inherit: the secret, and titin's own rank. A program is no rank of the launcher that
+    /// has started the agent or the manager, and some libraries would take it for one.
+    fn not_for_programs(&self) -> Vec<String> {
+        let inherited = |name: &&str| self.context.env.contains_key(*name);
+        let ranks = RANKS.iter().copied().filter(inherited);
+        let all = std::iter::once(connection::SECRET).chain(ranks);
+        all.map(str::to_owned).collect()
     }
 
     /// The variables about the instance, the run, and the share of the cores.
@@ -341,6 +359,22 @@ mod tests {
         assert_eq!(variable(&launch, "MUSCLE_BIND_LIST"), Some("0,3"));
         assert_eq!(launch.unset, ["TITIN_SECRET"]);
         assert!(!launch.clear);
+    }
+
+    #[test]
+    fn a_program_is_no_rank_of_the_launcher_that_has_started_titin() {
+        let host = env(&[
+            ("PATH", "/bin"),
+            ("PMI_RANK", "3"),
+            ("OMPI_COMM_WORLD_RANK", "0"),
+        ]);
+        let launch = prepared(&executable("sh", &[]), &host, Path::new("/r"))
+            .unwrap()
+            .launch;
+        assert_eq!(
+            launch.unset,
+            ["TITIN_SECRET", "OMPI_COMM_WORLD_RANK", "PMI_RANK"]
+        );
     }
 
     #[test]

@@ -105,3 +105,7 @@ pub use titin_section::{
     LinkTuning, Links, Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site,
     StagedFiles, UserFunction,
 };
+
+/// The JSON Schema of descriptions: yMMSL, versions 0.1 and 0.2, with titin's keys. `tests/model/test_schema.py` compares its
+/// keys with those that the reader knows.
+pub const SCHEMA: &str = include_str!("../ymmsl.schema.json");

@@ -40,6 +40,8 @@ pub(crate) struct Config {
 enum Library {
     /// MUSCLE3 in C++ and Fortran; with it --fortran is the directory of the Makefile of its modules
     Muscle3,
+    /// MUSCLE 2 in C, C++ and Fortran; with it --fortran is the source file of its constants
+    Muscle2,
 }
 
 impl Library {
@@ -47,6 +49,32 @@ impl Library {
     fn prefix(self, prefix: &Path) -> PathBuf {
         match self {
             Library::Muscle3 => prefix.join("muscle3"),
+            Library::Muscle2 => prefix.join("muscle2"),
+        }
+    }
+
+    /// The name of the CMake package.
+    fn cmake_package(self) -> &'static str {
+        match self {
+            Library::Muscle3 => "libmuscle",
+            Library::Muscle2 => "muscle2",
+        }
+    }
+
+    /// The library that programs link beside titin's own.
+    fn archive(self, prefix: &Path) -> Option<PathBuf> {
+        match self {
+            Library::Muscle3 => None,
+            Library::Muscle2 => Some(self.prefix(prefix).join("lib/libmuscle2.a")),
+        }
+    }
+
+    /// What `--fortran` answers.
+    fn fortran(self, prefix: &Path) -> PathBuf {
+        let folder = self.prefix(prefix).join("fortran");
+        match self {
+            Library::Muscle3 => folder,
+            Library::Muscle2 => folder.join("muscle2.f90"),
         }
     }
 }
@@ -126,6 +154,9 @@ impl Config {
         let headers = headers.into_iter().chain([prefix.join("include")]);
         let headers: Vec<String> = headers.map(|folder| option("-I", &folder)).collect();
         let rpath = quote(&format!("-Wl,-rpath,{}", lib.to_string_lossy()));
+        // The archive stands before titin's library, whose functions it calls.
+        let archive = compat.and_then(|library| library.archive(prefix));
+        let archive = archive.map_or(String::new(), |path| quoted(&path) + " ");
         let module = |name: &str| quoted(&prefix.join("fortran").join(name));
         wanted([
             (asked.cflags, headers.join(" ")),
@@ -139,11 +170,14 @@ impl Config {
             (asked.fortran_ga, arrays(prefix)),
             (
                 asked.libs && !asked.archive,
-                format!("{} {rpath} -ltitin", option("-L", &lib)),
+                format!("{archive}{} {rpath} -ltitin", option("-L", &lib)),
             ),
             (
                 asked.archive,
-                format!("{} {SYSTEM_LIBRARIES}", quoted(&lib.join("libtitin.a"))),
+                format!(
+                    "{archive}{} {SYSTEM_LIBRARIES}",
+                    quoted(&lib.join("libtitin.a"))
+                ),
             ),
         ])
     }
@@ -151,16 +185,11 @@ impl Config {
     /// The directories that the user asks for.
     fn folders(&self, prefix: &Path) -> Vec<PathBuf> {
         let Config { compat, asked } = self;
-        let (own, lib) = (
-            compat.map(|library| library.prefix(prefix)),
-            prefix.join("lib"),
-        );
-        let own_lib = own.as_ref().map(|own| own.join("lib"));
-        let modules = own.iter().map(|own| own.join("fortran"));
-        let cmake = match &own_lib {
-            Some(own) => own.join("cmake/libmuscle"),
-            None => lib.join("cmake/titin"),
-        };
+        let lib = prefix.join("lib");
+        let own_lib = compat.map(|library| library.prefix(prefix).join("lib"));
+        let modules = compat.iter().map(|library| library.fortran(prefix));
+        let package = compat.map_or("titin", Library::cmake_package);
+        let cmake = own_lib.as_ref().unwrap_or(&lib).join("cmake").join(package);
         let mut pkg_config = OsString::new();
         for folder in own_lib.iter().chain([&lib]) {
             if !pkg_config.is_empty() {
@@ -383,6 +412,18 @@ mod tests {
             ("--cmake-dir", "/t/muscle3/lib/cmake/libmuscle"),
         ] {
             let asked = format!("--compat muscle3 {options}");
+            assert_eq!(config(&asked).answer(Path::new("/t")), answer);
+        }
+        for (options, answer) in [
+            (
+                "--cflags --libs",
+                "-I/t/muscle2/include -I/t/include /t/muscle2/lib/libmuscle2.a -L/t/lib -Wl,-rpath,/t/lib -ltitin",
+            ),
+            ("--fortran", "/t/muscle2/fortran/muscle2.f90"),
+            ("--pkgconfig", "/t/muscle2/lib/pkgconfig:/t/lib/pkgconfig"),
+            ("--cmake-dir", "/t/muscle2/lib/cmake/muscle2"),
+        ] {
+            let asked = format!("--compat muscle2 {options}");
             assert_eq!(config(&asked).answer(Path::new("/t")), answer);
         }
     }

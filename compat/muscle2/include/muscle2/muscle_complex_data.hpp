@@ -1,0 +1,1 @@
+#include "complex_data.hpp"
