@@ -74,7 +74,7 @@ def python_packages() -> set[str]:
         for line in (ROOT / f"requirements-{name}.txt").read_text().splitlines()
     ]
     needed = tomllib.loads((ROOT / "bindings/python/pyproject.toml").read_text())["project"]["dependencies"]
-    return {re.split("[=<>~! ;]", line)[0] for line in [*lines, *needed] if line and line[0] not in "#-"}
+    return {re.split("[=<>~! ;[]", line)[0] for line in [*lines, *needed] if line and line[0] not in "#-"}
 
 
 def main() -> int:

@@ -159,10 +159,11 @@ def check_wheels(wheel: Path) -> None:
     wheel than its name promises."""
     run(sys.executable, "-m", "twine", "check", "--strict", *map(str, wheel.parent.glob("titin*.whl")))
     command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["sym_policy"]
-    floor = tuple(map(int, found.removeprefix("manylinux_").split("_")[:2]))
-    if floor > GLIBC:
-        sys.exit(f"{wheel.name} holds what needs {found}, more than the wheel promises")
+    tag = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["overall_tag"]
+    floor = re.match(r"manylinux_(\d+)_(\d+)_", tag)
+    if not floor or tuple(map(int, floor.groups())) > GLIBC:
+        sys.exit(f"{wheel.name} holds what needs {tag}, more than the wheel promises")
+    print(f"{wheel.name} is for {tag}, says auditwheel")
 
 
 def install(package: Path, *options: str) -> None:
