@@ -31,6 +31,14 @@ build: setup  ## the package, in .venv
 wheel: setup  ## the wheel for other machines, in dist/
 	$(PYTHON) tools/wheel.py --profile release --portable
 
+# Long, and for root: chroots with an empty Debian in them, and a whole build for Debian.
+packages: wheel  ## the wheel and the Debian packages, tried in empty systems, in dist/
+	tools/packages.sh debootstrap:debootstrap lintian:lintian dh:debhelper dh_python3:dh-python chrpath:chrpath help2man:help2man
+	packaging/try-wheel.sh
+	packaging/try-module.sh
+	packaging/build-debian.sh
+	packaging/try-debian.sh
+
 demo: build  ## the main example: a lattice Boltzmann cavity, whole and in coupled pieces, against a reference
 	examples/cavity/run.sh
 
@@ -43,7 +51,7 @@ test-python: build test-packages
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
 # What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, a
-# compiler that has std::mdspan, Slurm, ssh, tools.
+# compiler that has std::mdspan, Slurm, ssh, tools, what Debian packages and module files are tested with.
 LIB := /usr/lib/$(shell uname -m)-linux-gnu
 test-packages: $(VENV)/.ready-docs $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/.ready $(VENV)/muscle3-0.11/.ready
 	tools/packages.sh git:git mpirun.openmpi:openmpi-bin mpicc.openmpi:libopenmpi-dev mpiexec.mpich:mpich mpicc.mpich:libmpich-dev \
@@ -52,7 +60,8 @@ test-packages: $(VENV)/.ready-docs $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
 		ruby:ruby zsh:zsh fish:fish man:man-db \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
-		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux \
+		/usr/share/modules/init/bash:environment-modules chrpath:chrpath dpkg-parsechangelog:dpkg-dev
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)
@@ -115,8 +124,9 @@ clean:  ## removes what was built
 
 clean-stage:
 	rm -rf bindings/python/data bindings/python/titin/{include,lib,fortran,muscle3,muscle2}
+	rm -f bindings/python/{LICENSE,THIRD-PARTY-LICENSES.txt,titin.cdx.json} compat/muscle3/python/LICENSE
 
-$(VENV)/.ready: tools/setup.sh requirements-dev.txt
+$(VENV)/.ready: tools/setup.sh requirements-build.txt requirements-dev.txt
 	tools/setup.sh $(VENV)
 	touch $@
 
@@ -127,4 +137,4 @@ $(VENV)/.ready-docs: requirements-docs.txt
 	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
-.PHONY: help setup build wheel demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree docs bench papers fuzz mutants soak clean clean-stage
+.PHONY: help setup build wheel packages demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree docs bench papers fuzz mutants soak clean clean-stage

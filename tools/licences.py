@@ -70,11 +70,11 @@ def python_packages() -> set[str]:
     """The Python packages named in the requirements and in the package's own metadata."""
     lines = [
         line
-        for name in ("dev", "test", "docs")
+        for name in ("build", "dev", "test", "docs")
         for line in (ROOT / f"requirements-{name}.txt").read_text().splitlines()
     ]
     needed = tomllib.loads((ROOT / "bindings/python/pyproject.toml").read_text())["project"]["dependencies"]
-    return {re.split("[=<>~! ;]", line)[0] for line in [*lines, *needed] if line and not line.startswith("#")}
+    return {re.split("[=<>~! ;[]", line)[0] for line in [*lines, *needed] if line and line[0] not in "#-"}
 
 
 def main() -> int:

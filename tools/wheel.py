@@ -6,12 +6,15 @@ sources. maturin builds the extension against the library and packs everything.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import sbom
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings/python"
@@ -35,6 +38,7 @@ def main() -> None:
     folder = target / (options.target if options.portable else "") / directory(options.profile)
     build(options, folder)
     stage(options, folder)
+    describe(options)
     wheel = pack(options, folder, ROOT / "dist" if options.portable else target / "wheels")
     if not options.portable:
         wheel = wheel.replace(wheel.with_name(local(wheel.name)))
@@ -42,6 +46,7 @@ def main() -> None:
         check_symbols(folder)
         options_of_pip = ("-q", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheel.parent))
         run(sys.executable, "-m", "pip", "wheel", *options_of_pip, str(MUSCLE3))
+        check_wheels(wheel)
     if options.install:
         install(wheel)
         # Pure Python, so pip builds it; the environment has what that needs.
@@ -69,10 +74,13 @@ def stage(options: argparse.Namespace, folder: Path) -> None:
     """Puts the built files, and the files for other languages, where maturin finds them."""
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version, "the workspace has a version"
+    sources = (ROOT / "bindings/fortran/sources.txt").read_text().split()
     words = {
         "VERSION": version[1],
         "SERIES": ".".join(version[1].split(".")[:2]),
-        "FORTRAN": " ".join((ROOT / "bindings/fortran/sources.txt").read_text().split()),
+        "FORTRAN": " ".join(sources),
+        "MODULES": " ".join(f"${{prefix}}/fortran/{name}" for name in sources),
+        "SONAME": os.environ.get("TITIN_SONAME", "libtitin.so"),
     }
     names = ("include", "lib", "fortran", "muscle3", "muscle2")
     include, lib, modules, muscle3, muscle2 = (PACKAGE / "titin" / name for name in names)
@@ -126,6 +134,13 @@ def compile_muscle2(options: argparse.Namespace, objects: Path, lib: Path) -> No
     run(*archiver, "rcs", str(lib / "libmuscle2.a"), *compiled)
 
 
+def describe(options: argparse.Namespace) -> None:
+    """Puts the licences and the list of crates beside the package's sources."""
+    for package in (PACKAGE, MUSCLE3):
+        shutil.copy2(ROOT / "LICENSE", package)
+    sbom.write(PACKAGE, options.target)
+
+
 def pack(options: argparse.Namespace, folder: Path, out: Path) -> Path:
     """Builds the extension and packs the wheel."""
     command = ["maturin", "build", "--quiet", "--manifest-path", str(PACKAGE / "Cargo.toml"), "--locked"]
@@ -160,6 +175,18 @@ def check_symbols(folder: Path) -> None:
         if newest > GLIBC:
             sys.exit(f"{name} needs glibc {'.'.join(map(str, newest))}, more than the wheel promises")
         print(f"{name} needs glibc {'.'.join(map(str, newest))}")
+
+
+def check_wheels(wheel: Path) -> None:
+    """Fails if an index of packages would not show the wheels' pages, or if auditwheel finds a newer platform in the
+    wheel than its name promises."""
+    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, wheel.parent.glob("titin*.whl")))
+    command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)]
+    tag = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["overall_tag"]
+    floor = re.match(r"manylinux_(\d+)_(\d+)_", tag)
+    if not floor or tuple(map(int, floor.groups())) > GLIBC:
+        sys.exit(f"{wheel.name} holds what needs {tag}, more than the wheel promises")
+    print(f"{wheel.name} is for {tag}, says auditwheel")
 
 
 def install(package: Path, *options: str) -> None:

@@ -10,7 +10,7 @@ if(NOT TARGET titin::titin)
   add_library(titin::titin SHARED IMPORTED)
   set_target_properties(titin::titin PROPERTIES
     IMPORTED_LOCATION "${_titin_prefix}/lib/libtitin.so"
-    IMPORTED_SONAME "libtitin.so"
+    IMPORTED_SONAME "@SONAME@"
     INTERFACE_INCLUDE_DIRECTORIES "${_titin_prefix}/include")
 
   add_library(titin::titin_static STATIC IMPORTED)

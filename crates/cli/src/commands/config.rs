@@ -10,7 +10,7 @@ use titin_manager::shell::quote;
 
 use crate::terminal::{answer, complain};
 
-/// The command recognises an installation by this file.
+/// What compiles programs needs this file.
 const HEADER: &str = "include/titin.h";
 
 /// The system libraries needed by the static library.
@@ -127,7 +127,7 @@ struct Asked {
 
 impl Config {
     pub(crate) fn run(&self) -> ExitCode {
-        match prefix() {
+        match prefix_with(HEADER) {
             Ok(prefix) => answer(&(self.answer(&prefix) + "\n")),
             Err(error) => complain(error),
         }
@@ -218,42 +218,52 @@ fn wanted<T, const N: usize>(answers: [(bool, T); N]) -> Vec<T> {
         .collect()
 }
 
-/// There is no directory with `include`, `lib` and `fortran`.
+/// No directory of an installation has the file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PrefixError {
-    #[error("TITIN_PREFIX is {}, where there is no {HEADER}", .0.display())]
-    Given(PathBuf),
-    #[error("the header files and libraries that belong to {} were not found beside it; install titin with pip, or set \
-             TITIN_PREFIX to the directory that has {HEADER}", .0.display())]
-    NotFound(PathBuf),
+    #[error("TITIN_PREFIX is {}, where there is no {file}", .place.display())]
+    Given { place: PathBuf, file: &'static str },
+    #[error("{file}, which belongs to {}, was not found beside it; install titin with pip, or titin's package for \
+             development of your distribution, or set TITIN_PREFIX to the directory that has {file}", .command.display())]
+    NotFound {
+        command: PathBuf,
+        file: &'static str,
+    },
 }
 
-/// The directory with `include`, `lib` and `fortran`.
+/// The directory with `include`, `lib` and `fortran` that has `file`. A distribution may have put
+/// what is in the directory into several packages, and only some of them may be installed.
 ///
 /// # Errors
 /// [`PrefixError`] if there is no such directory.
-pub(super) fn prefix() -> Result<PathBuf, PrefixError> {
+pub(super) fn prefix_with(file: &'static str) -> Result<PathBuf, PrefixError> {
     let executable = std::env::current_exe().unwrap_or_default();
-    find(
-        &executable,
-        std::env::var_os("TITIN_PREFIX").map(PathBuf::from),
-    )
+    let given = std::env::var_os("TITIN_PREFIX").map(PathBuf::from);
+    find(&executable, given, file)
 }
 
-/// The directory with `include`, `lib` and `fortran` for a command: in a Python environment the
-/// package `titin`, in a build tree the sources of the package, else the prefix of the command.
-fn find(executable: &Path, given: Option<PathBuf>) -> Result<PathBuf, PrefixError> {
-    if let Some(given) = given {
-        return match given.join(HEADER).is_file() {
-            true => Ok(given),
-            false => Err(PrefixError::Given(given)),
+/// The directory with `file` for a command: in a Python environment the package `titin`, in a
+/// distribution with a directory for each architecture the directory `titin` there, in a build
+/// tree the sources of the package, else the prefix of the command.
+fn find(
+    command: &Path,
+    given: Option<PathBuf>,
+    file: &'static str,
+) -> Result<PathBuf, PrefixError> {
+    if let Some(place) = given {
+        return match place.join(file).is_file() {
+            true => Ok(place),
+            false => Err(PrefixError::Given { place, file }),
         };
     }
-    let built = executable.ancestors().skip(2);
+    let built = command.ancestors().skip(2);
     let built = built.map(|folder| folder.join("bindings/python/titin"));
-    let mut places = installed_places(executable).into_iter().chain(built);
-    let found = places.find(|place| place.join(HEADER).is_file());
-    found.ok_or_else(|| PrefixError::NotFound(executable.to_owned()))
+    let mut places = installed_places(command).into_iter().chain(built);
+    let found = places.find(|place| place.join(file).is_file());
+    found.ok_or_else(|| PrefixError::NotFound {
+        command: command.to_owned(),
+        file,
+    })
 }
 
 /// Where the files of an installed command may be.
@@ -268,10 +278,16 @@ fn installed_places(executable: &Path) -> Vec<PathBuf> {
             places.push(python.join("dist-packages/titin"));
         }
     }
+    places.push(prefix.join("lib").join(multiarch()).join("titin"));
     // The layout of `pip install --target`, and an ordinary prefix.
     places.push(prefix.join("titin"));
     places.push(prefix.to_path_buf());
     places
+}
+
+/// Debian's name of the directory for this architecture.
+fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
 }
 
 /// The entries of a directory whose names begin with `begins`, the newest version first.
@@ -345,7 +361,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         installed(root.path(), "lib/python3.9/site-packages/titin");
         let newest = installed(root.path(), "lib/python3.11/site-packages/titin");
-        assert_eq!(find(&root.path().join("bin/titin"), None), Ok(newest));
+        assert_eq!(
+            find(&root.path().join("bin/titin"), None, HEADER),
+            Ok(newest)
+        );
     }
 
     #[test]
@@ -358,19 +377,40 @@ mod tests {
             let root = tempfile::tempdir().unwrap();
             std::fs::create_dir_all(root.path().join("usr/lib")).unwrap();
             let expected = installed(root.path(), prefix).canonicalize().unwrap();
-            let found = find(&root.path().join(command), None).unwrap();
+            let found = find(&root.path().join(command), None, HEADER).unwrap();
             assert_eq!(found.canonicalize().unwrap(), expected, "{prefix}");
         }
     }
 
     #[test]
+    fn a_distribution_may_leave_the_headers_to_another_package() {
+        const HOST: &str = "lib/titin-host";
+        let root = tempfile::tempdir().unwrap();
+        let command = root.path().join("usr/bin/titin");
+        let own = root.path().join("usr/lib").join(multiarch()).join("titin");
+        std::fs::create_dir_all(own.join("lib")).unwrap();
+        std::fs::write(own.join(HOST), "").unwrap();
+        assert_eq!(find(&command, None, HOST), Ok(own.clone()));
+        let error = find(&command, None, HEADER).unwrap_err().to_string();
+        assert!(
+            error.contains(HEADER) && error.contains("package for development"),
+            "{error}"
+        );
+        installed(&own, "");
+        // The headers of the system are there, too.
+        installed(root.path(), "usr");
+        assert_eq!(find(&command, None, HEADER), Ok(own));
+    }
+
+    #[test]
     fn nothing_there_says_where_to_look() {
         let root = tempfile::tempdir().unwrap();
-        let error = find(&root.path().join("bin/titin"), None)
+        let error = find(&root.path().join("bin/titin"), None, HEADER)
             .unwrap_err()
             .to_string();
         assert!(error.contains("TITIN_PREFIX"), "{error}");
-        let error = find(&root.path().join("bin/titin"), Some(root.path().into()))
+        let given = Some(root.path().into());
+        let error = find(&root.path().join("bin/titin"), given, HEADER)
             .unwrap_err()
             .to_string();
         assert!(error.contains("no include/titin.h"), "{error}");

@@ -8,8 +8,11 @@ use std::process::{Command, ExitCode};
 use clap::{Args, ValueEnum};
 use titin_manager::launch::python;
 
-use super::config::prefix;
+use super::config::prefix_with;
 use crate::terminal::complain;
+
+/// The program of functions in shared libraries, in the directory of an installation.
+const PROGRAM: &str = "lib/titin-host";
 
 /// Becomes the process that runs functions as instances
 #[derive(Args)]
@@ -37,8 +40,8 @@ impl Host {
                 python.args(["-m", "titin.host"]);
                 python
             }
-            Language::C => match prefix() {
-                Ok(prefix) => Command::new(prefix.join("lib/titin-host")),
+            Language::C => match prefix_with(PROGRAM) {
+                Ok(prefix) => Command::new(prefix.join(PROGRAM)),
                 Err(error) => return complain(error),
             },
         };

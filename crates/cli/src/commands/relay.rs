@@ -12,10 +12,13 @@ use serde_json::Value;
 use titin_draw::units::{bytes, count};
 use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, end_of_day};
 
-use super::config::prefix;
+use super::config::prefix_with;
 use super::refusal;
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, WARNING, complain};
+
+/// The program of a relay, in the directory of an installation.
+const RELAYD: &str = "lib/titin-relayd";
 
 /// The relay of a site: passes the messages of runs between sites
 ///
@@ -214,8 +217,8 @@ impl RunRelay {
 
 /// Becomes the program of relays. Returns only if it cannot be started.
 pub(super) fn become_relayd(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> ExitCode {
-    let program = match prefix() {
-        Ok(prefix) => prefix.join("lib/titin-relayd"),
+    let program = match prefix_with(RELAYD) {
+        Ok(prefix) => prefix.join(RELAYD),
         Err(error) => return complain(error),
     };
     // A service manager watches this process, so the relay replaces it.
