@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use titin_model::{Filter, Pattern};
 
+use crate::observation::ObservedRun;
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
@@ -123,6 +124,9 @@ pub enum ToManager {
         /// The instance.
         instance: String,
     },
+    /// An observer, which takes no part in the run, asks for the state of the run. Answered by
+    /// [`ToProgram::Observed`].
+    Observe {},
     /// Sign of life.
     Heartbeat {},
 }
@@ -199,6 +203,8 @@ pub enum ToProgram {
         #[serde(default)]
         deadlock: bool,
     },
+    /// The state of the run, for an observer.
+    Observed(Box<ObservedRun>),
     /// Sign of life.
     Heartbeat {},
 }
