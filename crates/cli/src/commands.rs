@@ -23,3 +23,4 @@ pub(crate) mod run;
 pub(crate) mod submit;
 pub(crate) mod sync;
 pub(crate) mod transfer;
+pub(crate) mod view;
