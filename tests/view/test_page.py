@@ -5,14 +5,16 @@ from __future__ import annotations
 import html
 import re
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import titin
 from titin.model import Model
 
-from ..conftest import WATCHDOG, needs
+from ..conftest import ROOT, WATCHDOG, needs
 from .conftest import save
 
 BROWSER = "chromium"
@@ -76,7 +78,7 @@ def pair(folder: Path) -> Path:
 def test_a_saved_page_has_everything(tmp_path):
     run = pair(tmp_path)
     text = save(run, tmp_path / "page.html")
-    assert text.count("<script") == 2 and " src=" not in text.replace('" src=', "")
+    assert (text.count("<script"), text.count("<img")) == (2, 0)
     found = document((tmp_path / "page.html").as_uri(), tmp_path)
     assert "<title>pair: done</title>" in found
     assert '<span id="phase" class="pill done" role="status">done</span>' in found
@@ -127,6 +129,29 @@ def test_a_run_is_a_widget_in_jupyter(tmp_path):
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1])
     (tmp_path / "page.html").write_text(page)
     assert "<title>alone: done</title>" in document((tmp_path / "page.html").as_uri(), tmp_path)
+
+
+def test_the_listing_of_the_page_in_the_documentation(tmp_path, monkeypatch, capfd):
+    [listing] = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/view.md").read_text(), re.MULTILINE | re.DOTALL)
+    model = Model("alone")
+    model.component("one", "one", o_f="out")
+    model.component("two", "two", f_init="in")
+    model.conduit("one.out", "two.in")
+    for name, ports, call in [
+        ("one", "o_f='out'", "send('out', 1.5, timestamp=0.0)"),
+        ("two", "f_init='in'", "receive('in')"),
+    ]:
+        program = f"import titin\nwith titin.Instance({ports}) as i:\n    while i.reuse():\n        i.{call}\n"
+        (tmp_path / f"{name}.py").write_text(program)
+        model.program(name, sys.executable, args=[str(tmp_path / f"{name}.py")])
+    model.write(tmp_path / "model.ymmsl")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    *lines, last = listing.splitlines()
+    exec("\n".join(lines), names)
+    assert eval(last, names)._repr_html_().startswith("<iframe")
+    assert names["run"].profile()["conduits"][0]["from"] == "one.out"
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -114,6 +114,9 @@ def test_what_is_known_of_a_run_that_is_over(over, view):
     assert (sender["state"], sender["messages"], sender["bytes"], sender["simulated"]) == ("done", 1, 16, 3.5)
     assert receiver["messages"] == 0
     times = sender["times"]
+    # Both instances are in this process.
+    assert sender["process"]["pid"] == receiver["process"]["pid"] == os.getpid()
+    assert sender["process"]["seconds"] > 0.1 and sender["process"]["memory"] > 10e6
     assert times["total"] == pytest.approx(times["compute"] + times["waiting"] + times["sending"])
 
 
@@ -153,7 +156,8 @@ def test_hostile_bytes_get_no_further(over, view):
                 stranger.sendall(hostile)
                 stranger.shutdown(socket.SHUT_WR)
                 answer = stranger.recv(65536)
-            except (ConnectionResetError, BrokenPipeError):
+            except OSError:
+                # The server has closed the connection in the middle.
                 answer = b""
             assert not answer or answer.split(b" ")[1][:1] == b"4", answer
     assert resident(server.process.pid) < memory + 20e6
@@ -192,6 +196,14 @@ def test_it_listens_on_the_loopback_network_only(over, view):
         if line.split()[3] == "0A" and int(line.split()[1].partition(":")[2], 16) == server.port
     ]
     assert listening == [f"0100007F:{server.port:04X}"]
+
+
+def test_a_port_that_is_taken_is_named(over, view):
+    server = view(over)
+    command = [TITIN, "view", over, "--port", str(server.port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: cannot serve the page at 127.0.0.1:{server.port}: Address already in use")
 
 
 def test_over_ssh_a_line_is_printed(over, view):

@@ -25,6 +25,11 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Text in which what stands between two grave accents is a command. */
+function withCode(text) {
+  return text.split("`").map((part, place) => place % 2 ? make("code", {}, part) : part);
+}
+
 /** Sets a text only if it is another one, so that a screen reader and a selection are left alone. */
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
@@ -120,16 +125,16 @@ function showHeader() {
   setText(at("#place"), [facts.host && `on ${facts.host}`, facts.directory].filter(Boolean).join(" · "));
   const now = OVER.has(state.phase) ? null : rates(all.map((_, place) => place));
   const per = (figure, unit) => now ? make("small", {}, ` ${figure(now)}${unit}`) : null;
-  const processes = new Map(known(all, (one) => one.process).map((one) => [`${one.host ?? ""}/${one.pid}`, one]));
-  const busy = known([...processes.values()], (one) => one.load), resident = known([...processes.values()], (one) => one.memory);
-  const spent = known([...processes.values()], (one) => one.seconds);
+  const processes = processesOf(all);
+  const busy = known(processes, (one) => one.load), resident = known(processes, (one) => one.memory);
+  const spent = known(processes, (one) => one.seconds);
   const tiles = [
     ["Instances", count(all.length), make("small", {}, ` of ${count(facts.components.length)} component${facts.components.length === 1 ? "" : "s"}`)],
     ["Messages", count(sum(all, (one) => one.messages)), per((now) => rate(now.messages), "/s")],
     ["Bytes", bytes(sum(all, (one) => one.bytes)), per((now) => bytes(now.bytes), "/s")],
     busy.length ? ["Processor", `${(100 * sum(busy, (x) => x)).toFixed(0)} %`, make("small", {}, " of a core")]
       : spent.length ? ["Processor time", seconds(sum(spent, (x) => x)), null] : null,
-    resident.length ? [busy.length ? "Memory" : "Peak memory", memory(sum(resident, (x) => x)), make("small", {}, ` in ${count(processes.size)} process${processes.size === 1 ? "" : "es"}`)] : null,
+    resident.length ? [busy.length ? "Memory" : "Peak memory", memory(sum(resident, (x) => x)), make("small", {}, ` in ${count(processes.length)} process${processes.length === 1 ? "" : "es"}`)] : null,
   ];
   at("#totals").replaceChildren(...tiles.filter(Boolean).map(([name, value, more]) =>
     make("div", {}, make("dt", {}, name), make("dd", {}, value, more))));
@@ -173,12 +178,28 @@ function mainState(counts) {
   return going.sort((a, b) => counts[b] - counts[a])[0] ?? "done";
 }
 
+/** Writes the messages per second above the box of a component. */
+function writeRate(group, rate) {
+  const box = group.querySelector(":scope > .box:not(.behind)");
+  if (!box) return;
+  let text = group.querySelector(":scope > .rate");
+  if (!text) {
+    const [x, y, width] = ["x", "y", "width"].map((name) => Number(box.getAttribute(name)));
+    text = svg("text", { class: "rate faint", x: x + width / 2, y: y - 6, "text-anchor": "middle" });
+    group.append(text);
+  }
+  setText(text, rate === null ? "" : `${rate}/s`);
+}
+
 function markGraph(groups) {
   const root = at("#graph .scroll").shadowRoot;
   if (!root) return;
   const boxes = new Map([...root.querySelectorAll("g[data-name]")].map((box) => [box.dataset.name, box]));
   for (const { name, instances } of groups) {
-    if (instances.length) boxes.get(name)?.setAttribute("data-state", mainState(stateCounts(instances)));
+    const box = boxes.get(name);
+    if (!box || !instances.length) continue;
+    box.setAttribute("data-state", mainState(stateCounts(instances)));
+    writeRate(box, rateCell(instances));
   }
   const waited = new Set(state.waits.map((wait) => `${wait.from} ${wait.to}`));
   for (const line of root.querySelectorAll("g[data-from]")) {
@@ -189,21 +210,22 @@ function markGraph(groups) {
 
 function showGraph() {
   const section = at("#graph");
-  setText(section.querySelector(".note"), facts.graph_note ?? "");
+  section.querySelector(".note").replaceChildren(...withCode(facts.graph_note ?? ""));
   section.querySelector(".note").hidden = !facts.graph_note;
   const host = section.querySelector(".scroll");
   host.hidden = !facts.graph;
   if (facts.graph) putPicture(host, facts.graph);
   const key = (name, text) => make("span", { className: `key ${name}` }, make("i"), text);
   at("#legend").replaceChildren(key("running", "running"), key("waiting", "waiting for a peer"), key("done", "done"), key("failed", "failed"),
-    ...(OVER.has(state.phase) ? [] : [make("span", { className: "key" }, "a dashed line: instances wait on the conduit now")]));
+    ...(OVER.has(state.phase) ? [] : [make("span", { className: "key" }, "above a box: messages sent per second"),
+      make("span", { className: "key" }, "a dashed line: instances wait on the conduit now")]));
 }
 
 function showTimes() {
   at("#times").hidden = !facts.times;
   if (!facts.times) return;
   putPicture(at("#times .scroll"), facts.times);
-  setText(at("#times .note"), facts.times_note ?? "");
+  at("#times .note").replaceChildren(...withCode(facts.times_note ?? ""));
 }
 
 /** Fills a table. Each column has a title, a cell of a row, and whether it is a figure. Columns without any content are left out. */
@@ -260,8 +282,14 @@ function timesCell(instances) {
   return [shares.filter(([, , share]) => share / total >= 0.005).map(([, word, share]) => `${word} ${percent(share, total)}`).join(", "), bar];
 }
 
+/** The processes of instances, each once. After the run each instance tells of its process at its own end: the last one counts. */
 function processesOf(instances) {
-  return [...new Map(known(instances, (one) => one.process).map((one) => [`${one.host ?? ""}/${one.pid}`, one])).values()];
+  const found = new Map();
+  for (const process of known(instances, (one) => one.process)) {
+    const key = `${process.host ?? ""}/${process.pid}`;
+    if (!((found.get(key)?.seconds ?? -1) > (process.seconds ?? 0))) found.set(key, process);
+  }
+  return [...found.values()];
 }
 
 function loadCell(instances) {
@@ -379,7 +407,7 @@ function drawMap(list) {
 function showConduits() {
   const waits = new Map(state.waits.map((wait) => [`${wait.from} ${wait.to} ${wait.sends}`, wait.count]));
   const waiting = (row, sends) => waits.get(`${row.from} ${row.to} ${sends}`);
-  const time = (value) => value === undefined || value === null ? null : seconds(value);
+  const mean = (sum, row) => sum === undefined ? null : seconds(sum / row.pairs);
   const now = OVER.has(state.phase);
   fillTable(at("#conduits table"), [
     { title: "from", cell: (row) => row.from },
@@ -388,8 +416,8 @@ function showConduits() {
     { title: "medium", cell: (row) => row.medium ?? null },
     { title: "messages", figure: true, cell: (row) => row.messages === undefined ? null : count(row.messages) },
     { title: "bytes", figure: true, cell: (row) => row.bytes === undefined ? null : bytes(row.bytes) },
-    { title: "receivers waited", figure: true, cell: (row) => time(row.receiver_waited) },
-    { title: "senders waited", figure: true, cell: (row) => time(row.sender_waited) },
+    { title: "a receiver waited", figure: true, cell: (row) => mean(row.receiver_waited, row) },
+    { title: "a sender waited", figure: true, cell: (row) => mean(row.sender_waited, row) },
     { title: "wait for a message now", figure: true, always: !now, cell: (row) => waiting(row, false) ? count(waiting(row, false)) : null },
     { title: "wait for room now", figure: true, cell: (row) => waiting(row, true) ? count(waiting(row, true)) : null },
   ], facts.conduits.slice(0, MOST_ROWS * 2));
@@ -435,8 +463,8 @@ function showHistory() {
     const before = history[Math.max(0, place - RATE_LOOKS)], time = sample.seconds - before.seconds;
     return time > 0 ? Math.max(0, (sample.messages - before.messages) / time) : null;
   });
-  const most = Math.max(1e-9, ...speeds.filter((speed) => speed !== null));
-  const points = history.flatMap((sample, place) => speeds[place] === null ? [] : [`${x(sample)} ${(98 - 94 * speeds[place] / most).toFixed(1)}`]);
+  const most = Math.max(0, ...speeds.filter((speed) => speed !== null));
+  const points = history.flatMap((sample, place) => speeds[place] === null ? [] : [`${x(sample)} ${(98 - 94 * speeds[place] / (most || 1)).toFixed(1)}`]);
   at("#history .charts").replaceChildren(
     chart("States of the instances", stateText(history[history.length - 1].counts), areas),
     chart("Messages per second", `at most ${rate(most)}`, [svg("path", { class: "line", d: `M${points.join("L")}` })]));

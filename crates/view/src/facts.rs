@@ -177,6 +177,7 @@ fn means(profile: &RunProfile) -> RunProfile {
             },
             cores: Vec::new(),
             site: None,
+            process: None,
             start: mean(|one| one.start),
             total: mean(|one| one.total),
             compute: mean(|one| one.compute),

@@ -67,9 +67,10 @@ impl Server {
     /// [`ViewError`] if the port is taken, or the system has no random numbers.
     pub fn listen(run: ViewedRun, port: u16) -> Result<Self, ViewError> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        let listener = listener.map_err(ViewError::Listen)?;
-        listener.set_nonblocking(true).map_err(ViewError::Listen)?;
-        let address = listener.local_addr().map_err(ViewError::Listen)?;
+        let refused = |error| ViewError::Listen { port, error };
+        let listener = listener.map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
         let access = Access::new(address.port())?;
         Ok(Server {
             listener,
@@ -94,12 +95,14 @@ impl Server {
     /// # Errors
     /// [`ViewError::Listen`] if the system refuses what a server needs.
     pub fn serve(self, until: impl Future<Output = ()>) -> Result<(), ViewError> {
+        let port = self.port();
+        let refused = |error| ViewError::Listen { port, error };
         // Few threads: one for all connections, one that looks at the run.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(1)
             .build()
-            .map_err(ViewError::Listen)?;
+            .map_err(refused)?;
         let (listener, site) = (self.listener, self.site);
         let served = runtime.block_on(async {
             let listener = TcpListener::from_std(listener)?;
@@ -111,7 +114,7 @@ impl Server {
         });
         // A look at the run may last some seconds, and nobody waits for it any more.
         runtime.shutdown_background();
-        served.map_err(ViewError::Listen)
+        served.map_err(refused)
     }
 }
 

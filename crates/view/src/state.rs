@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use titin_manager::profile::RunProfile;
+use titin_manager::profile::{InstanceTotals, RunProfile};
 use titin_manager::report::Report;
 use titin_wire::observation::{ObservedInstance, ObservedRun};
 
@@ -120,12 +120,12 @@ impl State {
             None => BTreeMap::new(),
         };
         let totals = profile.iter().flat_map(|profile| &profile.instances);
-        let totals: BTreeMap<&str, Times> =
-            totals.map(|one| (one.name.as_str(), times(one))).collect();
+        let totals: BTreeMap<&str, &InstanceTotals> =
+            totals.map(|one| (one.name.as_str(), one)).collect();
         let run = profile.and_then(|profile| profile.run.as_ref());
         let instances = names.iter().map(|(name, _)| {
-            let times = totals.get(name.as_str()).cloned();
-            ended(ends.get(name.as_str()).copied(), times)
+            let end = ends.get(name.as_str()).copied();
+            ended(end, totals.get(name.as_str()).copied())
         });
         State {
             phase: match (end, run) {
@@ -202,29 +202,38 @@ fn shown(told: &ObservedInstance, processes: Option<&Processes>) -> ShownInstanc
     }
 }
 
-fn ended(end: Option<&RecordedInstance>, times: Option<Times>) -> ShownInstance {
+fn ended(end: Option<&RecordedInstance>, totals: Option<&InstanceTotals>) -> ShownInstance {
+    let measured = ShownInstance {
+        times: totals.map(times),
+        process: totals
+            .and_then(|totals| totals.process)
+            .map(|process| ShownProcess {
+                pid: process.pid,
+                seconds: Some(process.processor),
+                memory: u64::try_from(process.peak_memory).ok(),
+                ..ShownProcess::default()
+            }),
+        ..ShownInstance::default()
+    };
     let Some(end) = end else {
-        let state = if times.is_some() { "done" } else { "ended" };
+        let state = if totals.is_some() { "done" } else { "ended" };
         return ShownInstance {
             state: state.to_owned(),
-            times,
-            ..ShownInstance::default()
+            ..measured
         };
     };
-    // That a program ended well needs no words.
-    let text = end.process.clone().filter(|_| end.phase != "done");
     ShownInstance {
         state: end.phase.clone(),
         simulated: end.simulated,
         messages: end.messages,
         bytes: end.bytes,
-        text,
-        times,
-        ..ShownInstance::default()
+        // That a program ended well needs no words.
+        text: end.process.clone().filter(|_| end.phase != "done"),
+        ..measured
     }
 }
 
-fn times(totals: &titin_manager::profile::InstanceTotals) -> Times {
+fn times(totals: &InstanceTotals) -> Times {
     Times {
         total: totals.total,
         compute: totals.compute,

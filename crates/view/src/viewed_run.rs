@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use titin_manager::directory::RunDirectory;
 use titin_manager::profile::{Database, RunProfile};
-use titin_model::Description;
+use titin_model::{Description, Network};
 use titin_os::host;
 use titin_wire::observation::ObservedRun;
 
@@ -40,8 +40,13 @@ pub enum ViewError {
     #[error("{} is no run directory: it has no folder instances", .0.display())]
     NoRun(PathBuf),
     /// The page cannot be served.
-    #[error("cannot serve the page on 127.0.0.1: {0}")]
-    Listen(io::Error),
+    #[error("cannot serve the page at 127.0.0.1:{port}: {error}")]
+    Listen {
+        /// The port; 0 for any that is free.
+        port: u16,
+        /// The system's answer.
+        error: io::Error,
+    },
     /// The system has no random numbers for the link.
     #[error("cannot make a secret for the link: {0}")]
     Random(#[from] getrandom::Error),
@@ -163,16 +168,8 @@ impl ViewedRun {
     /// The manager does not answer. What it has told last stays on the page.
     fn note_silence(&self, why: &str, last: &mut LastLook) {
         if last.facts.instances.is_empty() {
-            let network = self
-                .description
-                .as_ref()
-                .and_then(|description| description.network(None).ok());
-            let names = network.iter().flat_map(|network| network.instances());
-            let names: Vec<String> = names.map(|name| name.to_string()).collect();
-            let model = network
-                .as_ref()
-                .map_or_else(String::new, |network| network.model.to_string());
-            last.facts = Arc::new(self.facts(&model, None, names));
+            let names = self.names_at_end(None, None, "");
+            last.facts = Arc::new(self.facts("", None, names));
             last.state = Arc::new(State::of_end(&last.facts.instances, None, None));
         }
         last.state = Arc::new(State {
@@ -237,11 +234,7 @@ impl ViewedRun {
         if let Some(end) = end {
             return end.instances.iter().map(|one| one.name.clone()).collect();
         }
-        let network = self
-            .description
-            .as_ref()
-            .and_then(|description| description.network(Some(model)).ok());
-        if let Some(network) = network {
+        if let Some((_, network)) = self.network(model) {
             return network.instances().map(|name| name.to_string()).collect();
         }
         let recorded = profile.iter().flat_map(|profile| &profile.instances);
@@ -261,22 +254,25 @@ impl ViewedRun {
             ..Facts::default()
         };
         facts.name_instances(names);
-        match &self.description {
-            Some(description) => match description.network(Some(model)) {
-                Ok(network) => facts.describe(description, &network),
-                Err(_) => {
-                    facts.graph_note =
-                        Some("The description in the run directory has no such model.".to_owned())
-                }
-            },
+        match self.network(model) {
+            Some((description, network)) => {
+                facts.model = network.model.to_string();
+                facts.describe(description, &network);
+            }
             None => {
-                facts.graph_note = Some(
-                    "There is no picture: the description in the run directory cannot be read."
-                        .to_owned(),
-                )
+                let note =
+                    "There is no picture: the description in the run directory cannot be read.";
+                facts.graph_note = Some(note.to_owned());
             }
         }
         facts
+    }
+
+    /// What was run, of the model with a name; of the only model if the name is not known.
+    fn network(&self, model: &str) -> Option<(&Description, Network)> {
+        let description = self.description.as_ref()?;
+        let name = Some(model).filter(|name| !name.is_empty());
+        Some((description, description.network(name).ok()?))
     }
 
     /// The end of the log of an instance, or of the manager if the name is empty; `None` if the run has no such

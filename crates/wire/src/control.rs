@@ -504,6 +504,20 @@ pub struct Profile {
     /// Regions of the program: name, number of uses, seconds.
     #[serde(default)]
     pub regions: Vec<(String, u64, f64)>,
+    /// What the process of the instance has used of its host, if the host tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessUse>,
+}
+
+/// What a process has used of its host. Several instances may share the process.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// The process id on the host; of a parallel program, that of rank 0.
+    pub pid: u32,
+    /// The processor time of all threads, in seconds.
+    pub processor: f64,
+    /// The most bytes that were resident in memory at a time.
+    pub peak_memory: u64,
 }
 
 /// Counters of one end of a conduit.

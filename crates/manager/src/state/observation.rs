@@ -42,7 +42,9 @@ impl Manager {
             end: status.end,
             messages: position.map_or(0, |position| position.messages),
             bytes: position.map_or(0, |position| position.bytes),
-            process: self.process_of(id).map(|process| self.process_place(process)),
+            process: self
+                .process_of(id)
+                .map(|process| self.process_place(process)),
             text: match wait {
                 Some(wait) => Some(wait.to_string()),
                 None => exit.map(|exit| exit.to_string()),
