@@ -51,7 +51,7 @@ test-packages: $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/.ready $(VENV)/muscl
 		$(LIB)/libarmci.a:libarmci-mpi-dev $(LIB)/libscalapack-openmpi.so:libscalapack-mpi-dev \
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
-		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux
+		slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 chromium:chromium script:bsdutils pgrep:procps unshare:util-linux
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready
 	mkdir -p $(@D)
