@@ -134,7 +134,7 @@ function showHeader() {
     ["Bytes", bytes(sum(all, (one) => one.bytes)), per((now) => bytes(now.bytes), "/s")],
     busy.length ? ["Processor", `${(100 * sum(busy, (x) => x)).toFixed(0)} %`, make("small", {}, " of a core")]
       : spent.length ? ["Processor time", seconds(sum(spent, (x) => x)), null] : null,
-    resident.length ? [busy.length ? "Memory" : "Peak memory", memory(sum(resident, (x) => x)), make("small", {}, ` in ${count(processes.length)} process${processes.length === 1 ? "" : "es"}`)] : null,
+    resident.length ? [OVER.has(state.phase) ? "Peak memory" : "Memory", memory(sum(resident, (x) => x)), make("small", {}, ` in ${count(processes.length)} process${processes.length === 1 ? "" : "es"}`)] : null,
   ];
   at("#totals").replaceChildren(...tiles.filter(Boolean).map(([name, value, more]) =>
     make("div", {}, make("dt", {}, name), make("dd", {}, value, more))));
