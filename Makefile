@@ -60,7 +60,7 @@ test-packages: $(VENV)/.ready-docs $(VENV)/intelmpi/.ready $(VENV)/muscle3-0.10/
 		$(LIB)/libscalapack-mpich.so:libscalapack-mpich-dev $(LIB)/liblapack.so:liblapack-dev $(LIB)/libfftw3.so:libfftw3-dev \
 		ruby:ruby zsh:zsh fish:fish man:man-db \
 		clang++-19:clang-19 /usr/lib/llvm-19/lib/libc++.so:libc++-19-dev \
-		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 script:bsdutils pgrep:procps unshare:util-linux \
+		gdb:gdb slurmctld:slurm-wlm munged:munge dropbear:dropbear-bin ssh:openssh-client openssl:openssl ip:iproute2 chromium:chromium script:bsdutils pgrep:procps unshare:util-linux \
 		/usr/share/modules/init/bash:environment-modules chrpath:chrpath dpkg-parsechangelog:dpkg-dev
 
 $(VENV)/intelmpi/.ready: requirements-test.txt $(VENV)/.ready

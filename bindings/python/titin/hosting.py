@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import html
 import inspect
 import json
 import os
@@ -12,11 +13,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +52,34 @@ class Run:
     returned: dict[str, Any]
     """The values that the functions returned, by instance."""
 
+    def profile(self) -> dict[str, Any]:
+        """Where the time of the run went: what ``titin profile --json`` prints.
+
+        ``instances``, ``conduits`` and ``regions`` are lists of dictionaries, which pandas takes as they are:
+        ``DataFrame(run.profile()["conduits"])``.
+        """
+        found: dict[str, Any] = json.loads(self._ask("profile", "--json"))
+        return found
+
+    def results(self) -> dict[str, Path]:
+        """The folder of the files that each instance has left, as ``titin: stage`` names them under ``out``."""
+        folder = self.directory / "results"
+        return {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+
+    def _repr_html_(self) -> str:
+        """The page of ``titin view`` in a frame, for Jupyter. Its script reaches nothing outside of the frame."""
+        page, title = self._ask("view", "--save", "-"), html.escape(f"The run in {self.directory}")
+        style = "width: 100%; height: 680px; border: 1px solid #8b949e; border-radius: 8px"
+        return f'<iframe sandbox="allow-scripts" title="{title}" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
+
+    def _ask(self, command: str, *options: str) -> str:
+        """What a command says about the run."""
+        words = [_command(), command, os.fspath(self.directory), *options]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Error(f"titin {command}: {done.stderr.strip().removeprefix('error: ')}")
+        return done.stdout
+
 
 def run(
     model: str | os.PathLike[str] | Description | Sequence[str | os.PathLike[str]],
@@ -57,6 +87,7 @@ def run(
     *,
     run_dir: str | os.PathLike[str] | None = None,
     verbose: bool = False,
+    quiet: bool = False,
     trace: bool = False,
 ) -> Run:
     """Runs a model with Python functions as some of its instances, or all.
@@ -79,7 +110,12 @@ def run(
     Once a run has failed, calls of the other functions raise :class:`titin.PeerLost`. A function that makes no call for
     two seconds gets the exception in its own code. A function that does not end at all, in a long call of foreign code,
     costs the process: the manager ends the process after the grace period (``titin: grace``).
+
+    ``quiet``: nothing is written to this process's output, as suits a notebook; why a run could not begin is in the
+    exception. ``verbose``: the whole log is written.
     """
+    if quiet and verbose:
+        raise UsageError("quiet and verbose exclude each other: choose one of them")
     functions = dict(functions or {})
     for name, function in functions.items():
         _runs_when_called(name, function)
@@ -90,7 +126,11 @@ def run(
     if run_dir is not None:
         command += ["--run-dir", os.fspath(run_dir)]
     command += ["--verbose"] * verbose + ["--trace"] * trace
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    said = ""
+    with (
+        tempfile.TemporaryFile("w+") if quiet else nullcontext() as unsaid,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=unsaid, text=True) as process,
+    ):
         assert process.stdin is not None and process.stdout is not None
         hosted = _HostedFunctions(functions)
         try:
@@ -111,6 +151,9 @@ def run(
                     process.wait()
             hosted.stop()
             raise
+        if unsaid is not None:
+            unsaid.seek(0)
+            said = unsaid.read().strip()
     if process.returncode == 0:
         hosted.join()
     else:
@@ -118,7 +161,7 @@ def run(
         culprit = str((end.get("story") or {}).get("culprit", ""))
         if culprit in hosted.raised:
             raise _without_exit(hosted.raised[culprit], f"the function of {culprit}")
-        raise _failure(end, process.returncode, text)
+        raise _failure(end, process.returncode, text, said)
     if hosted.raised:
         name = min(hosted.raised, key=lambda name: rank(hosted.raised[name]))
         raise _without_exit(hosted.raised[name], f"the function of {name}")
@@ -363,14 +406,14 @@ def _read(text: str) -> dict[str, Any]:
     return {}
 
 
-def _failure(end: Mapping[str, Any], code: int, text: str) -> Error:
-    """The error for a run that failed, or did not begin."""
+def _failure(end: Mapping[str, Any], code: int, text: str, said: str) -> Error:
+    """The error for a run that failed, or did not begin. ``said`` is what the command has said unheard."""
     if "outcome" not in end and code < 0:
         return Error(f"the titin command was ended by {signal.Signals(-code).name}, and the run with it")
     if "problems" in end:
         return UsageError("\n\n".join(["the run could not begin", *(_problem(one, text) for one in end["problems"])]))
     if "outcome" not in end:
-        return UsageError(f"the run could not begin (exit code {code}); standard error says why")
+        return UsageError(f"the run could not begin (exit code {code}); {said or 'standard error says why'}")
     if end.get("outcome") == "interrupted":
         return Error(f"the run was interrupted; see {end['directory']}")
     story = end.get("story") or {}

@@ -27,3 +27,4 @@ pub(crate) mod schema;
 pub(crate) mod submit;
 pub(crate) mod sync;
 pub(crate) mod transfer;
+pub(crate) mod view;

@@ -7,6 +7,7 @@
 //!     connection.json          how programs find the run; for its owner only, gone when the run is over
 //!     messages-file/           messages by the medium file, where a conduit is pinned to it; goes with the run
 //!     performance.sqlite       where the time went
+//!     end.json                 how the run ended
 //!     agents/                  what the commands printed that start the agents of other hosts
 //!     instances/<name>/        stdout.txt, stderr.txt, run_script.sh where there is one, workdir/; of hosts too
 //!     results/<name>/          files named under `titin: stage`
@@ -125,6 +126,11 @@ impl RunDirectory {
         Ok(directory)
     }
 
+    /// The run directory at a path, made by a run.
+    pub fn at(path: PathBuf) -> Self {
+        RunDirectory { path }
+    }
+
     /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -143,6 +149,20 @@ impl RunDirectory {
     /// The file of the profile.
     pub fn profile(&self) -> PathBuf {
         self.path.join("performance.sqlite")
+    }
+
+    /// The record of the run's end: what `titin run --json` prints.
+    pub fn end(&self) -> PathBuf {
+        self.path.join("end.json")
+    }
+
+    /// Writes the record of the run's end.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] if the file cannot be written.
+    pub fn write_end(&self, text: &str) -> Result<(), DirectoryError> {
+        let path = self.end();
+        at(&path, fs::write(&path, text))
     }
 
     /// The folder with the folders of the instances.

@@ -11,8 +11,8 @@ mod write;
 
 pub use read::{Database, ReadError};
 pub use records::{
-    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, SiteTotals,
-    TraceEvent, UnfinishedInstance,
+    ConduitTotals, InstanceTotals, ProcessTotals, RecordedField, RegionTotals, RunProfile,
+    RunTotals, SiteTotals, TraceEvent, UnfinishedInstance,
 };
 pub use write::{Recorder, RecorderError, Summary};
 
@@ -103,6 +103,9 @@ CREATE TABLE totals (
     instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid),
     start DOUBLE NOT NULL, stop DOUBLE NOT NULL,
     waiting DOUBLE NOT NULL, sending DOUBLE NOT NULL, blocked DOUBLE NOT NULL);
+CREATE TABLE processes (
+    instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid),
+    pid INTEGER NOT NULL, processor DOUBLE NOT NULL, peak_memory INTEGER NOT NULL);
 CREATE TABLE sites (instance_oid INTEGER PRIMARY KEY REFERENCES instances(oid), name TEXT NOT NULL);
 CREATE TABLE regions (
     instance_oid INTEGER NOT NULL REFERENCES instances(oid),

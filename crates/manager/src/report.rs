@@ -13,7 +13,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::{InstanceId, Plan, StartMode};
 use crate::state::{Failure, Manager};
@@ -24,7 +24,7 @@ pub(crate) use output::last_line;
 const MOST_LISTED: usize = 12;
 
 /// The facts about a failed run. The names of the fields are also the names in `titin run --json`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// The model.
     pub model: String,

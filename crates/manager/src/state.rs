@@ -30,6 +30,7 @@ mod hosts;
 mod join_error;
 mod member;
 mod messages;
+mod observation;
 mod registry;
 mod stall;
 mod status;

@@ -19,6 +19,7 @@ pub mod folder_lock;
 pub mod forks;
 pub mod host;
 pub mod private_file;
+pub mod process_use;
 pub mod sockets;
 pub mod threads;
 pub mod time;

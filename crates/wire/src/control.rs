@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use titin_model::{Filter, Pattern};
 
+use crate::observation::ObservedRun;
 use crate::settings::Overlay;
 use crate::{Address, ConduitId, EndpointId, LinkSettings, Malformed};
 
@@ -123,6 +124,9 @@ pub enum ToManager {
         /// The instance.
         instance: String,
     },
+    /// An observer, which takes no part in the run, asks for the state of the run. Answered by
+    /// [`ToProgram::Observed`].
+    Observe {},
     /// Sign of life.
     Heartbeat {},
 }
@@ -199,6 +203,8 @@ pub enum ToProgram {
         #[serde(default)]
         deadlock: bool,
     },
+    /// The state of the run, for an observer.
+    Observed(Box<ObservedRun>),
     /// Sign of life.
     Heartbeat {},
 }
@@ -498,6 +504,20 @@ pub struct Profile {
     /// Regions of the program: name, number of uses, seconds.
     #[serde(default)]
     pub regions: Vec<(String, u64, f64)>,
+    /// What the process of the instance has used of its host, if the host tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessUse>,
+}
+
+/// What a process has used of its host. Several instances may share the process.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// The process id on the host; of a parallel program, that of rank 0.
+    pub pid: u32,
+    /// The processor time of all threads, in seconds.
+    pub processor: f64,
+    /// The most bytes that were resident in memory at a time.
+    pub peak_memory: u64,
 }
 
 /// Counters of one end of a conduit.

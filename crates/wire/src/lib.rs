@@ -29,6 +29,7 @@ pub mod ids;
 pub mod line;
 mod link;
 pub mod meta;
+pub mod observation;
 pub mod path;
 pub mod ranks;
 pub mod seal;

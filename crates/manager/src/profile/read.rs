@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use titin_wire::meta::Dtype;
 
 use super::records::{
-    ConduitTotals, InstanceTotals, RecordedField, RegionTotals, RunProfile, RunTotals, SiteTotals,
-    TraceEvent, UnfinishedInstance,
+    ConduitTotals, InstanceTotals, ProcessTotals, RecordedField, RegionTotals, RunProfile,
+    RunTotals, SiteTotals, TraceEvent, UnfinishedInstance,
 };
 use super::{EVENT_TYPES, EventClass, REGION};
 
@@ -162,6 +162,7 @@ impl Database {
             profile.conduits = self.conduits()?;
             profile.regions = self.regions()?;
             self.add_sites(&mut profile)?;
+            self.add_processes(&mut profile)?;
         }
         Ok(profile)
     }
@@ -196,6 +197,26 @@ impl Database {
             .into_iter()
             .map(|(site, totals)| SiteTotals { site, ..totals });
         profile.sites = named.collect();
+        Ok(())
+    }
+
+    /// Adds what the process of each instance has used.
+    fn add_processes(&self, profile: &mut RunProfile) -> rusqlite::Result<()> {
+        // Profiles of earlier releases have no processes.
+        if !has_table(&self.connection, "processes")? {
+            return Ok(());
+        }
+        let sql = "SELECT pid, processor, peak_memory FROM processes WHERE instance_oid = ?";
+        for instance in &mut profile.instances {
+            let mut found = self.list(sql, [instance.oid], |row| {
+                Ok(ProcessTotals {
+                    pid: row.get(0)?,
+                    processor: row.get(1)?,
+                    peak_memory: row.get(2)?,
+                })
+            })?;
+            instance.process = found.pop();
+        }
         Ok(())
     }
 
@@ -250,6 +271,7 @@ impl Database {
                 name: row.get(1)?,
                 cores: Vec::new(),
                 site: None,
+                process: None,
                 start,
                 total,
                 compute: (total - waiting - sending).max(0.0),
@@ -275,6 +297,7 @@ impl Database {
                 name: row.get(1)?,
                 cores: Vec::new(),
                 site: None,
+                process: None,
                 start: seconds(2)?,
                 total,
                 compute: (total - waiting - receiving - sending).max(0.0),

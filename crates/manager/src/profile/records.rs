@@ -68,6 +68,8 @@ pub struct InstanceTotals {
     pub cores: Vec<i64>,
     /// The site, if the run had several.
     pub site: Option<String>,
+    /// The process, if it has told what it used.
+    pub process: Option<ProcessTotals>,
     /// The beginning, since the Unix epoch.
     pub start: f64,
     /// From the beginning to the end.
@@ -82,6 +84,17 @@ pub struct InstanceTotals {
     pub sending: f64,
     /// Waiting for room to send.
     pub blocked: f64,
+}
+
+/// What the process of an instance has used of its host. Several instances may share the process.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ProcessTotals {
+    /// The process id on the host.
+    pub pid: u32,
+    /// The processor time of all threads, in seconds.
+    pub processor: f64,
+    /// The most bytes that were resident in memory at a time.
+    pub peak_memory: i64,
 }
 
 /// The times of all instances at a site, in seconds.

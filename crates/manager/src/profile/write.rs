@@ -458,6 +458,11 @@ fn write_totals(
     } = profile;
     let mut total = transaction.prepare_cached("INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?)")?;
     total.execute(params![oid(id), start, stop, waiting, sending, blocked])?;
+    if let Some(process) = &profile.process {
+        let mut insert = transaction.prepare_cached("INSERT INTO processes VALUES (?, ?, ?, ?)")?;
+        let peak = signed(process.peak_memory);
+        insert.execute(params![oid(id), process.pid, process.processor, peak])?;
+    }
     let mut region = transaction.prepare_cached("INSERT INTO regions VALUES (?, ?, ?, ?)")?;
     for (name, uses, seconds) in &profile.regions {
         region.execute(params![oid(id), name, signed(*uses), seconds])?;

@@ -135,14 +135,19 @@ impl Session {
         if let Some(report) = &report {
             let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
-        RunEnd {
+        let end = RunEnd {
             outcome: outcome(report.as_ref()),
             report,
             model,
             seconds: self.asked.elapsed().as_secs_f64(),
             directory,
             instances: instance_results(manager),
+        };
+        if let Ok(text) = serde_json::to_string(&end) {
+            // The log and the report have the same facts for people.
+            let _ = self.directory.write_end(&text);
         }
+        end
     }
 
     /// The report of the failure, if the run has failed.

@@ -69,7 +69,7 @@ impl Host {
     }
 
     /// The system name, as long as the host is ready.
-    fn system_name(&self) -> Option<&str> {
+    pub(super) fn system_name(&self) -> Option<&str> {
         match &self.state {
             HostState::Ready { system_name, .. } => Some(system_name),
             HostState::Expected | HostState::Lost => None,

@@ -17,6 +17,7 @@ impl Manager {
         (control_link.last_heard, control_link.reported_silent) = (self.now, false);
         match message {
             ToManager::Heartbeat {} => {}
+            ToManager::Observe {} => self.answer_observer(link),
             ToManager::Register(registration) => self.register(link, registration),
             message => self.instance_message_received(link, message),
         }
@@ -144,6 +145,6 @@ fn instance_of(message: &ToManager) -> Option<&str> {
         | ToManager::Done { instance } => Some(instance),
         ToManager::Progress(progress) => Some(&progress.instance),
         ToManager::Profile(profile) => Some(&profile.instance),
-        ToManager::Register(_) | ToManager::Heartbeat {} => None,
+        ToManager::Register(_) | ToManager::Observe {} | ToManager::Heartbeat {} => None,
     }
 }

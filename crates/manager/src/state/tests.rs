@@ -3,6 +3,7 @@
 mod deadlock;
 mod failures;
 mod hosts;
+mod observation;
 mod registry;
 mod stall;
 

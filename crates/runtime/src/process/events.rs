@@ -250,7 +250,7 @@ impl Process {
                 let text = format!("the run has failed because of {culprit}: {text}");
                 self.fail(Error::new(Kind::PeerLost, text));
             }
-            ToProgram::Heartbeat {} => {}
+            ToProgram::Heartbeat {} | ToProgram::Observed(_) => {}
         }
     }
 

@@ -3,9 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use titin_os::process_use;
 use titin_transport::Window;
 use titin_wire::ConduitId;
-use titin_wire::control::{ConduitProfile, Event, Profile, Progress, ToManager, WaitOn};
+use titin_wire::control::{
+    ConduitProfile, Event, ProcessUse, Profile, Progress, ToManager, WaitOn,
+};
 
 use super::{Serial, WARNING};
 use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
@@ -16,6 +19,16 @@ use crate::profile::{event, share};
 /// differ. Counts of messages never reach bit 63.
 fn with_end(count: u64, has_ended: bool) -> u64 {
     count | u64::from(has_ended) << 63
+}
+
+/// What this process has used of its host, for the profile.
+fn own_use() -> Option<ProcessUse> {
+    let used = process_use::own()?;
+    Some(ProcessUse {
+        pid: std::process::id(),
+        processor: used.processor.as_secs_f64(),
+        peak_memory: used.peak_memory,
+    })
 }
 
 impl Serial {
@@ -232,6 +245,7 @@ impl Serial {
             conduits,
             events,
             regions: trace.regions(),
+            process: own_use(),
         }
     }
 

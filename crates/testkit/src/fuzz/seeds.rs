@@ -348,6 +348,7 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
             control::encode(&ToManager::Waiting { instance: instance(), wait: 1, on: vec![waiting] }),
         ),
         ("good_profile", control::encode(&ToManager::Profile(profile))),
+        ("good_observe", control::encode(&ToManager::Observe {})),
         ("good_done", control::encode(&ToManager::Done { instance: instance() })),
         ("good_refused", control::encode(&ToProgram::Refused { instance: instance(), text: "why".into() })),
         ("good_peers", control::encode(&ToProgram::Peers { peers: Vec::new() })),

@@ -1,0 +1,96 @@
+//! The ends of log files.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use serde::Serialize;
+
+/// The end of a log.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(crate) struct LogEnd {
+    pub(crate) text: String,
+    /// Whether lines before the end are left out.
+    pub(crate) cut: bool,
+}
+
+impl LogEnd {
+    /// The last `most` bytes of a file, from the beginning of a line on if there is one. Nothing if the
+    /// file is not there, or is no file: the program in whose folder it is may have put anything there.
+    pub(crate) fn read(path: &Path, most: u64) -> LogEnd {
+        read_end(path, most).unwrap_or_default()
+    }
+}
+
+fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {
+    // A pipe without a writer must not hold the reader.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(LogEnd::default());
+    }
+    let from = metadata.len().saturating_sub(most);
+    let mut bytes = Vec::new();
+    let mut end = io::Cursor::new(&mut bytes);
+    let mut place = from;
+    let mut piece = [0; 1 << 14];
+    while place - from < most {
+        let room = usize::try_from(most - (place - from)).unwrap_or(usize::MAX);
+        let part = &mut piece[..room.min(1 << 14)];
+        match file.read_at(part, place)? {
+            0 => break,
+            count => {
+                io::copy(&mut (&piece[..count]).take(count as u64), &mut end)?;
+                place += count as u64;
+            }
+        }
+    }
+    let whole = String::from_utf8_lossy(&bytes);
+    let cut = from > 0;
+    let start = match whole.find('\n').filter(|_| cut) {
+        Some(newline) => newline + 1,
+        None => 0,
+    };
+    Ok(LogEnd {
+        text: whole[start..].to_owned(),
+        cut,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_begins_with_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.txt");
+        std::fs::write(&path, b"first\nsecond \xff\nthird").unwrap();
+        let end = |most| LogEnd::read(&path, most);
+        assert_eq!(end(100).text, "first\nsecond \u{fffd}\nthird");
+        assert!(!end(100).cut);
+        assert_eq!(end(16).text, "second \u{fffd}\nthird");
+        assert_eq!((end(3).text.as_str(), end(3).cut), ("ird", true));
+    }
+
+    #[test]
+    fn what_is_no_file_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in [
+            pipe,
+            folder.path().join("none"),
+            folder.path().to_owned(),
+            "/dev/zero".into(),
+        ] {
+            assert_eq!(LogEnd::read(&path, 10), LogEnd::default(), "{path:?}");
+        }
+    }
+}
