@@ -195,6 +195,8 @@ impl CommonOptions {
         for (name, value) in with_value {
             arguments.extend(value.map(|value| format!("{name}={value}")));
         }
+        let settings = self.sources.settings.iter();
+        arguments.extend(settings.map(|setting| format!("--set={setting}")));
         let flags = [
             ("--allow-missing", self.sources.allow_missing),
             ("--trace", self.trace),
