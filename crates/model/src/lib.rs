@@ -101,7 +101,7 @@ pub use roots::EnclosingModel;
 pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
 pub use titin_section::{
-    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
-    LinkTuning, Links, Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site,
-    StagedFiles, UserFunction,
+    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Ensemble, Extras,
+    FilterDefinition, Host, LinkTuning, Links, Medium, OWN_HOST, PinnedMedium, ProgressGoal,
+    RequiredPorts, Scales, Site, StagedFiles, UserFunction,
 };

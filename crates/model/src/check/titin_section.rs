@@ -24,6 +24,15 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
             end_setting(network, path, name, goal.at, problems);
         }
     }
+    for (path, ensemble) in &extras.ensemble {
+        component(network, path, ensemble.at, "ensemble", problems);
+        if let Some(one) = network
+            .component(path)
+            .filter(|c| c.multiplicity.is_empty())
+        {
+            no_ensemble(one, ensemble.at, problems);
+        }
+    }
     for (path, (_, at)) in &extras.buffer.ports {
         port(network, path, *at, "buffer", problems);
     }
@@ -46,6 +55,14 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     sites(network, problems);
     media(network, problems);
     steps(network, problems);
+}
+
+/// Reports an entry of `ensemble` for a component that is a single instance.
+fn no_ensemble(component: &NetworkComponent, at: TextPosition, problems: &mut Problems) {
+    let what = format!("\"{}\" is no ensemble", component.path);
+    let why = "it is one instance, and \"titin: ensemble\" is for the members of a component with a multiplicity";
+    let hint = "write multiplicity: 100 in the component, for instance, or leave the entry out";
+    problems.error_hint(at, Code::BadValue, what, why, hint.to_owned());
 }
 
 /// Checks that a medium to which a conduit is pinned joins the hosts of the two ends, where the description
