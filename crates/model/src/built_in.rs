@@ -19,6 +19,8 @@ pub enum BuiltIn {
     Merger,
     /// Makes several messages of one.
     Splitter,
+    /// Hands the rows of a table to the members of an ensemble.
+    Sampler,
 }
 
 /// The values that a setting of a built-in component accepts.
@@ -76,15 +78,24 @@ const SPLITTER: &[Row] = &[
     AXIS,
     ("sizes", Counts),
 ];
+const SAMPLER: &[Row] = &[
+    ("table", Text),
+    ("results", Text),
+    ("retry", Count),
+    FORMAT,
+    ("columns", Text),
+    ("delimiter", Word(&[",", ";", "tab", "\t", "|"])),
+];
 
 impl BuiltIn {
     /// All built-in components.
-    pub const ALL: [BuiltIn; 5] = [
+    pub const ALL: [BuiltIn; 6] = [
         BuiltIn::Source,
         BuiltIn::Sink,
         BuiltIn::Duplicator,
         BuiltIn::Merger,
         BuiltIn::Splitter,
+        BuiltIn::Sampler,
     ];
 
     /// The name as an implementation in a description: `titin.source`.
@@ -95,6 +106,7 @@ impl BuiltIn {
             BuiltIn::Duplicator => "titin.duplicator",
             BuiltIn::Merger => "titin.merger",
             BuiltIn::Splitter => "titin.splitter",
+            BuiltIn::Sampler => "titin.sampler",
         }
     }
 
@@ -112,6 +124,7 @@ impl BuiltIn {
             BuiltIn::Duplicator => &[],
             BuiltIn::Merger => MERGER,
             BuiltIn::Splitter => SPLITTER,
+            BuiltIn::Sampler => SAMPLER,
         }
     }
 }
