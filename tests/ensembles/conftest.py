@@ -49,10 +49,10 @@ class Done:
         return (self.directory / "titin_manager.log").read_text()
 
 
-def titin(folder: Path, *arguments: str) -> Done:
+def titin(folder: Path, *arguments: str, run: str = "run") -> Done:
     """Runs ``titin run --json``."""
     done = subprocess.run(
-        [TITIN, "run", "--json", "--run-dir", "run", *arguments],
+        [TITIN, "run", "--json", "--run-dir", run, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -60,7 +60,7 @@ def titin(folder: Path, *arguments: str) -> Done:
         check=False,
     )
     assert done.stdout, done.stderr
-    return Done(done.returncode, json.loads(done.stdout), done.stderr, folder / "run")
+    return Done(done.returncode, json.loads(done.stdout), done.stderr, folder / run)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ with titin.Instance() as instance:
     while instance.reuse():
         if has_port:
             row = instance.receive("row").data
-            assert row["n"] == instance.setting("n", int), row
+            assert row["k"] == instance.setting("k", float), row
         how = instance.setting("how", str, default="fine")
-        mark = pathlib.Path(f"../../once-{instance.setting('n', int)}")
+        mark = pathlib.Path(f"../../once-{instance.setting('n', int, default=7)}")
         if how == "exit" or (how == "once" and not mark.exists()):
             mark.touch()
             os._exit(3)
-        k, n, name = instance.setting("k", float), instance.setting("n", int), instance.setting("name", str, default="")
+        k, n, name = instance.setting("k", float), instance.setting("n", int, default=7), instance.setting("name", str, default="")
         result = {"product": k * n, "greeting": f"I am {name}", "process": os.getpid()}
         instance.send("out", result, timestamp=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from .conftest import HERE, Done, titin
@@ -21,8 +22,8 @@ programs:
   member:
     executable: python3
     args: [{here}/row.py]
-    supported_settings: {{k: float, n: int, name: str, how: str}}
-settings: {{sampler.table: table.csv, sampler.results: results.csv{settings}}}
+    supported_settings: {{k: float, n: int, name: str, how: str, depth: float}}
+settings: {{sampler.results: results.csv, {settings}}}
 titin: {{grace: 1 s{ensemble}}}
 """
 
@@ -37,12 +38,12 @@ def run(
         here=HERE,
         port=port,
         to=to,
-        settings=f", {settings}" if settings else "",
+        settings=settings if "sampler.table" in settings else ", ".join(["sampler.table: table.csv", settings]),
         ensemble=f", ensemble: {{member: {ensemble}}}" if ensemble else "",
     )
     (folder / "model.ymmsl").write_text(text)
     number = len(list(folder.glob("run*")))
-    return titin(folder, "model.ymmsl", "--run-dir", f"run{number}")
+    return titin(folder, "model.ymmsl", run=f"run{number}")
 
 
 def write(folder: Path, columns: str, rows: list[str]) -> None:
@@ -119,7 +120,7 @@ def test_all_rows_go_over_a_few_members(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows", "settings", "words"),
     [
-        ("k,m,nam", ["1,2,x"], "", ["model.ymmsl:", 'column "nam" of "table.csv" is no setting of "member"', '"name"?']),
+        ("k,m,nam", ["1,2,x"], "", ["'line': 13, 'column': 42", 'column "nam" of "table.csv" is no setting of "member"', '"name"?']),
         ("k,k", ["1,2"], "", ["column 1 is called 'k', as another one is"]),
         ("k,n", ["1,2", "3"], "", ["table.csv"]),
         ("k,n", ["1,"], "", ["row 0 has no value for 'n'"]),
@@ -135,3 +136,21 @@ def test_wrong_tables_are_named(
     said = " ".join((done.said + str(done.end)).split())
     for word in words:
         assert word in said, said
+
+
+def test_a_table_of_numpy_has_its_columns_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "table.npy", np.array([[0.5, 3.0], [1.5, 4.0]]))
+    named = 'sampler.table: table.npy, sampler.columns: "k, depth", member.depth: 0.0'
+    done = run(tmp_path, 2, settings=named)
+    assert done.code == 0, done.said
+    found = results(tmp_path)
+    assert [float(found[row]["product"]) for row in (0, 1)] == [0.5 * 7, 1.5 * 7]
+    assert [float(found[row]["depth"]) for row in (0, 1)] == [3.0, 4.0]
+
+
+def test_members_of_a_sampler_all_run(tmp_path: Path) -> None:
+    write(tmp_path, "k,n", ["1,2"])
+    done = run(tmp_path, 3, "{at_once: 2}")
+    assert done.code == 2
+    [problem] = done.end["problems"]
+    assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 14

@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, WriterBuilder};
+use titin_runtime::Setting;
 
 use super::table::Row;
 use crate::error::OnFile;
@@ -231,10 +232,11 @@ impl ResultsFile {
 
 /// The settings of a row, as in the file.
 fn texts(row: &Row) -> Vec<String> {
-    let settings = row.settings.iter();
-    settings
-        .map(|(_, value)| on_one_line(&value.to_string()))
-        .collect()
+    let text = |setting: &Setting| match setting {
+        Setting::Str(text) => on_one_line(text),
+        other => other.to_string(),
+    };
+    row.settings.iter().map(|(_, value)| text(value)).collect()
 }
 
 fn on_one_line(text: &str) -> String {
@@ -250,7 +252,6 @@ fn hash<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use titin_runtime::Setting;
 
     fn row(number: u64, k: f64) -> Row {
         Row {

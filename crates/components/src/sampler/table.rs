@@ -143,6 +143,7 @@ pub(super) fn data_of(setting: &Setting) -> Value {
         Setting::Bool(flag) => Value::Bool(*flag),
         Setting::Int(number) => Value::Int(*number),
         Setting::Float(number) => Value::Float(*number),
+        Setting::Str(text) => Value::Text(text.clone()),
         other => Value::Text(other.to_string()),
     }
 }
