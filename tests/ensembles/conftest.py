@@ -65,12 +65,8 @@ def titin(folder: Path, *arguments: str, run: str = "run") -> Done:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., Done]:
-    def run(
-        members: int, how: dict[int, str], ensemble: str, by: str = "slot", crashes: int = 0
-    ) -> Done:
-        text = MODEL.format(
-            members=members, here=HERE, how=json.dumps(how), by=by, ensemble=ensemble, crashes=crashes
-        )
+    def run(members: int, how: dict[int, str], ensemble: str, by: str = "slot", crashes: int = 0) -> Done:
+        text = MODEL.format(members=members, here=HERE, how=json.dumps(how), by=by, ensemble=ensemble, crashes=crashes)
         (tmp_path / "model.ymmsl").write_text(text)
         return titin(tmp_path, "model.ymmsl")
 

@@ -5,7 +5,6 @@ import pathlib
 
 import titin
 
-
 with titin.Instance() as instance:
     has_port = "row" in instance.ports
     while instance.reuse():
@@ -17,6 +16,10 @@ with titin.Instance() as instance:
         if how == "exit" or (how == "once" and not mark.exists()):
             mark.touch()
             os._exit(3)
-        k, n, name = instance.setting("k", float), instance.setting("n", int, default=7), instance.setting("name", str, default="")
+        k, n, name = (
+            instance.setting("k", float),
+            instance.setting("n", int, default=7),
+            instance.setting("name", str, default=""),
+        )
         result = {"product": k * n, "greeting": f"I am {name}", "process": os.getpid()}
         instance.send("out", result, timestamp=0.0)

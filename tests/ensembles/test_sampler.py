@@ -16,7 +16,10 @@ models:
   study:
     components:
       sampler: {{description: hands out, ports: {{o_i: settings, s: results}}, implementation: titin.sampler}}
-      member: {{description: a member, ports: {{f_init: {port}, o_f: out}}, implementation: member, multiplicity: {members}}}
+      member:
+        ports: {{f_init: {port}, o_f: out}}
+        implementation: member
+        multiplicity: {members}
     conduits: {{sampler.settings: member.{to}, member.out: sampler.results}}
 programs:
   member:
@@ -28,9 +31,7 @@ titin: {{grace: 1 s{ensemble}}}
 """
 
 
-def run(
-    folder: Path, members: int = 3, ensemble: str = "", settings: str = "", *, by_settings: bool = False
-) -> Done:
+def run(folder: Path, members: int = 3, ensemble: str = "", settings: str = "", *, by_settings: bool = False) -> Done:
     """Runs a study on ``table.csv``."""
     port, to = ("[]", "muscle_settings_in") if by_settings else ("row", "row")
     text = MODEL.format(
@@ -120,16 +121,19 @@ def test_all_rows_go_over_a_few_members(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows", "settings", "words"),
     [
-        ("k,m,nam", ["1,2,x"], "", ["'line': 13, 'column': 42", 'column "nam" of "table.csv" is no setting of "member"', '"name"?']),
+        (
+            "k,m,nam",
+            ["1,2,x"],
+            "",
+            ["'line': 16, 'column': 42", 'column "nam" of "table.csv" is no setting of "member"', '"name"?'],
+        ),
         ("k,k", ["1,2"], "", ["column 1 is called 'k', as another one is"]),
         ("k,n", ["1,2", "3"], "", ["table.csv"]),
         ("k,n", ["1,"], "", ["row 0 has no value for 'n'"]),
         ("k,n", ["1,2"], "sampler.retry: -1", ["retry"]),
     ],
 )
-def test_wrong_tables_are_named(
-    tmp_path: Path, columns: str, rows: list[str], settings: str, words: list[str]
-) -> None:
+def test_wrong_tables_are_named(tmp_path: Path, columns: str, rows: list[str], settings: str, words: list[str]) -> None:
     write(tmp_path, columns, rows)
     done = run(tmp_path, 2, settings=settings)
     assert done.code != 0
@@ -153,4 +157,4 @@ def test_members_of_a_sampler_all_run(tmp_path: Path) -> None:
     done = run(tmp_path, 3, "{at_once: 2}")
     assert done.code == 2
     [problem] = done.end["problems"]
-    assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 14
+    assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 17

@@ -66,4 +66,4 @@ def test_light_rows_over_few_members(tmp_path: Path) -> None:
     assert sorted(numbers) == list(range(rows))
     quarter = len(sizes) // 4
     assert quarter >= 2, sizes
-    assert max(sizes[-quarter:]) < max(sizes[:quarter * 2]) + 2048, sizes
+    assert max(sizes[-quarter:]) < max(sizes[: quarter * 2]) + 2048, sizes

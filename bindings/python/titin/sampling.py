@@ -75,7 +75,7 @@ def _count(rows: int) -> int:
 
 def _qmc() -> Any:
     try:
-        from scipy.stats import qmc  # noqa: PLC0415 (an extra: grids need no SciPy)
+        from scipy.stats import qmc
     except ImportError as missing:
         raise ImportError("this table needs SciPy: pip install titin[sampling]") from missing
     return qmc
@@ -102,5 +102,7 @@ def _quantity(name: str, given: float | str) -> tuple[float, str]:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"an end of the range of '{name}' is {given!r}: give a number, or one with a unit, as '2.5 mm'")
+        raise UsageError(
+            f"an end of the range of '{name}' is {given!r}: give a number, or one with a unit, as '2.5 mm'"
+        )
     return number, unit.strip()
