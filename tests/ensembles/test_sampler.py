@@ -17,6 +17,7 @@ models:
     components:
       sampler: {{description: hands out, ports: {{o_i: settings, s: results}}, implementation: titin.sampler}}
       member:
+        description: a member
         ports: {{f_init: {port}, o_f: out}}
         implementation: member
         multiplicity: {members}
@@ -125,7 +126,7 @@ def test_all_rows_go_over_a_few_members(tmp_path: Path) -> None:
             "k,m,nam",
             ["1,2,x"],
             "",
-            ["'line': 16, 'column': 42", 'column "nam" of "table.csv" is no setting of "member"', '"name"?'],
+            ["'line': 17, 'column': 42", 'column "nam" of "table.csv" is no setting of "member"', '"name"?'],
         ),
         ("k,k", ["1,2"], "", ["column 1 is called 'k', as another one is"]),
         ("k,n", ["1,2", "3"], "", ["table.csv"]),
@@ -157,4 +158,4 @@ def test_members_of_a_sampler_all_run(tmp_path: Path) -> None:
     done = run(tmp_path, 3, "{at_once: 2}")
     assert done.code == 2
     [problem] = done.end["problems"]
-    assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 17
+    assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 18
