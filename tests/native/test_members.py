@@ -17,13 +17,17 @@ models:
       micro: {{ports: {{f_init: in, o_f: out}}, implementation: micro, multiplicity: 4}}
     conduits: {{driver.out: micro.in, micro.out: driver.back}}
 programs:
-  driver: {{executable: {driver}}}
+  driver: {{executable: {driver}, env: {{{env}}}}}
   micro: {{executable: python3, args: [{here}/../ensembles/member.py]}}
 settings: {{micro.how: fine, 'micro[1].how': exit}}
 titin: {{ensemble: {{micro: {{allow_failures: 1}}}}}}
 """
 
 
+def model(driver: Path, env: str = "") -> str:
+    return MODEL.format(driver=driver, here=HERE, env=env)
+
+
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_the_driver_is_told_in_its_language(build: Build, tmp_path: Path, language: str) -> None:
-    run(tmp_path, MODEL.format(driver=build("members", language), here=HERE))
+    run(tmp_path, model(build("members", language)))
