@@ -34,12 +34,14 @@ module titin
    private
 
    public :: titin_instance, titin_message, titin_value, titin_region, titin_release, titin_error_text, titin_converted
+   public :: titin_failed_member, titin_failed_slot
    public :: titin_decomposition, titin_field, titin_even, titin_block, titin_cyclic
    public :: titin_guest, titin_host_guests, titin_entry, titin_run_steps, titin_step, titin_interrupted
    public :: titin_ok, titin_error_usage, titin_error_call_order, titin_error_setting, titin_error_type_mismatch, &
       titin_error_timeout, titin_error_port_closed, titin_error_peer_lost, titin_error_deadlock, titin_error_connection, &
       titin_error_no_memory, titin_error_forked, titin_error_internal, titin_error_interrupted, titin_error_filter, &
-      titin_error_closed, titin_error_evicted, titin_error_message_lost, titin_pending
+      titin_error_closed, titin_error_evicted, titin_error_message_lost, titin_error_member_failed, &
+      titin_pending
    public :: titin_f_init, titin_o_i, titin_s, titin_o_f
    public :: titin_bool, titin_i8, titin_i16, titin_i32, titin_i64, titin_u8, titin_u16, titin_u32, titin_u64, titin_f16, &
       titin_bf16, titin_f32, titin_f64, titin_c64, titin_c128, titin_order_c, titin_order_fortran
@@ -72,5 +74,16 @@ contains
    function titin_error_text() result(words)
       character(len=:), allocatable :: words
       words = text(titin_error())
+   end function
+
+   !> After titin_error_member_failed: the name of the failed member of an ensemble, such as "micro[3]".
+   function titin_failed_member() result(name)
+      character(len=:), allocatable :: name
+      name = text(titin_error_member())
+   end function
+
+   !> After titin_error_member_failed: the slot of the port to which the member is connected; 0 on a port without slots.
+   integer function titin_failed_slot() result(slot)
+      slot = titin_error_slot() + 1
    end function
 end module titin

@@ -23,6 +23,7 @@ module titin_c_constants
    integer(c_int), parameter :: titin_pending = 16
    integer(c_int), parameter :: titin_error_evicted = 17
    integer(c_int), parameter :: titin_error_message_lost = 18
+   integer(c_int), parameter :: titin_error_member_failed = 19
    integer(c_int), parameter :: titin_f_init = 1
    integer(c_int), parameter :: titin_o_i = 2
    integer(c_int), parameter :: titin_s = 3

@@ -23,6 +23,14 @@ module titin_c_instance
          import
       end function
 
+      type(c_ptr) function titin_error_member() bind(C)
+         import
+      end function
+
+      integer(c_int) function titin_error_slot() bind(C)
+         import
+      end function
+
       type(c_ptr) function titin_error_in(language) bind(C)
          import
          character(kind=c_char), intent(in) :: language(*)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import Manage
-from . import test_exchange, test_hosted, test_light, test_paths, test_process, test_solo, test_versions
+from . import test_exchange, test_hosted, test_light, test_members, test_paths, test_process, test_solo, test_versions
 from .conftest import EXCHANGE, HERE, Build, config, run
 
 #: Functions for tests alone, behind TITIN_TESTING, and for titin-host alone.
@@ -126,7 +126,7 @@ def auditor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, tmp_path: Path, language: str) -> None:
     notes = tmp_path / "calls"
     env = f"LD_AUDIT: {auditor}, CALLS: {notes}"
-    for name in ("exchange", "field", "versions", "solo", "process"):
+    for name in ("exchange", "field", "versions", "solo", "process", "members"):
         (tmp_path / name).mkdir()
     exchange = build("exchange", language)
     run(tmp_path / "exchange", test_exchange.MODEL.format(left=exchange, right=exchange, env=env))
@@ -134,6 +134,7 @@ def test_every_function_is_called(build: Build, auditor: Path, manage: Manage, t
     run(tmp_path / "field", EXCHANGE.format(left=field, right=field, env=env))
     versions = build("versions", language)
     run(tmp_path / "versions", test_versions.MODEL.format(left=versions, right=versions, env=env))
+    run(tmp_path / "members", test_members.model(build("members", language), env))
     run(tmp_path / "solo", test_solo.model(build("solo", language), env))
     test_process.interrupt(tmp_path / "process", build("interrupted", language), env)
     test_process.interrupt_opening(tmp_path, build("interrupted", language), LD_AUDIT=str(auditor), CALLS=str(notes))

@@ -21,10 +21,24 @@ static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
     let class =
         classes(py).and_then(|classes| classes.get_item(usize::try_from(kind).unwrap_or(0)));
-    match class.and_then(|class| class.call1((text.into(),))) {
+    let exception = class.and_then(|class| class.call1((text.into(),)));
+    let exception = match kind {
+        sys::MEMBER_FAILED => exception.and_then(with_member),
+        _ => exception,
+    };
+    match exception {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
     }
+}
+
+/// Adds the failed member to an exception that tells of this thread's last error.
+fn with_member(exception: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the name lives until this thread's next error, and is copied here.
+    exception.setattr("member", unsafe { text(sys::titin_error_member()) })?;
+    let slot = unsafe { sys::titin_error_slot() };
+    exception.setattr("slot", u32::try_from(slot).ok())?;
+    Ok(exception)
 }
 
 /// The exception of a wrong call.

@@ -19,6 +19,7 @@ pub const OK: c_int = 0;
 pub const USAGE: c_int = 1;
 pub const SETTING: c_int = 3;
 pub const TYPE_MISMATCH: c_int = 4;
+pub const MEMBER_FAILED: c_int = 19;
 pub const NO_MEMORY: c_int = 10;
 pub const INTERRUPTED: c_int = 13;
 pub const CLOSED: c_int = 15;
@@ -114,6 +115,8 @@ pub struct titin_communicator {
 unsafe extern "C" {
     pub fn titin_error() -> *const c_char;
     pub fn titin_error_kind() -> c_int;
+    pub fn titin_error_member() -> *const c_char;
+    pub fn titin_error_slot() -> c_int;
     pub fn titin_set_error(text: *const c_char);
     pub fn titin_version() -> *const c_char;
     pub fn titin_dtype_name(dtype: c_int) -> *const c_char;

@@ -81,6 +81,17 @@ class MessageLost(Error):
     """A message of a path was dropped by its receiver, or given up by its sender. The path can still be used."""
 
 
+class MemberFailed(Error):
+    """A member of an ensemble has failed, and the run goes on without it. The instance can still be used.
+
+    ``member`` is the name of the failed instance, and ``slot`` the slot of the port to which it is connected; None on a
+    port without slots. The text says why it failed.
+    """
+
+    member: str = ""
+    slot: int | None = None
+
+
 BY_NUMBER = (
     Error,
     UsageError,
@@ -101,6 +112,7 @@ BY_NUMBER = (
     Error,  # 16 is no error
     Evicted,
     MessageLost,
+    MemberFailed,
 )
 
 

@@ -105,7 +105,8 @@ enum {
     TITIN_ERROR_CLOSED = 15,        /* the instance has failed before, or is closed */
     TITIN_PENDING = 16,             /* no error: a light instance's call is to be made again (does not stick) */
     TITIN_ERROR_EVICTED = 17,       /* the sender of a field does not keep the version asked for (does not stick) */
-    TITIN_ERROR_MESSAGE_LOST = 18   /* a message of a path was dropped by its receiver, or given up by its sender */
+    TITIN_ERROR_MESSAGE_LOST = 18,  /* a message of a path was dropped by its receiver, or given up by its sender */
+    TITIN_ERROR_MEMBER_FAILED = 19  /* a member of an ensemble has failed, and the run goes on without it (does not stick) */
 };
 
 /* Operators of the submodel execution loop. */
@@ -200,6 +201,10 @@ enum { TITIN_RECEIVE_ALL_RANKS = 0, TITIN_RECEIVE_ROOT_ONLY = 1 };
 const char *titin_error(void);
 /* The number of that error. */
 int titin_error_kind(void);
+/* After TITIN_ERROR_MEMBER_FAILED: the name of the failed member, such as "micro[3]", and the slot of the port to which it is
+ * connected. "" and TITIN_NO_SLOT after other errors. The name lives until this thread's next error. */
+const char *titin_error_member(void);
+int titin_error_slot(void);
 /* The same text for a program in another language: the text names calls of "C++" or "Fortran", for any other language calls
  * of C. The text lives until this thread's next error, or next call of titin_error_in. */
 const char *titin_error_in(const char *language);

@@ -11,8 +11,11 @@ use crate::language::{Getter, Language};
 /// The status of a call without an error.
 pub(crate) const OK: c_int = 0;
 
+/// `TITIN_NO_SLOT`.
+const NO_SLOT: c_int = -1;
+
 /// Names of the errors, by the errors' numbers.
-const NAMES: [&CStr; 19] = [
+const NAMES: [&CStr; 20] = [
     c"TITIN_OK",
     c"TITIN_ERROR_USAGE",
     c"TITIN_ERROR_CALL_ORDER",
@@ -32,6 +35,7 @@ const NAMES: [&CStr; 19] = [
     c"TITIN_PENDING",
     c"TITIN_ERROR_EVICTED",
     c"TITIN_ERROR_MESSAGE_LOST",
+    c"TITIN_ERROR_MEMBER_FAILED",
 ];
 
 thread_local! {
@@ -45,6 +49,8 @@ thread_local! {
 struct LastError {
     error: Error,
     text: CString,
+    /// The name of the failed member of an ensemble.
+    member: CString,
     /// Present where another call can read the data.
     mismatch: Option<Mismatch>,
     /// The text with the names of another language, from the last call of `titin_error_in`.
@@ -79,7 +85,7 @@ impl Mismatch {
 
     /// The error, with the names of calls in `language`.
     pub(crate) fn in_language(&self, language: Language) -> Error {
-        let Error { kind, text } = &self.error;
+        let Error { kind, text, .. } = &self.error;
         match self.getter {
             Some(getter) => Error::new(
                 *kind,
@@ -116,7 +122,9 @@ pub(crate) fn keep_mismatch(mismatch: Mismatch) {
 
 fn set_last(error: Error, mismatch: Option<Mismatch>) {
     let (text, translated) = (c_text(&error.text), CString::default());
+    let member = error.member.as_ref();
     let last = LastError {
+        member: member.map_or_else(CString::default, |member| c_text(&member.name)),
         error,
         text,
         mismatch,
@@ -207,6 +215,7 @@ pub(crate) fn null(what: &str, maker: &str) -> Error {
             Kind::Interrupted,
             Kind::Evicted,
             Kind::MessageLost,
+            Kind::MemberFailed,
         ];
         DEALT_WITH.get() || what != "message" && kinds.contains(&error.kind)
     };
@@ -237,6 +246,21 @@ pub(crate) fn c_text(text: &str) -> CString {
 extern "C" fn titin_error() -> *const c_char {
     let text = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.text.as_ptr()));
     text.ok().flatten().unwrap_or(c"".as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_error_member() -> *const c_char {
+    let name = LAST.try_with(|last| last.borrow().as_ref().map(|last| last.member.as_ptr()));
+    name.ok().flatten().unwrap_or(c"".as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn titin_error_slot() -> c_int {
+    let slot = |last: &LastError| last.error.member.as_ref()?.slot;
+    let slot = LAST.try_with(|last| last.borrow().as_ref().and_then(slot));
+    let slot = slot.ok().flatten();
+    slot.and_then(|slot| c_int::try_from(slot).ok())
+        .unwrap_or(NO_SLOT)
 }
 
 #[unsafe(no_mangle)]

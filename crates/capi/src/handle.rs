@@ -116,7 +116,12 @@ impl StickyInstance {
     pub(crate) fn stick(&self, error: Error) -> c_int {
         let passes = matches!(
             error.kind,
-            Kind::Timeout | Kind::PortClosed | Kind::Interrupted | Kind::Pending | Kind::Evicted
+            Kind::Timeout
+                | Kind::PortClosed
+                | Kind::MemberFailed
+                | Kind::Interrupted
+                | Kind::Pending
+                | Kind::Evicted
         );
         if !passes {
             self.hold(&error);

@@ -49,7 +49,7 @@ impl PathHandle {
 
 /// An error of the path that is named `origin`.
 pub(crate) fn located(origin: &str, why: PathError) -> Error {
-    let Error { kind, text } = translated(why);
+    let Error { kind, text, .. } = translated(why);
     Error::new(kind, format!("{origin}: {text}"))
 }
 

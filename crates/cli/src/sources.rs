@@ -17,6 +17,9 @@ pub(crate) struct Sources {
     /// Leave components without an implementation out, with their conduits
     #[arg(long)]
     pub(crate) allow_missing: bool,
+    /// A setting in place of that of the files, with a value as in YAML; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) settings: Vec<String>,
 }
 
 impl Sources {
@@ -33,6 +36,7 @@ impl Sources {
             start,
             strict_timelines,
             allow_missing: self.allow_missing,
+            settings: self.settings.clone(),
         };
         load(&self.files, &options)
     }

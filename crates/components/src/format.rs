@@ -20,6 +20,7 @@ use crate::element_text::NumberError;
 use crate::file_names::has_step;
 use crate::{Error, Result};
 
+pub(crate) use csv::cells;
 pub(crate) use npy::{array_of, write as write_npy};
 pub(crate) use times::TimesWriter;
 
@@ -51,6 +52,8 @@ pub(crate) struct ReadOptions {
     pub(crate) time_axis: Option<bool>,
     /// The column of a CSV file with the timestamps; `None` looks for the usual names.
     pub(crate) time_column: Option<String>,
+    /// Whether columns of a CSV file may be times.
+    pub(crate) takes_times: bool,
     /// The columns with values. An empty list means all columns without times.
     pub(crate) columns: Vec<String>,
     pub(crate) form: CsvForm,
@@ -149,6 +152,7 @@ impl Default for ReadOptions {
             format: Format::Lines,
             time_axis: None,
             time_column: None,
+            takes_times: true,
             columns: Vec::new(),
             form: CsvForm::Array,
             dtype: Dtype::Float64,

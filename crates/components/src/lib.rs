@@ -25,6 +25,7 @@ mod file_names;
 mod format;
 mod mapper;
 mod merger;
+mod sampler;
 mod settings;
 mod sink;
 mod source;
@@ -32,14 +33,21 @@ mod splitter;
 
 use std::path::PathBuf;
 
-use titin_runtime::{Instance, Options};
+use titin_runtime::{Checks, Instance, Options, OverlayUse};
 
 pub use error::Error;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The components by their short names: `source` is `titin.source` in descriptions.
-pub const NAMES: [&str; 5] = ["source", "sink", "duplicator", "merger", "splitter"];
+pub const NAMES: [&str; 6] = [
+    "source",
+    "sink",
+    "duplicator",
+    "merger",
+    "splitter",
+    "sampler",
+];
 
 /// Joins the run named by the environment as the component `name` (one of [`NAMES`]), and does the
 /// component's part until the end. Files to read are looked for in the work directory, then in
@@ -54,6 +62,7 @@ pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
         "duplicator" => &duplicator::run,
         "merger" => &merger::run,
         "splitter" => &splitter::run,
+        "sampler" => &|instance| sampler::run(instance, folders),
         _ => {
             let known = NAMES.join(", ");
             return Err(Error::Setting(format!(
@@ -61,7 +70,13 @@ pub fn run(name: &str, folders: &[PathBuf]) -> Result<()> {
             )));
         }
     };
-    let instance = Instance::open(Options::default().language("titin"))?;
+    let mut options = Options::default().language("titin");
+    if name == "sampler" {
+        // Members end their rows in any order, so the times of the results go back and forth, and
+        // the settings of a row are those of its message alone.
+        options = options.checks(Checks::Off).overlays(OverlayUse::Explicit);
+    }
+    let instance = Instance::open(options)?;
     let outcome = work(&instance);
     close(instance, outcome)
 }

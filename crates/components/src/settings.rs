@@ -143,6 +143,7 @@ impl<'a> ComponentSettings<'a> {
                 .flag(port, "time_axis")?
                 .or(has_step(file).then_some(false)),
             time_column: self.text(port, "time_column")?,
+            takes_times: true,
             columns: self.list(port, "columns")?,
             form: self.word(port, "form", &FORMS)?.unwrap_or_default(),
             dtype: self.word(port, "dtype", &dtypes)?.unwrap_or(default.dtype),

@@ -15,7 +15,7 @@ use titin_wire::LinkSettings;
 use titin_wire::control::FilterFunction;
 
 use crate::placement;
-use crate::plan::{Plan, PlannedConduit, PlannedEnd, RunOptions};
+use crate::plan::{Plan, PlannedConduit, PlannedEnd, PlannedEnsemble, RunOptions};
 use instances::{gather_hosts, plan_instances};
 
 /// The most messages that a conduit may hold, unless the description sets the limit.
@@ -101,6 +101,7 @@ pub fn compile(
         model: network.model.to_string(),
         instances,
         components: components(network),
+        ensembles: ensembles(network),
         conduits: conduits(network)?,
         filters: filters(network, folders),
         alternating: placement::alternating(network),
@@ -170,6 +171,17 @@ fn components(network: &Network) -> Vec<(String, Vec<u32>)> {
     let named =
         components.map(|component| (component.path.to_string(), component.multiplicity.clone()));
     named.collect()
+}
+
+fn ensembles(network: &Network) -> Vec<PlannedEnsemble> {
+    let ensembles = network.extras.ensemble.iter();
+    let planned = ensembles.map(|(path, ensemble)| PlannedEnsemble {
+        component: path.to_string(),
+        allow_failures: ensemble.allow_failures as usize,
+        retry: ensemble.retry,
+        at_once: ensemble.at_once.map_or(usize::MAX, |most| most as usize),
+    });
+    planned.collect()
 }
 
 fn conduits(network: &Network) -> Result<Vec<PlannedConduit>, CompileError> {

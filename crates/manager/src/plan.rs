@@ -29,6 +29,8 @@ pub struct Plan {
     /// The names of the components and their multiplicity, to check the names in overlays. Empty if
     /// there are many.
     pub components: Vec<(String, Vec<u32>)>,
+    /// The ensembles whose members may fail, are started again, or wait for each other.
+    pub ensembles: Vec<PlannedEnsemble>,
     /// The conduits; the index of a conduit is its [`ConduitId`].
     pub conduits: Vec<PlannedConduit>,
     /// The filters that users have written.
@@ -98,6 +100,13 @@ impl Plan {
     pub(crate) fn site_text(&self, host: HostId) -> String {
         let site = self.other_site(host);
         site.map_or_else(String::new, |site| format!(" (site {site})"))
+    }
+
+    /// The place of an instance's ensemble in [`Plan::ensembles`], if the description has an entry.
+    pub fn ensemble_of(&self, id: InstanceId) -> Option<usize> {
+        let component = &self.instances[id].component;
+        let mut ensembles = self.ensembles.iter();
+        ensembles.position(|ensemble| ensemble.component == *component)
     }
 
     /// Whether the user starts the agent of a host.
@@ -174,6 +183,19 @@ impl Plan {
             .filter(is_wanted)
             .collect()
     }
+}
+
+/// The members of an ensemble: the instances of a component.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlannedEnsemble {
+    /// The name of the component.
+    pub component: String,
+    /// How many members may fail before the run fails.
+    pub allow_failures: usize,
+    /// How often a member is started again that has ended before it joined.
+    pub retry: u32,
+    /// How many members' processes may run at a time.
+    pub at_once: usize,
 }
 
 /// A site of further hosts.

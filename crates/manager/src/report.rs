@@ -44,6 +44,8 @@ pub struct Report {
     pub records: Vec<String>,
     /// The last lines of the culprit's standard error and standard output, each with its file.
     pub output: Vec<(PathBuf, Vec<String>)>,
+    /// The ensembles with failed members, a line for each ensemble and each member.
+    pub members: Vec<String>,
     /// The affected instances, each with the effect.
     pub affected: Vec<(String, String)>,
     /// The waits of instances at the failure, a line for each.
@@ -78,6 +80,7 @@ impl Report {
             deadlock: failure.deadlock().is_some(),
             program: program_of(manager.plan(), &culprits),
             records: last_records(manager, &culprits),
+            members: members(manager),
             affected: affected(manager, &culprits),
             waits: waits(manager, failure, &culprits),
             computing: computing(manager, failure),
@@ -134,6 +137,7 @@ impl Report {
             program: None,
             records: Vec::new(),
             output: Vec::new(),
+            members: Vec::new(),
             affected: Vec::new(),
             waits: Vec::new(),
             computing: Vec::new(),
@@ -173,6 +177,24 @@ fn affected(manager: &Manager, culprits: &[InstanceId]) -> Vec<(String, String)>
     affected
         .map(|(id, how)| (manager.plan().instances[id].name.clone(), how))
         .collect()
+}
+
+/// The ensembles with failed members, and the failed members. A long list leaves out the last.
+fn members(manager: &Manager) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ensemble in manager.failed_members() {
+        lines.push(format!("{}:", ensemble.summary()));
+        let failed = ensemble.failed.iter();
+        lines.extend(failed.take(MOST_LISTED).map(|(id, why)| {
+            let why = why.lines().next().unwrap_or_default();
+            format!("{} {why}", manager.plan().instances[*id].name)
+        }));
+        let more = ensemble.failed.len().saturating_sub(MOST_LISTED);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+    }
+    lines
 }
 
 /// The waits of instances at the failure. A culprit waits no more.

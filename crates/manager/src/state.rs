@@ -12,6 +12,7 @@
 //! - `heartbeat`: heartbeats, silent programs, and instances that are late to join;
 //! - `assessment`: the signs of a failure, and when the failure is certain;
 //! - `ending`: the grace period after the first failure, and the end of the run;
+//! - `ensemble`: members of ensembles that fail, are started again, or wait for a turn;
 //! - `deadlock`: the search for instances that wait for each other (`wait_graph`);
 //! - `stall`: waits for room that last because another instance polls;
 //! - `fields`: the conduits that carry fields.
@@ -22,6 +23,7 @@
 mod assessment;
 mod deadlock;
 mod ending;
+mod ensemble;
 mod failure;
 mod fault;
 mod fields;
@@ -55,6 +57,7 @@ use member::{ControlLink, InstanceProcess, Member};
 
 pub(crate) use ending::REPEATED_INTERRUPT;
 pub use ending::RunOutcome;
+pub use ensemble::FailedMembers;
 pub use failure::{Cause, Failure};
 pub use fault::Fault;
 pub use status::{InstanceStatus, Phase};
@@ -83,6 +86,8 @@ pub struct Manager {
     /// The instances at the other ends of the conduits, each once.
     peers: PerInstance<Vec<InstanceId>>,
     members: PerInstance<Member>,
+    /// The failed members of ensembles.
+    ensembles: ensemble::Ensembles,
     /// Instances to be started after all hosts are ready, and certain peers have joined.
     deferred_starts: Vec<InstanceId>,
     links: BTreeMap<LinkId, ControlLink>,
@@ -160,6 +165,7 @@ impl Manager {
             members: instances
                 .map(|planned| Member::new(&planned.start))
                 .collect(),
+            ensembles: ensemble::Ensembles::of(&plan),
             deferred_starts: Vec::new(),
             links: BTreeMap::new(),
             deadlock_search: deadlock::DeadlockSearch::default(),
@@ -192,7 +198,7 @@ impl Manager {
             self.members[id].waiting_since = now;
             if self.members[id].process == InstanceProcess::Starting {
                 match self.can_start(id) {
-                    true => self.actions.push(RunAction::StartProgram(id)),
+                    true => self.start(id),
                     false => self.deferred_starts.push(id),
                 }
             }
@@ -271,6 +277,7 @@ impl Manager {
         self.search_deadlock();
         self.check_for_stalls();
         self.send_due_signals();
+        self.end_left_out_members();
     }
 
     /// When to hand in [`RunEvent::Tick`] if nothing happens before.
@@ -284,6 +291,7 @@ impl Manager {
             self.next_deadline_to_join,
             self.next_doubt_due,
             self.run_state.deadline(),
+            self.ensembles.next_signal,
             self.deadlock_search.deadline(),
             self.stall.deadline(),
         ];

@@ -32,6 +32,8 @@ pub enum BuiltIn {
     Merger,
     /// Makes several messages of one.
     Splitter,
+    /// Hands the rows of a table to the members of an ensemble.
+    Sampler,
 }
 
 /// The values that a setting of a built-in component accepts.
@@ -89,15 +91,24 @@ const SPLITTER: &[Row] = &[
     AXIS,
     ("sizes", Counts),
 ];
+const SAMPLER: &[Row] = &[
+    ("table", Text),
+    ("results", Text),
+    ("retry", Count),
+    FORMAT,
+    ("columns", Text),
+    ("delimiter", Word(&[",", ";", "tab", "\t", "|"])),
+];
 
 impl BuiltIn {
     /// All built-in components.
-    pub const ALL: [BuiltIn; 5] = [
+    pub const ALL: [BuiltIn; 6] = [
         BuiltIn::Source,
         BuiltIn::Sink,
         BuiltIn::Duplicator,
         BuiltIn::Merger,
         BuiltIn::Splitter,
+        BuiltIn::Sampler,
     ];
 
     /// The name as an implementation in a description: `titin.source`.
@@ -108,6 +119,7 @@ impl BuiltIn {
             BuiltIn::Duplicator => "titin.duplicator",
             BuiltIn::Merger => "titin.merger",
             BuiltIn::Splitter => "titin.splitter",
+            BuiltIn::Sampler => "titin.sampler",
         }
     }
 
@@ -125,6 +137,7 @@ impl BuiltIn {
             BuiltIn::Duplicator => &[],
             BuiltIn::Merger => MERGER,
             BuiltIn::Splitter => SPLITTER,
+            BuiltIn::Sampler => SAMPLER,
         }
     }
 }

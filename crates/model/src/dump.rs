@@ -15,8 +15,9 @@ use crate::pattern::{Pattern, PatternSide, Steps, WhenFull};
 use crate::quantity::{Dimension, Quantity};
 use crate::settings::{Setting, Settings};
 use crate::titin_section::{
-    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
-    LinkTuning, Links, PinnedMedium, Scales, Site, StagedFiles, UserFunction,
+    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Ensemble, Extras,
+    FilterDefinition, Host, LinkTuning, Links, PinnedMedium, Scales, Site, StagedFiles,
+    UserFunction,
 };
 
 impl Description {
@@ -377,6 +378,7 @@ fn extras(extras: &Extras) -> YamlMap {
     }
     let progress = map_of(&extras.progress, |progress| end_time(&progress.end));
     top.map("progress", progress);
+    top.map("ensemble", map_of(&extras.ensemble, ensemble));
     top.map("filters", map_of(&extras.filters, filter_definition));
     top.map("buffer", buffers(&extras.buffer));
     let medium = |pinned: &PinnedMedium| Yaml::Text(pinned.medium.key().into());
@@ -392,6 +394,14 @@ fn extras(extras: &Extras) -> YamlMap {
     top.map("hosts", map_of(&extras.hosts, host));
     top.map("sites", map_of(&extras.sites, site));
     top
+}
+
+fn ensemble(ensemble: &Ensemble) -> YamlMap {
+    let mut map = YamlMap::default();
+    map.raw("allow_failures", Some(ensemble.allow_failures));
+    map.raw("retry", Some(ensemble.retry));
+    map.raw("at_once", ensemble.at_once);
+    map
 }
 
 fn site(site: &Site) -> YamlMap {

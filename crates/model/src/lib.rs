@@ -101,9 +101,9 @@ pub use roots::EnclosingModel;
 pub use settings::{Setting, SettingType, Settings};
 pub use titin_element::Dtype;
 pub use titin_section::{
-    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, Host,
-    LinkTuning, Links, Medium, OWN_HOST, PinnedMedium, ProgressGoal, RequiredPorts, Scales, Site,
-    StagedFiles, UserFunction,
+    AgentStart, BatchJob, BufferLimits, Buffers, Compress, EndTime, Ensemble, Extras,
+    FilterDefinition, Host, LinkTuning, Links, Medium, OWN_HOST, PinnedMedium, ProgressGoal,
+    RequiredPorts, Scales, Site, StagedFiles, UserFunction,
 };
 
 /// The JSON Schema of descriptions: yMMSL, versions 0.1 and 0.2, with titin's keys. `tests/model/test_schema.py` compares its

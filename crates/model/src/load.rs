@@ -50,6 +50,12 @@ fn finish(
         return Err(problems.into_report());
     }
     let mut document = merge::documents(documents, &mut problems);
+    for assignment in &options.settings {
+        let given = read::assignment(assignment, &mut problems);
+        for (path, value, at) in given.entries() {
+            document.settings.set_at(path.clone(), value.clone(), at);
+        }
+    }
     let not_imported = imports::resolve(&mut document, options, &mut problems);
     let programs = document.programs.into_iter();
     let mut description = Description {

@@ -134,6 +134,7 @@ fn merge_extras(merged: &mut Extras, more: Extras) {
     merged.stage.extend(more.stage);
     merged.time_unit = more.time_unit.or(merged.time_unit.take());
     merged.progress.extend(more.progress);
+    merged.ensemble.extend(more.ensemble);
     merged.filters.extend(more.filters);
     merged.buffer.default = more.buffer.default.or(merged.buffer.default);
     merged.buffer.ports.extend(more.buffer.ports);

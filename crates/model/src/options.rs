@@ -18,6 +18,8 @@ pub struct LoadOptions {
     pub strict_timelines: bool,
     /// Leave components without an implementation out, with their conduits, and warn of each.
     pub allow_missing: bool,
+    /// Settings in place of those of the files, each as `NAME=VALUE`. The value is YAML.
+    pub settings: Vec<String>,
 }
 
 /// How the components come to run.

@@ -20,6 +20,8 @@ pub struct Extras {
     pub time_unit: Option<Name>,
     /// The source of the end time, by component.
     pub progress: IndexMap<Name, ProgressGoal>,
+    /// What holds for the members of ensembles, by component.
+    pub ensemble: IndexMap<Name, Ensemble>,
     /// The user's own filters.
     pub filters: IndexMap<Name, FilterDefinition>,
     /// Buffer limits, for all conduits and by port.
@@ -167,6 +169,18 @@ pub struct StagedFiles {
     pub input: Vec<String>,
     /// Kept as results after the end.
     pub output: Vec<String>,
+    pub(crate) at: TextPosition,
+}
+
+/// What holds for the members of an ensemble: the instances of a component with a multiplicity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ensemble {
+    /// How many members may fail before the run fails.
+    pub allow_failures: u32,
+    /// How often a member is started again that has ended before it joined the run.
+    pub retry: u32,
+    /// How many members' processes may run at a time; `None` for all.
+    pub at_once: Option<u32>,
     pub(crate) at: TextPosition,
 }
 

@@ -45,6 +45,8 @@ pub enum Kind {
     Evicted = 17,
     /// A message of a path has not come over: the receiver has dropped it, or the sender has given it up.
     MessageLost = 18,
+    /// A member of an ensemble has failed, and the run goes on without it.
+    MemberFailed = 19,
 }
 
 /// An error: the kind, the failure, the reason, and the remedy.
@@ -54,6 +56,17 @@ pub struct Error {
     pub kind: Kind,
     /// The whole text, for people.
     pub text: String,
+    /// The failed member of an ensemble, for [`Kind::MemberFailed`].
+    pub member: Option<Box<FailedMember>>,
+}
+
+/// A member of an ensemble that has failed, as one of its peers sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedMember {
+    /// The name of the instance.
+    pub name: String,
+    /// The slot of the port to which the member is connected, if the port has slots.
+    pub slot: Option<u32>,
 }
 
 /// The result of a call.
@@ -82,6 +95,7 @@ impl Kind {
             Pending,
             Evicted,
             MessageLost,
+            MemberFailed,
         ];
         kinds
             .into_iter()
@@ -96,6 +110,7 @@ impl Error {
         Error {
             kind,
             text: text.into(),
+            member: None,
         }
     }
 
@@ -104,6 +119,7 @@ impl Error {
         Error {
             kind: Kind::Pending,
             text: String::new(),
+            member: None,
         }
     }
 

@@ -47,7 +47,7 @@ mod serial;
 mod setting;
 
 pub use communicator::Communicator;
-pub use error::{Error, Kind, Result};
+pub use error::{Error, FailedMember, Kind, Result};
 pub use field::{FieldId, Stamps};
 pub use filter::{FilterFailure, Function, Functions, Mapped};
 pub use instance::{Instance, Opening};

@@ -215,6 +215,8 @@ pub(crate) struct Inlet {
     pub(crate) limits: (u64, u64),
     /// Whether a call has learnt that the sender sends no more.
     pub(crate) end_is_known: AtomicBool,
+    /// Whether a call has told the program that the sender, a member of an ensemble, has failed.
+    pub(crate) failure_is_told: AtomicBool,
 }
 
 /// The state that a receiving end keeps from one message to the next.
@@ -472,6 +474,7 @@ impl Port {
                 inbox,
                 limits,
                 end_is_known: AtomicBool::new(false),
+                failure_is_told: AtomicBool::new(false),
             };
             self.put_inlet(place, inlet);
         }

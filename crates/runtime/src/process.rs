@@ -121,6 +121,8 @@ struct ProcessState {
     /// Instances of this process, by the peers at the other ends of their conduits.
     neighbours: HashMap<Arc<str>, Vec<Arc<dyn ProcessMember>>>,
     finished: HashSet<String>,
+    /// The members of ensembles that have failed, and why. They are among the finished, too.
+    failed_members: HashMap<String, String>,
     /// The fields of instances that have asked to join, or are open.
     fields: HashMap<String, Arc<dyn FieldHandler>>,
     rank_messages: RankMessageLinks,

@@ -192,6 +192,14 @@ pub enum ToProgram {
         /// The instance.
         instance: String,
     },
+    /// A member of an ensemble has failed, and the run goes on without it. The processes of all
+    /// instances at the other ends of its conduits get the message.
+    MemberFailed {
+        /// The member.
+        instance: String,
+        /// Why it has failed, on one line; the text follows the name.
+        text: String,
+    },
     /// The run has failed: all waiting calls and all later calls return an error that names the
     /// culprit.
     RunFailed {

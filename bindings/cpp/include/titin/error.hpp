@@ -67,6 +67,20 @@ struct Evicted : detail::Kinded<TITIN_ERROR_EVICTED> { using Kinded::Kinded; };
 /// A message of a path was dropped by its receiver, or given up by its sender. The path can still be used.
 struct MessageLost : detail::Kinded<TITIN_ERROR_MESSAGE_LOST> { using Kinded::Kinded; };
 
+/// A member of an ensemble has failed, and the run goes on without it. The instance can still be used.
+struct MemberFailed : detail::Kinded<TITIN_ERROR_MEMBER_FAILED> {
+    MemberFailed(const std::string &text, const std::string &member, int slot)
+        : Kinded(text), member_(member), slot_(slot) {}
+    /// The name of the failed instance, such as "micro[3]".
+    const std::string &member() const noexcept { return member_; }
+    /// The slot of the port to which the member is connected, or TITIN_NO_SLOT.
+    int slot() const noexcept { return slot_; }
+
+private:
+    std::string member_;
+    int slot_;
+};
+
 /// No error: thrown by a call of a light instance that cannot go on yet, for titin::host_steps to catch.
 struct Pending {};
 
@@ -93,6 +107,7 @@ namespace detail {
     case TITIN_ERROR_CLOSED: throw Closed(text);
     case TITIN_ERROR_EVICTED: throw Evicted(text);
     case TITIN_ERROR_MESSAGE_LOST: throw MessageLost(text);
+    case TITIN_ERROR_MEMBER_FAILED: throw MemberFailed(text, titin_error_member(), titin_error_slot());
     default: throw Error(kind, text);
     }
 }

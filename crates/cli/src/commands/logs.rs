@@ -124,6 +124,7 @@ impl Logs {
             files: vec![self.run.join("configuration.ymmsl")],
             model: None,
             allow_missing: false,
+            settings: Vec::new(),
         };
         let network = sources.load(StartPolicy::ByHand, false);
         let network = network.ok().and_then(|found| found.network(None).ok());

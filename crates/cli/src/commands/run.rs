@@ -17,7 +17,9 @@ use titin_manager::compile::{Choices, CompileError, compile, folders};
 use titin_manager::event::signal_name;
 use titin_manager::launch::environment;
 use titin_manager::preflight::find_executables_without_python;
-use titin_manager::session::{HomeRelay, Interrupter, RunEnd, Session, SessionError, SessionSetup};
+use titin_manager::session::{
+    EnsembleResult, HomeRelay, Interrupter, RunEnd, Session, SessionError, SessionSetup,
+};
 use titin_model::{Description, Network, ProblemReport, StartPolicy};
 use titin_relay::{ConfigError, RelayFolder};
 
@@ -195,6 +197,8 @@ impl CommonOptions {
         for (name, value) in with_value {
             arguments.extend(value.map(|value| format!("{name}={value}")));
         }
+        let settings = self.sources.settings.iter();
+        arguments.extend(settings.map(|setting| format!("--set={setting}")));
         let flags = [
             ("--allow-missing", self.sources.allow_missing),
             ("--trace", self.trace),
@@ -346,11 +350,24 @@ fn write_location(file: &Path, session: &Session) -> Result<(), StartError> {
 
 fn done_line(ending: &RunEnd) -> String {
     let messages = ending.instances.iter().map(|instance| instance.messages);
+    let failures = ending.ensembles.iter().map(|ensemble| {
+        let EnsembleResult {
+            component,
+            members,
+            failed,
+            ..
+        } = ensemble;
+        format!(
+            ", {} of {members} members of {component} failed",
+            failed.len()
+        )
+    });
     format!(
-        "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}; {}\n",
+        "{BOLD}{}{BOLD:#}: {GOOD}done{GOOD:#} in {:.2} s, {}{}; {}\n",
         ending.model,
         ending.seconds,
         count(messages.sum(), "message"),
+        failures.collect::<String>(),
         ending.directory.display()
     )
 }

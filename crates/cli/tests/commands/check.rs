@@ -211,3 +211,51 @@ resume: {a: no-such-file.pack}
     }
     assert!(!folder.path().join("run").exists());
 }
+
+const SETTINGS: &str = "\
+ymmsl_version: v0.2
+models:
+  m:
+    components:
+      a: {description: x, ports: {}, implementation: p}
+programs:
+  p:
+    executable: /bin/true
+    supported_settings: {dt: float, name: str, sizes: '[int]'}
+settings: {a.dt: 1.0}
+";
+
+#[test]
+fn settings_of_the_command_line_are_typed_as_in_yaml() {
+    let folder = folder(SETTINGS);
+    let check = |settings: &[&str]| {
+        let mut words = vec!["check", "model.ymmsl"];
+        settings
+            .iter()
+            .for_each(|given| words.extend(["--set", given]));
+        titin(folder.path(), &words)
+    };
+    let good = check(&["a.dt=0.5", "name=abc", "a.name=\"3\"", "sizes=[1, 2]"]);
+    assert_eq!(good.code, Some(0), "{}{}", good.out, good.err);
+    for (given, text) in [
+        ("a.dt=fast", "--set a.dt=fast:1:1: error: "),
+        ("name=3", "--set name=3:1:1: error: "),
+        ("a.dd=0.5", "did you mean \"dt\"?"),
+        ("a.dt", "this sets no setting"),
+        ("a.dt=", "this sets no setting"),
+        ("a.dt=1\nb: 2", "NAME=VALUE on one line is expected"),
+        ("=3", "error: "),
+        ("a dt=3", "error: "),
+        ("a.dt={b: 3}", "error: "),
+        ("a.dt=[", "error: "),
+    ] {
+        let refused = check(&[given]);
+        assert_eq!(refused.code, Some(2), "{given}: {}", refused.out);
+        refused.assert_out(text);
+    }
+    let unread = check(&["b.dt=0.5"]);
+    assert_eq!(unread.code, Some(0), "{}", unread.out);
+    unread.assert_out("--set b.dt=0.5:1:1: warning: setting \"b.dt\" belongs to no component");
+    // The last one counts, as with the files.
+    assert_eq!(check(&["a.dt=fast", "a.dt=2"]).code, Some(0));
+}

@@ -65,7 +65,9 @@ impl CsvRows {
             Some(name) => Some(find_column(path, &names, name)?),
             None => names.iter().position(|name| TIMES.contains(&name.as_str())),
         };
+        let time = time.filter(|_| reading.takes_times);
         let next = names.iter().position(|name| name == NEXT);
+        let next = next.filter(|_| reading.takes_times);
         let values = match &reading.columns[..] {
             [] => columns_without(&[time, next], names.len()),
             chosen => find_columns(path, &names, chosen)?,
@@ -490,7 +492,7 @@ impl MessageWriter for CsvWriter {
 }
 
 /// The columns of a message, each with a name and a value.
-fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordError> {
+pub(crate) fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordError> {
     let cell = |entry: &View<'_>| single(entry).ok_or_else(|| does_not_fit_a_row(value));
     match value {
         Tree::Array(layout, elements) if layout.shape.len() <= 1 && !layout.dtype.is_complex() => {

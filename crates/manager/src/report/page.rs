@@ -81,6 +81,7 @@ impl Report {
 
     /// Writes the sections about other instances than the culprit.
     fn write_others(&self, page: &mut Page) {
+        page.section("Members:", &self.members, None);
         let affected = self.affected.iter();
         let affected = affected.map(|(name, how)| format!("{name}: {how}"));
         page.section("Affected:", &shortened(affected.collect()), None);

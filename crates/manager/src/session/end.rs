@@ -32,6 +32,30 @@ pub struct RunEnd {
     pub directory: PathBuf,
     /// How each instance ended.
     pub instances: Vec<InstanceResult>,
+    /// The ensembles with failed members.
+    pub ensembles: Vec<EnsembleResult>,
+}
+
+/// The failed members of an ensemble.
+#[derive(Debug, Serialize)]
+pub struct EnsembleResult {
+    /// The component.
+    pub component: String,
+    /// The number of members.
+    pub members: usize,
+    /// How many members might fail.
+    pub allowed: usize,
+    /// The failed members, in the order of the failures.
+    pub failed: Vec<MemberResult>,
+}
+
+/// A failed member of an ensemble.
+#[derive(Debug, Serialize)]
+pub struct MemberResult {
+    /// The instance's name.
+    pub name: String,
+    /// Why the member has failed, in words.
+    pub why: String,
 }
 
 /// How an instance ended.
@@ -91,6 +115,9 @@ impl Session {
 
     /// Orders the guard to end the remaining processes, and completes the run directory.
     pub(super) fn end(mut self, manager: &Manager, view: &mut dyn RunView) -> RunEnd {
+        for ensemble in manager.failed_members() {
+            self.say(Level::Warning, ensemble.summary(), view);
+        }
         self.is_interrupted = matches!(manager.outcome(), Some(RunOutcome::Failed(failure)) if failure.is_interrupt());
         let waits_for_hosts = match manager.outcome() {
             Some(RunOutcome::Failed(failure)) if !failure.is_interrupt() => {
@@ -142,6 +169,7 @@ impl Session {
             seconds: self.asked.elapsed().as_secs_f64(),
             directory,
             instances: instance_results(manager),
+            ensembles: ensemble_results(manager),
         };
         if let Ok(text) = serde_json::to_string(&end) {
             // The log and the report have the same facts for people.
@@ -226,6 +254,26 @@ fn report_of_troubles(
     };
     let text = format!("all instances are done, but {what}");
     Some(Report::of_manager(model, seconds, text, directory))
+}
+
+fn ensemble_results(manager: &Manager) -> Vec<EnsembleResult> {
+    let name = |id: InstanceId| manager.plan().instances[id].name.clone();
+    let ensembles = manager.failed_members().into_iter();
+    ensembles
+        .map(|ensemble| EnsembleResult {
+            component: ensemble.ensemble.component.clone(),
+            members: ensemble.members,
+            allowed: ensemble.ensemble.allow_failures,
+            failed: ensemble
+                .failed
+                .into_iter()
+                .map(|(id, why)| MemberResult {
+                    name: name(id),
+                    why,
+                })
+                .collect(),
+        })
+        .collect()
 }
 
 fn instance_results(manager: &Manager) -> Vec<InstanceResult> {

@@ -122,8 +122,10 @@ impl Manager {
         let is_done = |id: &InstanceId| matches!(self.members[*id].membership, Membership::Done);
         // A third instance may have closed a port of a peer that then ended well. The third
         // instance may be failing.
-        let has_reported =
-            |id: InstanceId| is_done(&id) || self.members[id].reported_error.is_some();
+        let has_reported = |id: InstanceId| {
+            let member = &self.members[id];
+            is_done(&id) || member.reported_error.is_some() || member.left_out
+        };
         let is_closing_in_part = |id: &InstanceId| {
             let member = &self.members[*id];
             !member.ranks.is_empty() && !has_reported(*id)
@@ -279,11 +281,18 @@ impl Manager {
             return;
         }
         let fault = member.with_circumstances(fault);
-        member.fault = Some(fault.clone());
         if self.run_state.failure().is_none() {
             let cause = self.blame_own_suspension(id);
+            if cause.is_none() && self.start_again(id, &fault) {
+                return;
+            }
+            self.members[id].fault = Some(fault.clone());
+            if cause.is_none() && self.leave_out(id, &fault) {
+                return;
+            }
             return self.fail(cause.unwrap_or(Cause::Instance(id, fault)));
         }
+        member.fault = Some(fault.clone());
         let level = match fault {
             Fault::Stopped => Level::Info,
             _ => Level::Debug,

@@ -15,7 +15,7 @@ use crate::host::ProcessId;
 use crate::plan::{InstanceId, StartMode};
 
 /// From SIGTERM to SIGKILL.
-const TERMINATE_TO_KILL: Duration = Duration::from_secs(2);
+pub(super) const TERMINATE_TO_KILL: Duration = Duration::from_secs(2);
 
 /// From SIGKILL until the manager gives up. A process that lives on for so long hangs in the
 /// kernel, for instance on a dead file server.
@@ -357,6 +357,12 @@ impl Manager {
 
     fn is_done(&self, id: InstanceId) -> bool {
         let member = &self.members[id];
+        if member.left_out {
+            return !matches!(
+                member.process,
+                InstanceProcess::Starting | InstanceProcess::Running(_)
+            );
+        }
         let process_is_done = match member.process {
             InstanceProcess::Ended(exit) => exit.is_success(),
             InstanceProcess::NotOurs => true,

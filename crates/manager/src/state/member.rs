@@ -9,7 +9,7 @@ use titin_wire::ranks::RankProcess;
 use titin_wire::{Address, EndpointId};
 
 use super::fault::Fault;
-use crate::event::Exit;
+use crate::event::{Exit, Signal};
 use crate::host::ProcessId;
 use crate::plan::{InstanceId, StartMode};
 
@@ -46,6 +46,12 @@ pub(super) struct Member {
     pub(super) fault: Option<Fault>,
     /// Whether the manager has ended the instance.
     pub(super) stopped: bool,
+    /// How often the program was started again.
+    pub(super) restarts: u32,
+    /// Whether the instance is a failed member of an ensemble, and the run goes on without it.
+    pub(super) left_out: bool,
+    /// When the process of a left-out member gets the next signal, and which.
+    pub(super) next_signal: Option<(Duration, Signal)>,
     /// Whether the instance asked to join after the failure of the run.
     pub(super) too_late: bool,
     pub(super) progress: Option<Progress>,
@@ -72,6 +78,9 @@ impl Member {
             doubt: None,
             fault: None,
             stopped: false,
+            restarts: 0,
+            left_out: false,
+            next_signal: None,
             too_late: false,
             progress: None,
             recent_log: VecDeque::new(),

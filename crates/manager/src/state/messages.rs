@@ -32,6 +32,9 @@ impl Manager {
                 format!("a program spoke for {name}, as which it has not joined; passed over");
             return self.log(Level::Warning, None, text);
         };
+        if self.members[id].left_out && !matches!(message, ToManager::Log { .. }) {
+            return;
+        }
         match message {
             ToManager::Waiting { wait, on, .. } => self.wait_reported(id, wait, on),
             ToManager::Proceed { wait, .. } => self.deadlock_search.proceed(id, wait, self.now),

@@ -105,6 +105,10 @@ impl Manager {
     ) -> Result<(), JoinError> {
         let name = self.name(id).to_owned();
         match &self.members[id].membership {
+            _ if self.members[id].left_out => Err(JoinError::WasLost {
+                name,
+                why: "it has failed, and the run goes on without it".to_owned(),
+            }),
             Membership::NotJoined => Ok(()),
             Membership::Joined(joined) => Err(JoinError::AlreadyJoined {
                 name,
@@ -262,6 +266,9 @@ impl Manager {
                 let instance = self.name(peer).to_owned();
                 self.tell(link, ToProgram::Finished { instance });
             }
+            if let Some(message) = self.member_failure(peer) {
+                self.tell(link, message);
+            }
         }
     }
 
@@ -306,7 +313,7 @@ impl Manager {
 
     /// Whether an instance may start now.
     pub(super) fn can_start(&self, id: InstanceId) -> bool {
-        self.are_hosts_known() && !self.follows_absent_peers(id)
+        self.are_hosts_known() && !self.follows_absent_peers(id) && self.has_turn(id)
     }
 
     /// Starts the deferred instances that may start now.
@@ -316,10 +323,16 @@ impl Manager {
                 self.deferred_starts.push(id);
                 continue;
             }
-            self.members[id].waiting_since = self.now;
-            self.expect_instances();
-            self.actions.push(RunAction::StartProgram(id));
+            self.start(id);
         }
+    }
+
+    /// Has the program of an instance started.
+    pub(super) fn start(&mut self, id: InstanceId) {
+        self.count_start(id);
+        self.members[id].waiting_since = self.now;
+        self.expect_instances();
+        self.actions.push(RunAction::StartProgram(id));
     }
 
     fn warn_of_unknown_ports(&mut self, id: InstanceId, ports: &[PortDeclaration]) {

@@ -1,6 +1,7 @@
 //! Every race of a run, played with a fake clock and fake programs.
 
 mod deadlock;
+mod ensemble;
 mod failures;
 mod hosts;
 mod observation;

@@ -4,6 +4,8 @@
 //! program may have reported an error, and the peers complain. The reports come in any order.
 //! `assessment` decides on their meaning.
 
+use std::collections::BTreeSet;
+
 use titin_transport::LinkId;
 use titin_wire::control::ToProgram;
 
@@ -98,6 +100,7 @@ impl Manager {
             }
             self.assess(id);
         }
+        self.count_end(id);
     }
 
     pub(super) fn process_watched(&mut self, process: ProcessId) {
@@ -164,20 +167,25 @@ impl Manager {
 
     /// Tells an instance and the peers about the instance's end, each program once.
     fn tell_peers_of_end(&mut self, id: InstanceId, link: LinkId) {
-        let mut links = vec![link];
-        let peers = self.peers[id].iter();
-        links.extend(peers.filter_map(|&peer| Some(self.members[peer].joined()?.link)));
-        links.sort_unstable();
-        links.dedup();
+        let mut links = self.links_of_peers(id);
+        links.insert(link);
         for link in links {
             let instance = self.name(id).to_owned();
             self.tell(link, ToProgram::Finished { instance });
         }
     }
 
+    /// The links to the programs of an instance's peers, each once.
+    pub(super) fn links_of_peers(&self, id: InstanceId) -> BTreeSet<LinkId> {
+        let peers = self.peers[id].iter();
+        peers
+            .filter_map(|&peer| Some(self.members[peer].joined()?.link))
+            .collect()
+    }
+
     /// Assesses errors again that were reported because another instance had ended. The instance
     /// that has just ended may have been the last that could explain the errors.
-    fn assess_errors_after_an_end(&mut self) {
+    pub(super) fn assess_errors_after_an_end(&mut self) {
         let is_after_end = |id: &InstanceId| {
             let error = &self.members[*id].reported_error;
             matches!(error, Some((_, ErrorOrigin::PeerEnded(_))))

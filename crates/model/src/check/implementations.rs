@@ -123,8 +123,23 @@ impl CheckedComponent<'_> {
                     problems.error(port.at, Code::PortMismatch, what, why);
                 }
             }
+            BuiltIn::Sampler => self.check_sampler(problems),
             BuiltIn::Duplicator | BuiltIn::Merger | BuiltIn::Splitter => {
                 self.check_receiving(built_in, problems);
+            }
+        }
+    }
+
+    /// A sampler sends settings by one O_I port, and receives results by one S port.
+    fn check_sampler(&self, problems: &mut Problems) {
+        for operator in [Operator::OI, Operator::S] {
+            let ports = self.connected().filter(|port| port.operator == operator);
+            if ports.count() != 1 {
+                let what = self.other_ports(BuiltIn::Sampler);
+                let why = "a titin.sampler has one connected O_I port, by which settings go to members, and one connected S port, by \
+                           which results come back";
+                problems.error(self.component.at, Code::PortMismatch, what, why);
+                return;
             }
         }
     }

@@ -4,6 +4,7 @@ mod conduits;
 mod implementations;
 mod model;
 mod paths;
+mod sampler;
 mod settings;
 mod titin_section;
 
@@ -98,6 +99,7 @@ fn check_network(
     checkpoints(description, problems);
     let check_paths = |(root, network): (&Model, &Network), problems: &mut Problems| {
         settings::check(description, root, network, problems);
+        sampler::check(description, network, problems);
         titin_section::check(description, network, problems);
     };
     for_any_model(description, (root, network), problems, check_paths);

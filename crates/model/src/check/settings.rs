@@ -75,7 +75,7 @@ fn built_in(component: &NetworkComponent) -> Option<BuiltIn> {
 }
 
 /// The settings that a component's program lists; `None` if the program lists none.
-fn supported<'a>(
+pub(super) fn supported<'a>(
     description: &'a Description,
     component: &NetworkComponent,
 ) -> Option<&'a Supported> {

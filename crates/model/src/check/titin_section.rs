@@ -24,6 +24,15 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
             end_setting(network, path, name, goal.at, problems);
         }
     }
+    for (path, ensemble) in &extras.ensemble {
+        component(network, path, ensemble.at, "ensemble", problems);
+        if let Some(one) = network
+            .component(path)
+            .filter(|c| c.multiplicity.is_empty())
+        {
+            no_ensemble(one, ensemble.at, problems);
+        }
+    }
     for (path, (_, at)) in &extras.buffer.ports {
         port(network, path, *at, "buffer", problems);
     }
@@ -46,6 +55,14 @@ pub(super) fn check(description: &Description, network: &Network, problems: &mut
     sites(network, problems);
     media(network, problems);
     steps(network, problems);
+}
+
+/// Reports an entry of `ensemble` for a component that is a single instance.
+fn no_ensemble(component: &NetworkComponent, at: TextPosition, problems: &mut Problems) {
+    let what = format!("\"{}\" is no ensemble", component.path);
+    let why = "it is one instance, and \"titin: ensemble\" is for the members of a component with a multiplicity";
+    let hint = "write multiplicity: 100 in the component, for instance, or leave the entry out";
+    problems.error_hint(at, Code::BadValue, what, why, hint.to_owned());
 }
 
 /// Checks that a medium to which a conduit is pinned joins the hosts of the two ends, where the description
@@ -366,6 +383,28 @@ mod tests {
              {section}\n"
         );
         load_texts(&[("m", &text)], &Default::default())
+    }
+
+    #[test]
+    fn an_entry_that_fits_no_ensemble_is_refused_at_its_place() {
+        for (entry, place, text) in [
+            ("{macro: {allow_failures: 1}}", (10, 14), "\"macro\" is no ensemble"),
+            ("{mirco: {retry: 1}}", (10, 14), "did you mean \"micro\"?"),
+            ("{micro: {allow_failure: 1}}", (10, 22), "did you mean \"allow_failures\"?"),
+            ("{micro: {retry: -1}}", (10, 29), "\"retry\" is out of range"),
+            ("{micro: {allow_failures: 1.5}}", (10, 38), "a whole number"),
+            ("{micro: {at_once: 0}}", (10, 31), "\"at_once\" is out of range"),
+            ("{micro: 3}", (10, 21), "the ensemble \"micro\""),
+        ] {
+            let report = load_section(&format!("ensemble: {entry}")).unwrap_err();
+            let problem = report
+                .problems
+                .iter()
+                .find(|problem| problem.to_string().contains(text));
+            let problem = problem.unwrap_or_else(|| panic!("{entry}: {report}"));
+            let (line, column) = place;
+            assert_eq!((problem.line, problem.column), (Some(line), Some(column)), "{entry}: {report}");
+        }
     }
 
     /// The hint for a section with one mistake.

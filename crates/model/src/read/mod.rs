@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use crate::document::{Document, FormatVersion};
 use crate::problem::{Code, Problems, TextPosition, listing};
+use crate::settings::Settings;
 use crate::source::file_text;
-use crate::yaml::{self, Node, NodeKind};
+use crate::yaml::{self, MapEntry, Node, NodeKind};
 
 pub(crate) use fields::Fields;
 pub(crate) use values::{LARGEST_INDEX, choice, count, interval, text, wrong_type};
@@ -114,6 +115,32 @@ fn directory(path: &Path) -> PathBuf {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Reads a setting that the user has given as `NAME=VALUE`. The value is YAML.
+pub(crate) fn assignment(text: &str, problems: &mut Problems) -> Settings {
+    let file = problems.add_file(format!("--set {text}"));
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) if !text.contains(['\n', '\r']) && !value.trim().is_empty() => {
+            (name.trim(), value)
+        }
+        _ => {
+            let why = "NAME=VALUE on one line is expected";
+            let hint = "write for instance --set macro.dt=0.5".to_owned();
+            let what = "this sets no setting";
+            problems.error_hint(file, Code::BadValue, what, why, hint);
+            return Settings::default();
+        }
+    };
+    let Some(value) = yaml::parse(value, file, problems) else {
+        return Settings::default();
+    };
+    let entry = MapEntry {
+        key: name.to_owned(),
+        at: value.at,
+        value,
+    };
+    sections::setting(&entry, problems)
 }
 
 #[cfg(test)]

@@ -58,13 +58,24 @@ pub(super) fn finish(
 pub(super) fn settings(node: &Node, problems: &mut Problems) -> Settings {
     let mut settings = Settings::default();
     for entry in entries(node, "\"settings\"", problems).unwrap_or_default() {
-        if let Some(path) = reference(entry, "a setting", problems)
-            && let Some(value) = value(&path, &entry.value, problems)
-        {
-            settings.set_at(path, value, entry.at);
-        }
+        add_setting(&mut settings, entry, problems);
     }
     settings
+}
+
+/// Reads one setting.
+pub(super) fn setting(entry: &MapEntry, problems: &mut Problems) -> Settings {
+    let mut settings = Settings::default();
+    add_setting(&mut settings, entry, problems);
+    settings
+}
+
+fn add_setting(settings: &mut Settings, entry: &MapEntry, problems: &mut Problems) {
+    if let Some(path) = reference(entry, "a setting", problems)
+        && let Some(value) = value(&path, &entry.value, problems)
+    {
+        settings.set_at(path, value, entry.at);
+    }
 }
 
 /// The key of an entry as a reference; reports a key that is none. `what` says what the key names.

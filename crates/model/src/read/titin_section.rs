@@ -14,8 +14,8 @@ use crate::names::{Name, is_dotted};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean};
 use crate::quantity::{self, Dimension, Quantity, UnitError};
 use crate::titin_section::{
-    BufferLimits, Buffers, Compress, EndTime, Extras, FilterDefinition, LinkTuning, Links, Medium,
-    PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
+    BufferLimits, Buffers, Compress, EndTime, Ensemble, Extras, FilterDefinition, LinkTuning,
+    Links, Medium, PinnedMedium, ProgressGoal, RequiredPorts, Scales, StagedFiles, UserFunction,
 };
 use crate::yaml::{MapEntry, Node, NodeKind, Scalar, ScalarType, shorten};
 
@@ -30,6 +30,7 @@ pub(super) fn titin_section(node: &Node, problems: &mut Problems) -> Extras {
         stage: by_path(&mut fields, "stage", problems, stage),
         time_unit: read(&mut fields, "time_unit", problems, time_unit),
         progress: by_path(&mut fields, "progress", problems, progress),
+        ensemble: by_path(&mut fields, "ensemble", problems, ensemble),
         filters: by_path(&mut fields, "filters", problems, user_filter),
         required: by_path(&mut fields, "required", problems, required),
         medium: by_path(&mut fields, "medium", problems, pinned_medium),
@@ -231,6 +232,29 @@ fn stage(
         });
     fields.finish(problems);
     Some(StagedFiles { input, output, at })
+}
+
+fn ensemble(
+    path: &str,
+    at: TextPosition,
+    node: &Node,
+    problems: &mut Problems,
+) -> Option<Ensemble> {
+    let mut fields = Fields::new(node, format!("the ensemble \"{path}\""), problems)?;
+    let most = u64::from(u32::MAX);
+    let number = |node: &Node, what: &str, problems: &mut Problems| {
+        count(node, what, 0, most, problems).map(|n| n as u32)
+    };
+    let ensemble = Ensemble {
+        allow_failures: read(&mut fields, "allow_failures", problems, number).unwrap_or_default(),
+        retry: read(&mut fields, "retry", problems, number).unwrap_or_default(),
+        at_once: read(&mut fields, "at_once", problems, |node, what, problems| {
+            count(node, what, 1, most, problems).map(|n| n as u32)
+        }),
+        at,
+    };
+    fields.finish(problems);
+    Some(ensemble)
 }
 
 /// A unit of time, such as `h`.

@@ -339,6 +339,16 @@ impl LastReceipt<'_> {
     /// be reached.
     fn has_ended(&self, layers: &Layers) -> Result<bool> {
         let end = &self.inlet.end;
+        // The program leaves a failed member alone.
+        if layers
+            .serial
+            .core
+            .process
+            .member_failure(&end.peer)
+            .is_some()
+        {
+            return Ok(true);
+        }
         // Read first: messages sent before the end are there once the end is.
         let ended = self.inlet.inbox.ended() || layers.serial.core.process.finished(&end.peer);
         // This rank takes the closing messages of the ranks below later.

@@ -1,5 +1,6 @@
 //! The events of a process, from the background thread and the manager.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -241,6 +242,7 @@ impl Process {
                 }
             }
             ToProgram::Finished { instance } => self.instance_finished(instance),
+            ToProgram::MemberFailed { instance, text } => self.member_failed(instance, text),
             ToProgram::RunFailed {
                 text,
                 deadlock: true,
@@ -296,6 +298,16 @@ impl Process {
             .chain(&own)
             .for_each(|member| member.peer_finished(&instance));
         own.iter().for_each(|member| member.bell().ring());
+    }
+
+    /// A member of an ensemble has failed: calls on conduits with it fail.
+    fn member_failed(&self, instance: String, text: String) {
+        let mut state = self.lock();
+        state.failed_members.insert(instance.clone(), text);
+        drop(state);
+        self.loss_count.fetch_add(1, Ordering::Release);
+        self.instance_finished(instance);
+        self.ring_all();
     }
 
     /// The fields of an instance, if the instance has asked to join or is open.

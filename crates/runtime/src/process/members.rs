@@ -223,6 +223,14 @@ impl Process {
         self.lock().finished.contains(instance_of(peer))
     }
 
+    /// Why a member of an ensemble has failed; `None` if the peer has not.
+    pub(crate) fn member_failure(&self, peer: &str) -> Option<String> {
+        if self.loss_count() == 0 {
+            return None;
+        }
+        self.lock().failed_members.get(instance_of(peer)).cloned()
+    }
+
     /// How many instances are open in this process.
     pub(crate) fn crowd(&self) -> usize {
         self.crowd.load(Ordering::Relaxed)

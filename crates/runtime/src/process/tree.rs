@@ -232,12 +232,13 @@ impl Process {
 
     /// Passes a message of the manager on to the ranks below, if the message is for all ranks.
     pub(super) fn pass_down(&self, message: &ToProgram, body: &[u8]) {
-        use ToProgram::{Field, Finished, Peers, Refused, Registered, RunFailed};
+        use ToProgram::{Field, Finished, MemberFailed, Peers, Refused, Registered, RunFailed};
         if let Registered(_)
         | Refused { .. }
         | Peers { .. }
         | Field { .. }
         | Finished { .. }
+        | MemberFailed { .. }
         | RunFailed { .. } = message
             && let Some(branch) = &mut self.lock().branch
         {

@@ -8,7 +8,7 @@ use crate::{Error, Kind, Result};
 pub(super) fn outcome<T>(result: Result<T>) -> Outcome<T> {
     match result {
         Ok(done) => Outcome::Done(done),
-        Err(Error { kind, text }) => Outcome::Failed {
+        Err(Error { kind, text, .. }) => Outcome::Failed {
             kind: kind as i32,
             text,
         },

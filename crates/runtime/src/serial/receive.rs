@@ -440,7 +440,8 @@ impl Serial {
         Ok(())
     }
 
-    /// Waits until each of the ends has a message or is closed. Returns the place of the use to
+    /// Waits until each of the ends has a message, is closed, or has a failed member at the other
+    /// side; takes the latter out of the ends. Returns the place of the use to
     /// which the messages belong; `None` if all ends are closed. Puts the messages back. Where the
     /// sender counts the slots, the message for the first slot has the number of slots, and the
     /// other slots join the ends.
@@ -450,6 +451,7 @@ impl Serial {
         held: &mut HeldPorts<'_>,
     ) -> Result<Option<UsePlace>> {
         let (mut here, mut closed) = (UsePlace::default(), Vec::new());
+        let mut failed: Vec<((usize, usize), Error)> = Vec::new();
         let mut next = 0;
         while let Some(&source) = sources.get(next) {
             next += 1;
@@ -475,8 +477,17 @@ impl Serial {
                 Err(error) if error.kind == Kind::PortClosed => {
                     closed.push(source.inlet.end.label.as_ref())
                 }
+                Err(error) if error.kind == Kind::MemberFailed => {
+                    failed.push(((source.number, source.place), error))
+                }
                 Err(error) => return Err(error),
             }
+        }
+        // A use goes without the messages of failed members.
+        let has_failed = |place: &(usize, usize)| failed.iter().any(|(failed, _)| failed == place);
+        sources.retain(|source| !has_failed(&(source.number, source.place)));
+        if let (true, Some((_, error))) = (sources.is_empty(), failed.pop()) {
+            return Err(error);
         }
         if closed.is_empty() {
             return Ok(Some(here));

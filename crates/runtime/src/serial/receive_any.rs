@@ -325,7 +325,12 @@ impl Selection {
             return Err(two_at_once(&source.port.name));
         }
         self.arrivals = Arc::default();
-        self.open.set(self.ends.len());
+        let is_told = |end: &&ChosenEnd| {
+            let inlet = serial.end_at(**end).inlet;
+            inlet.failure_is_told.load(Ordering::Relaxed)
+        };
+        let told = self.ends.iter().filter(is_told).count();
+        self.open.set(self.ends.len() - told);
         for (number, end) in self.ends.iter().enumerate() {
             serial
                 .end_at(*end)
@@ -470,12 +475,28 @@ impl Serial {
         let losses = self.core.process.loss_count();
         if losses_seen.get() != losses {
             let inlets = ends.iter().map(|end| self.end_at(*end).inlet);
-            let mut open = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
-            open.try_for_each(|inlet| self.reachable(&inlet.end))?;
+            let mut silent = inlets.filter(|inlet| !inlet.inbox.ready() && !inlet.inbox.ended());
+            silent.try_for_each(|inlet| self.reachable_untold(selection, inlet))?;
             losses_seen.set(losses);
+            if open.get() == 0 {
+                return Err(self.all_closed(ends.iter().map(|end| &self.end_at(*end).inlet.end)));
+            }
         }
         // All ends are of the same operator.
         self.place(&[self.end_at(ends[0])]).map(|()| None)
+    }
+
+    /// As [`Serial::reachable`], but tells of a failed member once. The end then counts as closed.
+    fn reachable_untold(&self, selection: &Selection, inlet: &Inlet) -> Result<()> {
+        let error = match self.reachable(&inlet.end) {
+            Err(error) if error.kind == Kind::MemberFailed => error,
+            reachable => return reachable,
+        };
+        if inlet.failure_is_told.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        selection.note_end(inlet);
+        Err(error)
     }
 
     /// A message of one of the given ends that a call out of order has put back.
@@ -529,6 +550,12 @@ impl Serial {
                     Ok(Some((slot, message))) => return Ok(Some((index, slot, message))),
                     Ok(None) => open = true,
                     Err(error) if error.kind == Kind::PortClosed => {}
+                    Err(error) if error.kind == Kind::MemberFailed => {
+                        let is_told = &source.inlet.failure_is_told;
+                        if !is_told.swap(true, Ordering::Relaxed) {
+                            return Err(error);
+                        }
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -23,7 +23,7 @@ use crate::iteration::Iteration;
 use crate::peer_names::{instance_of, written};
 use crate::port::{ConduitUse, Outlet, OutletState, Port, PortEnd, PortId, PortState};
 use crate::send_state::{PieceChunk, SendState, Timestamps};
-use crate::{Error, Kind, Loan, Payload, Result};
+use crate::{Error, FailedMember, Kind, Loan, Payload, Result};
 
 /// The largest part of the metadata of a message that an overlay may take.
 const MAX_OVERLAY: usize = titin_wire::frame::MAX_META as usize / 2;
@@ -433,8 +433,30 @@ impl Serial {
         })
     }
 
+    /// Fails if the other end is a failed member of an ensemble.
+    fn not_failed(&self, end: &PortEnd) -> Result<()> {
+        let Some(why) = self.core.process.member_failure(&end.peer) else {
+            return Ok(());
+        };
+        let name = instance_of(&end.peer);
+        let text = format!(
+            "{}: port '{}': member {name} has failed: it {why}",
+            self.core.name, end.label
+        );
+        let slot = end.label.split_once('[');
+        let slot = slot.and_then(|(_, slot)| slot.trim_end_matches(']').parse().ok());
+        Err(Error {
+            member: Some(Box::new(FailedMember {
+                name: name.to_owned(),
+                slot,
+            })),
+            ..Error::new(Kind::MemberFailed, text)
+        })
+    }
+
     /// Fails once the other end is known to be out of reach.
     pub(crate) fn reachable(&self, end: &PortEnd) -> Result<()> {
+        self.not_failed(end)?;
         if let Some(why) = end.unfit.get() {
             return Err(Error::new(Kind::Connection, why.clone()));
         }
@@ -756,6 +778,7 @@ impl Serial {
     /// The outcome of a send to a receiver that has finished: an error, unless the receiver wants
     /// the last message alone (`last`).
     fn refuse(&self, outlet: &Outlet) -> Result<(u64, u64)> {
+        self.not_failed(&outlet.end)?;
         if outlet.end.withdrawn.load(Ordering::Relaxed) {
             let text = format!(
                 "{} sends on '{}', but the field on this port was withdrawn, which has closed the port for {}: send before, or \

@@ -1,0 +1,320 @@
+//! The table of results: a CSV file with a line for each row of the table of settings, in the order in
+//! which the rows end.
+//!
+//! The columns are `row`, the settings, `status` (`done` or `failed`), `reason`, and those of the
+//! results. Each line is written as a whole, and a line has no line break within. So a file that an
+//! earlier run has left in the middle of a line goes on behind the last whole line.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{File, OpenOptions};
+use std::hash::{Hash, Hasher};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use csv::{ReaderBuilder, StringRecord, WriterBuilder};
+use titin_runtime::Setting;
+
+use super::table::Row;
+use crate::error::OnFile;
+use crate::{Error, Result};
+
+const ROW: &str = "row";
+const STATUS: &str = "status";
+const REASON: &str = "reason";
+
+/// How a row has ended.
+pub(super) enum Outcome {
+    /// The cells of the result, by column.
+    Done(Vec<(String, String)>),
+    /// Why the member has failed.
+    Failed(String),
+}
+
+/// The file of results.
+pub(super) struct ResultsFile {
+    path: PathBuf,
+    file: File,
+    /// The columns of the settings.
+    settings: Vec<String>,
+    /// The columns of results; `None` before the first result.
+    columns: Option<Vec<String>>,
+    /// The rows in the file, each with a hash of its settings.
+    rows: HashMap<u64, u64>,
+    /// Lines of failed rows that wait for the first result, which tells the columns.
+    waiting: Vec<Vec<String>>,
+}
+
+impl ResultsFile {
+    /// Opens the file for a table with these columns, and goes on in a file that is there.
+    pub(super) fn open(path: &Path, settings: &[String]) -> Result<Self> {
+        if let Some(clash) = settings
+            .iter()
+            .find(|name| [ROW, STATUS, REASON].contains(&&***name))
+        {
+            let why =
+                format!("a setting called '{clash}' would have the name of a column of its own");
+            return Err(Error::file(path, why));
+        }
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut results = ResultsFile {
+            path: path.to_owned(),
+            file: options.open(path).on_file(path, "open")?,
+            settings: settings.to_vec(),
+            columns: None,
+            rows: HashMap::new(),
+            waiting: Vec::new(),
+        };
+        results.cut_last_line()?;
+        results.read_rows()?;
+        results.file.seek(SeekFrom::End(0)).on_file(path, "read")?;
+        Ok(results)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Cuts off a last line that an earlier run has not ended.
+    fn cut_last_line(&mut self) -> Result<()> {
+        let mut reader = BufReader::new(&self.file);
+        let (mut whole, mut line) = (0, Vec::new());
+        loop {
+            line.clear();
+            let length = reader
+                .read_until(b'\n', &mut line)
+                .on_file(&self.path, "read")?;
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            whole += length as u64;
+        }
+        self.file.set_len(whole).on_file(&self.path, "cut")?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .on_file(&self.path, "read")?;
+        Ok(())
+    }
+
+    /// Reads which rows are in the file.
+    fn read_rows(&mut self) -> Result<()> {
+        let path = self.path.clone();
+        let broken = |error: csv::Error| Error::file(&path, format!("cannot read it: {error}"));
+        let file = self.file.try_clone().on_file(&path, "read")?;
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .from_reader(BufReader::new(file));
+        let mut record = StringRecord::new();
+        if !reader.read_record(&mut record).map_err(broken)? {
+            return Ok(());
+        }
+        let count = self.settings.len();
+        let own = self.head();
+        let is_ours = record.len() >= own.len() && record.iter().zip(&own).all(|(a, b)| a == b);
+        if !is_ours {
+            let why = format!(
+                "it is there already, and is not of this table: its columns do not begin with {}; name another file",
+                own.join(", ")
+            );
+            return Err(Error::file(&path, why));
+        }
+        self.columns = Some(record.iter().skip(own.len()).map(str::to_owned).collect());
+        while reader.read_record(&mut record).map_err(broken)? {
+            let number = record[0].parse().map_err(|_| {
+                Error::file(&path, format!("'{}' is no number of a row", &record[0]))
+            })?;
+            let settings = hash(record.iter().skip(1).take(count));
+            self.rows.insert(number, settings);
+        }
+        Ok(())
+    }
+
+    /// Whether the file has a row.
+    ///
+    /// # Errors
+    /// The row in the file has other settings.
+    pub(super) fn has(&self, row: &Row) -> Result<bool> {
+        let Some(found) = self.rows.get(&row.number) else {
+            return Ok(false);
+        };
+        let texts = texts(row);
+        if *found == hash(texts.iter().map(String::as_str)) {
+            return Ok(true);
+        }
+        let why = format!(
+            "its row {} has other settings than the table has now: name another file, or take the lines of changed rows out",
+            row.number
+        );
+        Err(Error::file(&self.path, why))
+    }
+
+    /// Writes a row.
+    pub(super) fn write(&mut self, row: &Row, outcome: Outcome) -> Result<()> {
+        let mut line = vec![row.number.to_string()];
+        line.extend(texts(row));
+        match outcome {
+            Outcome::Done(cells) => {
+                line.extend(["done".to_owned(), String::new()]);
+                let (names, values): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+                self.begin(&names)?;
+                self.check_columns(row.number, &names)?;
+                line.extend(values.iter().map(|value| on_one_line(value)));
+                self.append(&line)
+            }
+            Outcome::Failed(reason) => {
+                line.extend(["failed".to_owned(), on_one_line(&reason)]);
+                self.waiting.push(line);
+                match self.columns.is_some() {
+                    true => self.write_waiting(),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Writes what waits for the first result, if none has come.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.begin(&[])
+    }
+
+    /// Writes the names of the columns, and the lines that waited for them.
+    fn begin(&mut self, columns: &[String]) -> Result<()> {
+        if self.columns.is_none() {
+            let head: Vec<String> = self
+                .head()
+                .into_iter()
+                .chain(columns.iter().cloned())
+                .collect();
+            self.append(&head)?;
+            self.columns = Some(columns.to_vec());
+        }
+        self.write_waiting()
+    }
+
+    fn write_waiting(&mut self) -> Result<()> {
+        let columns = self.columns.as_ref().map_or(0, Vec::len);
+        for mut line in std::mem::take(&mut self.waiting) {
+            line.resize(line.len() + columns, String::new());
+            self.append(&line)?;
+        }
+        Ok(())
+    }
+
+    fn check_columns(&self, row: u64, names: &[String]) -> Result<()> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        if columns == names {
+            return Ok(());
+        }
+        Err(Error::Data(format!(
+            "the result of row {row} has the columns {}, and {} has {}: all results have the same form",
+            names.join(", "),
+            self.path.display(),
+            columns.join(", ")
+        )))
+    }
+
+    fn head(&self) -> Vec<String> {
+        let first = std::iter::once(ROW.to_owned());
+        let last = [STATUS, REASON].map(str::to_owned);
+        first.chain(self.settings.clone()).chain(last).collect()
+    }
+
+    /// Writes a line at once.
+    fn append(&mut self, line: &[String]) -> Result<()> {
+        let mut writer = WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        let written = writer.write_record(line);
+        let bytes = written.and_then(|()| writer.into_inner().map_err(|e| e.into_error().into()));
+        let bytes = bytes.map_err(|error| Error::file(&self.path, error))?;
+        self.file.write_all(&bytes).on_file(&self.path, "write")
+    }
+}
+
+/// The settings of a row, as in the file.
+fn texts(row: &Row) -> Vec<String> {
+    let text = |setting: &Setting| match setting {
+        Setting::Str(text) => on_one_line(text),
+        other => other.to_string(),
+    };
+    row.settings.iter().map(|(_, value)| text(value)).collect()
+}
+
+fn on_one_line(text: &str) -> String {
+    text.replace("\r\n", "; ").replace(['\n', '\r'], "; ")
+}
+
+fn hash<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    texts.for_each(|text| text.hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: u64, k: f64) -> Row {
+        Row {
+            number,
+            settings: vec![("k".to_owned(), Setting::Float(k))],
+        }
+    }
+
+    fn done(value: &str) -> Outcome {
+        Outcome::Done(vec![("value".to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn a_file_goes_on_where_it_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let columns = ["k".to_owned()];
+        let mut results = ResultsFile::open(&path, &columns).unwrap();
+        let failure = Outcome::Failed("a\nb, \"c\"".to_owned());
+        results.write(&row(1, 0.5), failure).unwrap();
+        results.write(&row(0, 1.0), done("7")).unwrap();
+        drop(results);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            whole,
+            "row,k,status,reason,value\n1,0.5,failed,\"a; b, \"\"c\"\"\",\n0,1.0,done,,7\n"
+        );
+        std::fs::write(&path, format!("{whole}2,3.0,do")).unwrap();
+        let mut results = ResultsFile::open(&path, &columns).unwrap();
+        assert!(results.has(&row(0, 1.0)).unwrap() && results.has(&row(1, 0.5)).unwrap());
+        assert!(!results.has(&row(2, 3.0)).unwrap());
+        let changed = results.has(&row(0, 2.0)).unwrap_err().to_string();
+        assert!(
+            changed.contains("its row 0 has other settings"),
+            "{changed}"
+        );
+        results.write(&row(2, 3.0), done("8")).unwrap();
+        let other = Outcome::Done(vec![("x".to_owned(), "1".to_owned())]);
+        let error = results.write(&row(3, 3.0), other).unwrap_err().to_string();
+        assert!(
+            error.contains("the result of row 3 has the columns x"),
+            "{error}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            format!("{whole}2,3.0,done,,8\n")
+        );
+    }
+
+    #[test]
+    fn a_file_of_another_table_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        std::fs::write(&path, "x,y\n1,2\n").unwrap();
+        let error = ResultsFile::open(&path, &["k".to_owned()]).err().unwrap();
+        assert!(
+            error.to_string().contains("is not of this table"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "x,y\n1,2\n");
+        let error = ResultsFile::open(&path, &["status".to_owned()])
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("called 'status'"), "{error}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Members of ensembles that fail, are started again, and wait for a turn.
+
+use super::*;
+use crate::plan::PlannedEnsemble;
+
+const KILLED: Exit = Exit::Signal(9, false);
+
+/// A driver with three members, under the given limits.
+fn study(allow_failures: usize, retry: u32, at_once: usize) -> Plan {
+    let conduits = [
+        "driver.out[0] o_i -> micro[0].in f_init",
+        "driver.out[1] o_i -> micro[1].in f_init",
+        "driver.out[2] o_i -> micro[2].in f_init",
+        "micro[0].back o_f -> driver.in[0] s",
+        "micro[1].back o_f -> driver.in[1] s",
+        "micro[2].back o_f -> driver.in[2] s",
+    ];
+    Plan {
+        ensembles: vec![PlannedEnsemble {
+            component: "micro".into(),
+            allow_failures,
+            retry,
+            at_once,
+        }],
+        ..plan(&conduits, &[])
+    }
+}
+
+impl Rig {
+    /// The study with all programs started and joined.
+    fn study(allow_failures: usize) -> Self {
+        let mut rig = Rig::new(study(allow_failures, 0, usize::MAX));
+        let driver = rig.registration("driver");
+        let ports = ["out", "in"].map(|name| PortDeclaration {
+            name: name.into(),
+            operator: if name == "out" { "o_i" } else { "s" }.into(),
+            vector: true,
+        });
+        let driver = Registration {
+            ports: Some(ports.to_vec()),
+            ..driver
+        };
+        rig.register(rig.link("driver"), driver);
+        ["micro[0]", "micro[1]", "micro[2]"].map(|name| rig.join(name));
+        rig.reported.clear();
+        rig
+    }
+
+    /// The failed members of which a program was told, each with the reason.
+    fn told_members(&mut self, name: &str) -> Vec<(String, String)> {
+        let told = self.reported.remove(&self.link(name)).unwrap_or_default();
+        let failed = told.into_iter().filter_map(|message| match message {
+            ToProgram::MemberFailed { instance, text } => Some((instance, text)),
+            _ => None,
+        });
+        failed.collect()
+    }
+
+    fn starts(&mut self) -> Vec<String> {
+        let begun = std::mem::take(&mut self.begun);
+        let name = |id: &InstanceId| self.manager.name(*id).to_owned();
+        begun.iter().map(name).collect()
+    }
+
+    fn started(&mut self, name: &str) {
+        let id = self.id(name);
+        self.event(RunEvent::ProcessStarted(id, ProcessId::here(300 + id.0)));
+    }
+}
+
+#[test]
+fn the_run_goes_on_without_a_failed_member() {
+    let mut rig = Rig::study(1);
+    rig.lose("micro[1]");
+    rig.exit("micro[1]", KILLED);
+    let told = rig.told_members("driver");
+    assert_eq!(told, [("micro[1]".to_owned(), KILLED.to_string())]);
+    assert_eq!(rig.failure(), None);
+    assert_eq!(rig.phase("micro[1]"), Phase::Failed);
+    for name in ["driver", "micro[0]", "micro[2]"] {
+        rig.leave(name);
+    }
+    assert!(rig.finished);
+    assert_eq!(rig.manager.outcome(), Some(RunOutcome::Done));
+    let [failed] = &rig.manager.failed_members()[..] else {
+        panic!("one ensemble")
+    };
+    assert_eq!(failed.summary(), "1 of 3 members of micro failed (1 allowed)");
+}
+
+#[test]
+fn one_failure_more_than_allowed_fails_the_run() {
+    let mut rig = Rig::study(1);
+    rig.fail("micro[0]", "no more ice", false);
+    assert_eq!(
+        rig.told_members("driver"),
+        [("micro[0]".to_owned(), "reported an error: no more ice".to_owned())]
+    );
+    rig.lose("micro[2]");
+    rig.exit("micro[2]", Exit::Code(3));
+    rig.assert_failure_begins("micro[2] ended with exit code 3");
+    assert_eq!(rig.manager.failed_members()[0].failed.len(), 2);
+}
+
+#[test]
+fn a_failure_of_another_instance_fails_the_run() {
+    let mut rig = Rig::study(3);
+    rig.lose("driver");
+    rig.exit("driver", Exit::Code(3));
+    rig.assert_failure_begins("driver ended with exit code 3");
+}
+
+#[test]
+fn a_left_out_member_that_does_not_end_is_ended() {
+    let mut rig = Rig::study(1);
+    rig.fail("micro[0]", "no more ice", false);
+    let grace = rig.manager.plan.options.grace;
+    rig.pass(grace - ms(1));
+    assert_eq!(rig.signals, []);
+    rig.pass(ms(1));
+    let name = "micro[0]".to_owned();
+    assert_eq!(rig.signals, [(name.clone(), Signal::Terminate)]);
+    rig.pass(ms(2000));
+    assert_eq!(rig.signals[1..], [(name, Signal::Kill)]);
+    rig.leave("driver");
+    rig.leave("micro[1]");
+    rig.leave("micro[2]");
+    assert!(!rig.finished, "its process still runs");
+    rig.exit("micro[0]", KILLED);
+    assert_eq!(rig.manager.outcome(), Some(RunOutcome::Done));
+}
+
+#[test]
+fn a_member_that_ends_before_it_joins_is_started_again() {
+    let mut rig = Rig::new(study(1, 2, usize::MAX));
+    rig.begun.clear();
+    for _ in 0..2 {
+        rig.exit("micro[1]", Exit::Code(9));
+        assert_eq!(rig.starts(), ["micro[1]"]);
+        rig.started("micro[1]");
+    }
+    rig.exit("micro[1]", Exit::Code(9));
+    assert_eq!((rig.starts(), rig.failure()), (Vec::new(), None));
+    // The driver joins only now, and is told all the same.
+    rig.join_with("driver", &["out[] o_i", "in[] s"]);
+    assert_eq!(rig.told_members("driver").len(), 1);
+    // It cannot come back.
+    rig.join("micro[1]");
+    assert!(rig.refusal(rig.link("micro[1]")).unwrap().contains("goes on without it"));
+}
+
+#[test]
+fn a_member_that_has_joined_is_not_started_again() {
+    let mut rig = Rig::new(study(1, 2, usize::MAX));
+    rig.begun.clear();
+    rig.join("micro[1]");
+    rig.lose("micro[1]");
+    rig.exit("micro[1]", Exit::Code(9));
+    assert_eq!((rig.starts(), rig.failure()), (Vec::new(), None));
+    assert_eq!(rig.phase("micro[1]"), Phase::Failed);
+}
+
+#[test]
+fn what_cannot_be_started_fails_the_run() {
+    let mut rig = Rig::begun(study(3, 2, usize::MAX));
+    let id = rig.id("micro[1]");
+    rig.event(RunEvent::StartFailed(id, "no such file".into()));
+    rig.assert_failure_begins("micro[1] could not be started: no such file");
+}
+
+#[test]
+fn members_wait_for_their_turn() {
+    let mut rig = Rig::begun(study(1, 1, 1));
+    assert_eq!(rig.starts(), ["driver", "micro[0]"]);
+    rig.started("micro[0]");
+    rig.join("micro[0]");
+    rig.done("micro[0]");
+    assert!(rig.starts().is_empty(), "its process still runs");
+    rig.lose("micro[0]");
+    rig.exit("micro[0]", Exit::Code(0));
+    assert_eq!(rig.starts(), ["micro[1]"]);
+    // A member that is started again waits for its turn behind the others.
+    rig.started("micro[1]");
+    rig.exit("micro[1]", Exit::Code(2));
+    assert_eq!(rig.starts(), ["micro[2]"]);
+    rig.started("micro[2]");
+    rig.exit("micro[2]", Exit::Code(2));
+    assert_eq!(rig.starts(), ["micro[1]"]);
+    rig.started("micro[1]");
+    rig.exit("micro[1]", Exit::Code(2));
+    assert_eq!(rig.starts(), ["micro[2]"]);
+    // Waiting members are not late.
+    assert_eq!(rig.failure(), None);
+}
