@@ -23,6 +23,16 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
+    /// The description of a run, from the run directory.
+    pub(crate) fn of_run(directory: &Path) -> Self {
+        Sources {
+            files: vec![directory.join("configuration.ymmsl")],
+            model: None,
+            allow_missing: false,
+            settings: Vec::new(),
+        }
+    }
+
     /// Reads and checks the files.
     pub(crate) fn load(
         &self,

@@ -120,13 +120,7 @@ impl Logs {
     /// The instances that the run is to have, as far as its description says. They have no folders before all
     /// hosts are ready.
     fn planned(&self) -> Vec<String> {
-        let sources = Sources {
-            files: vec![self.run.join("configuration.ymmsl")],
-            model: None,
-            allow_missing: false,
-            settings: Vec::new(),
-        };
-        let network = sources.load(StartPolicy::ByHand, false);
+        let network = Sources::of_run(&self.run).load(StartPolicy::ByHand, false);
         let network = network.ok().and_then(|found| found.network(None).ok());
         let names = network.iter().flat_map(|network| network.instances());
         names.map(|name| name.to_string()).collect()

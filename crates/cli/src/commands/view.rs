@@ -69,13 +69,9 @@ impl View {
     }
 
     fn viewed_run(&self) -> Result<ViewedRun, ViewError> {
-        let sources = Sources {
-            files: vec![self.run.join("configuration.ymmsl")],
-            model: None,
-            allow_missing: false,
-        };
         // Without the description the page has all but the picture.
-        let description = sources.load(StartPolicy::ByHand, false).ok();
+        let description = Sources::of_run(&self.run).load(StartPolicy::ByHand, false);
+        let description = description.ok();
         ViewedRun::open(&self.run, description)
     }
 }
