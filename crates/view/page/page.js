@@ -539,6 +539,7 @@ function showState() {
 }
 
 function showFacts() {
+  at("main").hidden = false;
   const names = [make("option", { value: "" }, "all"), ...facts.components.map((name) => make("option", { value: name }, name))];
   const chosen = at("#component").value;
   at("#component").replaceChildren(...names);
