@@ -427,6 +427,7 @@ function showConduits() {
 // The history: what the page has seen, on a grid of 600 by 100.
 
 function remember() {
+  if (history[history.length - 1]?.seconds === state.seconds) return;
   history.push({ seconds: state.seconds, messages: sum(state.instances, (one) => one.messages), counts: stateCounts(state.instances) });
   if (history.length > MOST_SAMPLES) history = history.filter((_, place) => place % 2 === 0);
 }
@@ -526,7 +527,8 @@ async function ask(path) {
 }
 
 function showState() {
-  looks.push(state);
+  // Several pages share a look of the server, so a state may come twice.
+  if (looks[looks.length - 1]?.seconds !== state.seconds) looks.push(state);
   if (looks.length > RATE_LOOKS + 1) looks.shift();
   const groups = members();
   showHeader();
@@ -539,6 +541,7 @@ function showState() {
 }
 
 function showFacts() {
+  at("main").hidden = false;
   const names = [make("option", { value: "" }, "all"), ...facts.components.map((name) => make("option", { value: name }, name))];
   const chosen = at("#component").value;
   at("#component").replaceChildren(...names);
