@@ -388,12 +388,28 @@ mod tests {
     #[test]
     fn an_entry_that_fits_no_ensemble_is_refused_at_its_place() {
         for (entry, place, text) in [
-            ("{macro: {allow_failures: 1}}", (10, 14), "\"macro\" is no ensemble"),
+            (
+                "{macro: {allow_failures: 1}}",
+                (10, 14),
+                "\"macro\" is no ensemble",
+            ),
             ("{mirco: {retry: 1}}", (10, 14), "did you mean \"micro\"?"),
-            ("{micro: {allow_failure: 1}}", (10, 22), "did you mean \"allow_failures\"?"),
-            ("{micro: {retry: -1}}", (10, 29), "\"retry\" is out of range"),
+            (
+                "{micro: {allow_failure: 1}}",
+                (10, 22),
+                "did you mean \"allow_failures\"?",
+            ),
+            (
+                "{micro: {retry: -1}}",
+                (10, 29),
+                "\"retry\" is out of range",
+            ),
             ("{micro: {allow_failures: 1.5}}", (10, 38), "a whole number"),
-            ("{micro: {at_once: 0}}", (10, 31), "\"at_once\" is out of range"),
+            (
+                "{micro: {at_once: 0}}",
+                (10, 31),
+                "\"at_once\" is out of range",
+            ),
             ("{micro: 3}", (10, 21), "the ensemble \"micro\""),
         ] {
             let report = load_section(&format!("ensemble: {entry}")).unwrap_err();
@@ -403,7 +419,11 @@ mod tests {
                 .find(|problem| problem.to_string().contains(text));
             let problem = problem.unwrap_or_else(|| panic!("{entry}: {report}"));
             let (line, column) = place;
-            assert_eq!((problem.line, problem.column), (Some(line), Some(column)), "{entry}: {report}");
+            assert_eq!(
+                (problem.line, problem.column),
+                (Some(line), Some(column)),
+                "{entry}: {report}"
+            );
         }
     }
 

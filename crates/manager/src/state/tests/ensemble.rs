@@ -85,7 +85,10 @@ fn the_run_goes_on_without_a_failed_member() {
     let [failed] = &rig.manager.failed_members()[..] else {
         panic!("one ensemble")
     };
-    assert_eq!(failed.summary(), "1 of 3 members of micro failed (1 allowed)");
+    assert_eq!(
+        failed.summary(),
+        "1 of 3 members of micro failed (1 allowed)"
+    );
 }
 
 #[test]
@@ -94,7 +97,10 @@ fn one_failure_more_than_allowed_fails_the_run() {
     rig.fail("micro[0]", "no more ice", false);
     assert_eq!(
         rig.told_members("driver"),
-        [("micro[0]".to_owned(), "reported an error: no more ice".to_owned())]
+        [(
+            "micro[0]".to_owned(),
+            "reported an error: no more ice".to_owned()
+        )]
     );
     rig.lose("micro[2]");
     rig.exit("micro[2]", Exit::Code(3));
@@ -146,7 +152,11 @@ fn a_member_that_ends_before_it_joins_is_started_again() {
     assert_eq!(rig.told_members("driver").len(), 1);
     // It cannot come back.
     rig.join("micro[1]");
-    assert!(rig.refusal(rig.link("micro[1]")).unwrap().contains("goes on without it"));
+    assert!(
+        rig.refusal(rig.link("micro[1]"))
+            .unwrap()
+            .contains("goes on without it")
+    );
 }
 
 #[test]
