@@ -41,7 +41,9 @@ impl Rig {
             ..driver
         };
         rig.register(rig.link("driver"), driver);
-        ["micro[0]", "micro[1]", "micro[2]"].map(|name| rig.join(name));
+        for name in ["micro[0]", "micro[1]", "micro[2]"] {
+            rig.join(name);
+        }
         rig.reported.clear();
         rig
     }
