@@ -44,6 +44,7 @@ fn report() -> Report {
             "/runs/r/instances/macro/stderr.txt".into(),
             vec!["negative depth".into()],
         )],
+        members: Vec::new(),
         affected: (0..40)
             .map(|i| (format!("micro[{i}]"), "lost macro".into()))
             .collect(),

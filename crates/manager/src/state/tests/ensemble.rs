@@ -30,7 +30,16 @@ impl Rig {
     /// The study with all programs started and joined.
     fn study(allow_failures: usize) -> Self {
         let mut rig = Rig::new(study(allow_failures, 0, usize::MAX));
-        let driver = rig.registration("driver");
+        rig.join_driver();
+        for name in ["micro[0]", "micro[1]", "micro[2]"] {
+            rig.join(name);
+        }
+        rig.reported.clear();
+        rig
+    }
+
+    fn join_driver(&mut self) {
+        let driver = self.registration("driver");
         let ports = ["out", "in"].map(|name| PortDeclaration {
             name: name.into(),
             operator: if name == "out" { "o_i" } else { "s" }.into(),
@@ -40,10 +49,7 @@ impl Rig {
             ports: Some(ports.to_vec()),
             ..driver
         };
-        rig.register(rig.link("driver"), driver);
-        ["micro[0]", "micro[1]", "micro[2]"].map(|name| rig.join(name));
-        rig.reported.clear();
-        rig
+        self.register(self.link("driver"), driver);
     }
 
     /// The failed members of which a program was told, each with the reason.
@@ -148,7 +154,7 @@ fn a_member_that_ends_before_it_joins_is_started_again() {
     rig.exit("micro[1]", Exit::Code(9));
     assert_eq!((rig.starts(), rig.failure()), (Vec::new(), None));
     // The driver joins only now, and is told all the same.
-    rig.join_with("driver", &["out[] o_i", "in[] s"]);
+    rig.join_driver();
     assert_eq!(rig.told_members("driver").len(), 1);
     // It cannot come back.
     rig.join("micro[1]");
