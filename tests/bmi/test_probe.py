@@ -77,6 +77,26 @@ def test_models_that_fit_are_told_as_such(stage):
     assert left == {"model.ymmsl", "heat.json", "other.json", "plates.py"}, "models work in a folder of their own"
 
 
+def test_a_port_without_a_conduit_and_staged_files_are_as_in_a_run(stage):
+    """A model that settings name by a file that is copied into the work directory."""
+    check(stage, **GOOD)
+    text = (stage.folder / "model.ymmsl").read_text()
+    text = text[: text.index("  other: {titin:")].replace("implementation: other", "implementation: titin.bmi")
+    text = text.replace("s: take}", "s: take, o_f: last}")
+    variables = "give: given, take: received, last: given"
+    text += f"settings: {{bmi: plates.py:Plate, bmi_config: other.json, other.bmi_variables: '{variables}'}}\n"
+    text = text.replace("settings: {heat.size: 7, wide: 12 h, titin: 3}\n", "", 1).replace(
+        "settings: {", "settings: {heat.size: 7, wide: 12 h, "
+    )
+    staged = text + "titin: {stage: {other: {in: [plates.py, other.json]}}}\n"
+    for described, errors in [(staged, []), (text, ["there is no file", "plates.py"])]:
+        stage.write("model.ymmsl", described)
+        command = [TITIN, "check", "--probe", "model.ymmsl"]
+        done = subprocess.run(command, cwd=stage.folder, capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == (2 if errors else 0), done.stdout + done.stderr
+        assert all(word in done.stdout for word in errors)
+
+
 @pytest.mark.parametrize(
     ("words", "place", "said"),
     [

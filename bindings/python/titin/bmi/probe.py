@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,33 +23,36 @@ from titin.bmi.units import UnitError, conversion, quantity
 
 @dataclass(frozen=True)
 class _Port:
-    """A connected port as the description has it."""
+    """A port as the description has it."""
 
     name: str
     operator: str
+    connected: bool
     vector: bool = False
-    connected: bool = True
 
 
 def probe(told: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     """What each port of a component carries: variable, type, shape and units.
 
-    ``told`` are the options of the command; ``question`` has the ``instance``, its ``settings``, and the operators of
-    its ``ports``. The model is initialized and finalized in an empty folder. Raises :class:`ModelError`, and what the
-    model raises.
+    ``told`` are the options of the command; ``question`` has the ``instance``, its ``settings``, its ``ports``, and the
+    ``files`` that a run would copy. The model is initialized and finalized in a folder of its own. Raises
+    :class:`ModelError`, and what the model raises.
     """
     settings = question["settings"]
     options = read_options(told, {name: settings[name] for name in SETTINGS.values() if name in settings})
     if not options.model:
         raise ModelError(f"{question['instance']} has no model: name one by the setting bmi, package.module:Class")
-    model = Model(options.model, make(options.model))
     with tempfile.TemporaryDirectory() as folder:
-        path = config.fill(options.config, settings, lambda *asked: _setting(settings, *asked), Path(folder))
-        path = os.path.abspath(path) if path else path
+        for file in question["files"]:
+            copy = shutil.copytree if os.path.isdir(file) else shutil.copy2
+            copy(file, os.path.join(folder, os.path.basename(file)))
         os.chdir(folder)
+        model = Model(options.model, make(options.model))
+        path = config.fill(options.config, settings, lambda *asked: _setting(settings, *asked), Path(folder))
         model.call("initialize", path, lacking="write it")
-        ports = [_Port(name, operator) for name, operator in question["ports"].items()]
-        variables = assign(ports, options.variables, model)
+        declared = [_Port(**port) for port in question["ports"] if port["name"] != "muscle_settings_in"]
+        variables = assign(declared, options.variables, model)
+        ports = [port for port in declared if port.connected]
         grids: dict[int, Grid] = {}
         found = {port.name: Variable(model, variables[port.name], port.name, grids) for port in ports}
         Clock(model, options, [port.name for port in ports if port.operator in ("o_i", "s")])

@@ -12,6 +12,7 @@ use super::{context_without_run, environment_of};
 use crate::compile::{Choices, compile};
 use crate::launch::{PreparedCommand, prepare};
 use crate::plan::{PlannedInstance, StartMode};
+use crate::stage::locate;
 
 /// Where something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub fn probe_models(
             continue;
         }
         let env = environment_of(&prepared, &context);
-        let question = question(network, component, planned);
+        let question = question(network, folders, component, planned);
         match ask(&prepared, "probe", &env, &question) {
             Ok(told) => {
                 probed.insert(component.id, told);
@@ -75,8 +76,14 @@ pub fn probe_models(
     faults
 }
 
-/// What a model is asked: its instance, the settings by the names that the instance uses, and the ports that are connected.
-fn question(network: &Network, component: &NetworkComponent, planned: &PlannedInstance) -> Value {
+/// What a model is asked: its instance, the settings by the names that the instance uses, the ports, and the files that a run
+/// would copy into the work directory.
+fn question(
+    network: &Network,
+    folders: &[PathBuf],
+    component: &NetworkComponent,
+    planned: &PlannedInstance,
+) -> Value {
     let mut settings = serde_json::Map::new();
     if let Ok(instance) = planned.name.parse::<InstanceName>() {
         for (path, _) in network.settings.of(&instance) {
@@ -99,13 +106,21 @@ fn question(network: &Network, component: &NetworkComponent, planned: &PlannedIn
         })
         .filter_map(|(id, port)| (id == component.id).then_some(port))
         .collect();
-    let ports: serde_json::Map<_, _> = planned
+    let ports: Vec<Value> = planned
         .ports
         .iter()
-        .filter(|port| connected.contains(port.name.as_str()))
-        .map(|port| (port.name.to_string(), json!(port.operator.key())))
+        .map(|port| {
+            let name = port.name.as_str();
+            let connected = connected.contains(name);
+            json!({"name": name, "operator": port.operator.key(), "connected": connected})
+        })
         .collect();
-    json!({"instance": planned.name, "settings": settings, "ports": ports})
+    let files = planned.stage_in.iter();
+    // A file that is missing is a misfit of its own, which the model tells.
+    let files: Vec<PathBuf> = files
+        .flat_map(|name| locate(name, folders).unwrap_or_default())
+        .collect();
+    json!({"instance": planned.name, "settings": settings, "ports": ports, "files": files})
 }
 
 /// What is wrong between the models at the two ends of conduits, by what they have told. Filters may change shapes and
@@ -152,6 +167,8 @@ fn ask(
         let mut asked = Command::new(&prepared.launch.program)
             .args(words)
             .args(&prepared.launch.args[BMI_WORDS.len()..])
+            // As in a run, no file beside the description is found by a relative name.
+            .current_dir("/")
             .env_clear()
             .envs(env)
             .stdin(Stdio::piped())
