@@ -119,6 +119,7 @@ PLACES = {
     "titin": "titin: {%}",
     "scales": "titin: {scales: {a: {%}}}",
     "stage": "titin: {stage: {a: {%}}}",
+    "ensemble": "titin: {ensemble: {a: {%}}}",
     "filter": "titin: {filters: {f: {python: 'a:b', %}}}",
     "link": "titin: {links: {a: {%}}}",
     "buffer": "titin: {buffer: {default: {%}}}",
