@@ -33,7 +33,7 @@ wheel: setup  ## the wheel for other machines, in dist/
 
 # Long, and for root: chroots with an empty Debian in them, and a whole build for Debian.
 packages: wheel  ## the wheel and the Debian packages, tried in empty systems, in dist/
-	tools/packages.sh debootstrap:debootstrap lintian:lintian dh:debhelper dh_python3:dh-python chrpath:chrpath help2man:help2man
+	tools/packages.sh debootstrap:debootstrap lintian:lintian dh:debhelper dh_python3:dh-python chrpath:chrpath
 	packaging/try-wheel.sh
 	packaging/try-module.sh
 	packaging/build-debian.sh

@@ -114,7 +114,16 @@ def test_nil_leaves_the_variable_as_it_is(stage):
     ("operator", "port", "said"),
     [
         ("s", IN + "s", [f"port {IN}s (S) names no input variable of zoo:Heat; {IN} may be meant"]),
-        ("s", "x", ["port x (S) names no input variable of zoo:Heat: give", "--variable x=VARIABLE", "bmi_variables"]),
+        (
+            "s",
+            "x",
+            [
+                "port x (S) names no input variable of zoo:Heat: give",
+                "--variable x=VARIABLE",
+                "bmi_variables",
+                "`variables` beside",
+            ],
+        ),
         ("s", OUT, [f"port {OUT} (S) receives, but {OUT} is an output variable of zoo:Heat only", IN]),
         ("f_init", OUT, [f"port {OUT} (F_INIT) receives"]),
         ("o_i", IN, [f"port {IN} (O_I) sends, but {IN} is an input variable of zoo:Heat only", OUT]),

@@ -1,5 +1,5 @@
-"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md, muscle2.md, muscle3.md, editors.md and the pages of
-docs/howto, walked through: their files are written, their commands run, and the output is as shown.
+"""README, tutorial, sites.md, relays.md, paths.md, mpwide.md, muscle2.md, muscle3.md, editors.md, studies.md and the
+pages of docs/howto, walked through: their files are written, their commands run, and the output is as shown.
 
 A block with a title is a file. If the title is a path of an example, the block must equal the example's file. In a
 `console` block, lines that begin with `$ ` are commands. The lines below a command are its output, where `...` stands
@@ -190,7 +190,7 @@ def test_the_page_about_mpwide_is_true(tmp_path):
             walk.block(text)
 
 
-@pytest.mark.parametrize("page", ["muscle2", "muscle3", "editors"])
+@pytest.mark.parametrize("page", ["muscle2", "muscle3", "editors", "studies"])
 def test_a_page_that_brings_its_files_is_true(page, tmp_path):
     if page == "muscle2":
         needs("ruby")

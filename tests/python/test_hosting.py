@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 
@@ -404,6 +405,12 @@ def refused(stage, model, functions) -> str:
     with pytest.raises(titin.UsageError, match="could not begin") as raised:
         titin.run(model, functions, run_dir=stage.folder / "run")
     return str(raised.value)
+
+
+@pytest.mark.parametrize("model", [5, {"models": {}}, None])
+def test_what_is_no_model_is_named(model):
+    with pytest.raises(titin.UsageError, match=re.escape(f"or a titin.model; found {model!r}")):
+        titin.run(model, {})
 
 
 def test_names_that_are_not_in_the_model(stage):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,9 +49,11 @@ def test_a_sobol_sequence_is_balanced() -> None:
         ((3.0, 1.0), "the lower end comes first"),
         (("deep", 1.0), "'deep'"),
         ((float("nan"), 1.0), "nan"),
+        ((1.0, 2.0, 3.0), r"\(1.0, 2.0, 3.0\): give its two ends"),
+        (4.0, "is 4.0: give its two ends"),
     ],
 )
-def test_wrong_ranges_are_named(ends: tuple[float | str, float | str], words: str) -> None:
+def test_wrong_ranges_are_named(ends: Any, words: str) -> None:
     pytest.importorskip("scipy")
     with pytest.raises(UsageError, match=words):
         latin_hypercube(4, {"k": ends})
@@ -63,6 +66,10 @@ def test_wrong_tables_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "table.csv", {})
     with pytest.raises(UsageError, match="'b' has no value"):
         grid({"a": [1], "b": []})
+    with pytest.raises(UsageError, match="map from a setting to its column"):
+        write(tmp_path / "table.csv", [{"a": 1}])
+    with pytest.raises(UsageError, match="column 'b' has the cell None"):
+        write(tmp_path / "table.csv", {"a": [1], "b": [None]})
     assert not (tmp_path / "table.csv").exists()
 
 
@@ -143,3 +150,21 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install titin\[parquet\]"):
         to_parquet(tmp_path / "results.csv", tmp_path / "results.parquet")
+
+
+@pytest.mark.parametrize("values", ["fast", 2.5])
+def test_a_value_alone_is_no_list_of_values(values: Any) -> None:
+    with pytest.raises(UsageError, match=rf"'mode' are {values!r}: give a list, as \[{values!r}\]"):
+        grid({"mode": values})
+
+
+@pytest.mark.parametrize("name", ["table.npy", "table.JSONL", "table.json", "table.ndjson"])
+def test_csv_gets_no_name_of_another_format(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"as another format: use '\.csv'"):
+        write(tmp_path / name, {"k": [1.0]})
+    assert not (tmp_path / name).exists()
+
+
+def test_cells_of_numpy_are_those_of_python(tmp_path: Path) -> None:
+    write(tmp_path / "table.csv", {"k": np.array([0.1, 2.0]), "n": np.arange(2), "on": np.array([True, False])})
+    assert (tmp_path / "table.csv").read_text() == "k,n,on\n0.1,0,true\n2.0,1,false\n"

@@ -394,6 +394,8 @@ def _files(model: str | os.PathLike[str] | Description | Sequence[str | os.PathL
         return [os.fspath(model)], ""
     if isinstance(model, Sequence):
         return [os.fspath(file) for file in model], ""
+    if not hasattr(model, "text"):
+        raise UsageError(f"a model is the path of a yMMSL file, a list of paths, or a titin.model; found {model!r:.60}")
     return ["-"], model.text()
 
 

@@ -19,6 +19,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,15 +31,15 @@ Table: TypeAlias = dict[str, list[Cell]]
 
 __all__ = ["grid", "latin_hypercube", "results", "sobol", "to_parquet", "write"]
 
+_OTHER_FORMATS = (".npy", ".jsonl", ".ndjson", ".json")
+
 #: The columns that a table of results has beside those of settings and results.
 _OWN = ("row", "status", "reason")
 
 
 def grid(settings: Mapping[str, Iterable[Cell]]) -> Table:
     """All combinations of the values of each setting; the last setting changes fastest."""
-    values = [list(given) for given in settings.values()]
-    if empty := [name for name, given in zip(settings, values, strict=True) if not given]:
-        raise UsageError(f"setting '{empty[0]}' has no value: give a list of at least one")
+    values = [_values(name, given) for name, given in settings.items()]
     rows = list(itertools.product(*values))
     return {name: [row[number] for row in rows] for number, name in enumerate(settings)}
 
@@ -57,16 +58,21 @@ def sobol(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) ->
 
 
 def write(path: str | os.PathLike[str], table: Mapping[str, Sequence[Cell]]) -> None:
-    """Writes a table as CSV."""
+    """Writes a table as CSV: a map from the name of a setting to its column, which a DataFrame of pandas is too."""
+    if (ending := os.path.splitext(path)[1].lower()) in _OTHER_FORMATS:
+        raise UsageError(f"tables are written as CSV, and titin.sampler reads '{ending}' as another format: use '.csv'")
+    if not hasattr(table, "items"):
+        raise UsageError(f"a table is a map from a setting to its column, as {{'k': [0.8, 1.2]}}; found {table!r:.60}")
     lengths = {name: len(column) for name, column in table.items()}
     if not lengths:
         raise UsageError("a table has a column for each setting; there is none")
     if len(set(lengths.values())) > 1:
         raise UsageError(f"the columns of a table have as many rows as each other; found {lengths}")
+    columns = [[_text(name, cell) for cell in column] for name, column in table.items()]
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
-        writer.writerows(map(_texts, zip(*table.values(), strict=True)))
+        writer.writerows(zip(*columns, strict=True))
 
 
 def results(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, Any]]:
@@ -124,8 +130,21 @@ def _column(name: str, cells: list[str]) -> np.ndarray[Any, Any]:
         return texts == "true" if set(cells) <= {"true", "false"} else texts
 
 
-def _texts(row: Iterable[Cell]) -> list[str]:
-    return [str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row]
+def _values(name: str, given: Iterable[Cell]) -> list[Cell]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError(f"the values of setting '{name}' are {given!r}: give a list, as [{given!r}]")
+    if not (values := list(given)):
+        raise UsageError(f"setting '{name}' has no value: give a list of at least one")
+    return values
+
+
+def _text(name: str, cell: Any) -> str:
+    """A cell as titin.sampler reads it; Booleans of NumPy are no `bool`."""
+    if isinstance(cell, bool) or type(cell).__name__ in ("bool", "bool_"):
+        return str(cell).lower()
+    if isinstance(cell, (str, Real)):
+        return str(cell)
+    raise UsageError(f"column '{name}' has the cell {cell!r}: give a number, true or false, or a text")
 
 
 def _count(rows: int) -> int:
@@ -144,7 +163,10 @@ def _qmc() -> Any:
 
 def _scaled(sample: Any, ranges: Mapping[str, Range]) -> Table:
     table: Table = {}
-    for number, (name, (low, high)) in enumerate(ranges.items()):
+    for number, (name, ends) in enumerate(ranges.items()):
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            raise UsageError(f"the range of '{name}' is {ends!r}: give its two ends, as (0.5, 1.5)")
+        low, high = ends
         (least, unit), (most, other) = _quantity(name, low), _quantity(name, high)
         if unit != other:
             raise UsageError(f"the range of '{name}' is from {low} to {high}: write both ends in one unit")

@@ -252,6 +252,13 @@ def test_without_ruby_it_says_what_to_install(tmp_path):
     assert done.returncode == 2 and "apt install ruby" in done.stderr
 
 
+def test_an_output_that_cannot_be_written_is_named(tmp_path):
+    needs("ruby")
+    done = convert(CXA / "pair.cxa.rb", "-o", tmp_path / "none" / "model.ymmsl")
+    assert done.returncode == 2
+    assert f"error: {tmp_path}/none/model.ymmsl: No such file or directory" in done.stderr
+
+
 def test_a_file_that_is_there_stays(tmp_path):
     needs("ruby")
     (tmp_path / "model.ymmsl").write_text("mine")

@@ -64,8 +64,8 @@ def assign(ports: Iterable[Declared], names: Mapping[str, str], model: Model) ->
         if variable not in own:
             raise ModelError(
                 f"{what} names no {kind} variable of {model}{near(variable, own)}: give it the name of one, or say "
-                f"which it is by --variable {port.name}=VARIABLE (setting bmi_variables); the {kind} variables are "
-                f"{', '.join(own) or 'none'}"
+                f"which it is by --variable {port.name}=VARIABLE (setting bmi_variables; in a description `variables` "
+                f"beside `bmi`); the {kind} variables are {', '.join(own) or 'none'}"
             )
         found[port.name] = variable
     return found

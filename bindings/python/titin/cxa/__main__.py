@@ -24,8 +24,11 @@ def main() -> int:
     options = parser.parse_args()
     try:
         write(description(recorded(options.file, options.ruby, options.timeout), options.file), options)
-    except (CxaError, OSError) as error:
+    except CxaError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename or options.file}: {error.strerror or error}", file=sys.stderr)
         return 2
     return 0
 
