@@ -4,9 +4,14 @@ that titin's reader knows."""
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import json
+import operator
 import re
 import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,9 @@ CORPUS = Path(__file__).parent / "corpus"
 WATCHDOG = 300  # seconds; only a hang takes so long
 #: What a schema can see: a file that titin refuses for one of these has the wrong keys or types.
 STRUCTURE = {"unknown-key", "missing-key", "wrong-type", "version"}
+
+
+UNKNOWN = "zzqqxx"
 
 
 class Loader(yaml.SafeLoader):
@@ -99,6 +107,52 @@ def test_wrong_keys_and_types_are_found(path, validator):
         assert errors(validator, path.read_text()), codes(path)
 
 
+def example() -> dict[str, Any]:
+    """The listings of docs/description.md as one description, with what they lack."""
+    whole: dict[str, Any] = {}
+    for case in described([ROOT / "docs/description.md"]):
+        for section, entries in yaml.load(case.values[0], Loader).items():
+            whole[section] = whole.get(section, {}) | entries if isinstance(entries, dict) else entries
+    whole["titin"]["ensemble"] = {"micro": {"allow_failures": 1, "retry": 1, "at_once": 2}}
+    return whole
+
+
+def places(node: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+def changed(whole: Any, at: tuple[Any, ...], value: Any) -> Any:
+    whole = copy.deepcopy(whole)
+    *above, last = at
+    functools.reduce(operator.getitem, above, whole)[last] = value
+    return whole
+
+
+@pytest.mark.parametrize("value", [None, 1.5, "text", ["a"], [[1.0]], {UNKNOWN: 1}, True, 0], ids=str)
+def test_titin_and_the_schema_refuse_the_same_values(value, validator, tmp_path):
+    """This value in each place of a description in turn: titin refuses what the schema refuses, and the reverse if
+    a schema can see the error."""
+    whole = example()
+
+    def differs(place: tuple[Any, ...]) -> str | None:
+        text = json.dumps(changed(whole, place, value))
+        path = tmp_path / f"{abs(hash(place))}.ymmsl"
+        path.write_text(text)
+        done = subprocess.run([TITIN, "check", "--json", path], capture_output=True, text=True, timeout=WATCHDOG)
+        problems = [it["code"] for it in json.loads(done.stdout)["problems"] if it["severity"] == "error"]
+        found = errors(validator, text)
+        if (found and not problems) or (not found and STRUCTURE & set(problems)):
+            return f"{place}: schema: {found}, titin: {problems}"
+        return None
+
+    tried = [place for place in places(whole) if place[0] != "ymmsl_version"]
+    assert len(tried) > 100
+    with ThreadPoolExecutor(2) as pool:
+        assert [found for found in pool.map(differs, tried) if found] == []
+
+
 #: A place in a description for each mapping with fixed keys, by its definition in the schema; `%` stands for an unknown
 #: key.
 PLACES = {
@@ -135,7 +189,6 @@ PLACES = {
     "ports_v01": "ymmsl_version: v0.1\nmodel: {name: m, components: {a: {ports: {%}}}}",
     "program_v01/anyOf/2": "ymmsl_version: v0.1\nimplementations: {p: {executable: x, %}}",
 }
-UNKNOWN = "zzqqxx"
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from titin.errors import UsageError
-from titin.sampling import grid, latin_hypercube, sobol, write
+from titin.sampling import grid, latin_hypercube, results, sobol, to_parquet, write
 
 
 def test_a_grid_has_all_combinations(tmp_path: Path) -> None:
@@ -70,6 +71,85 @@ def test_wrong_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'b' has the cell None"):
         write(tmp_path / "table.csv", {"a": [1], "b": [None]})
     assert not (tmp_path / "table.csv").exists()
+
+
+RESULTS = (
+    "row,k,name,flag,status,reason,mean,count,kind\n"
+    "2,-0.0,a_1,true,done,,0.1,9007199254740993,warm\n"
+    '0,1e-300,"b, c",false,done,,NaN,-2,cold\n'
+    '1,0.30000000000000004,2.5 mm,true,done,,-inf,3,""\n'
+)
+
+
+def test_results_are_columns_in_the_order_of_the_settings(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(RESULTS + "3,1.0,d,true,do")
+    table = results(path)
+    assert list(table) == ["row", "k", "name", "flag", "status", "reason", "mean", "count", "kind"]
+    assert table["k"].tobytes() == np.array([1e-300, 0.30000000000000004, -0.0]).tobytes()
+    assert table["name"].tolist() == ["b, c", "2.5 mm", "a_1"]
+    assert table["flag"].dtype == bool and table["flag"].tolist() == [False, True, True]
+    np.testing.assert_array_equal(table["mean"], [np.nan, -np.inf, 0.1])
+    assert table["count"].dtype == np.int64 and table["count"].tolist() == [-2, 3, 2**53 + 1]
+    assert table["kind"].tolist() == ["cold", "", "warm"] and table["reason"].tolist() == [""] * 3
+
+
+def test_results_of_failed_rows_are_nan(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("row,k,status,reason,count,kind\n1,1,failed,5,,\n0,18446744073709551615,done,,7,x\n")
+    table = results(path)
+    assert table["k"].tolist() == [2**64 - 1, 1] and table["reason"].tolist() == ["", "5"]
+    np.testing.assert_array_equal(table["count"], [7.0, np.nan])
+    assert table["kind"].tolist() == ["x", ""]
+    path.write_text("row,k,status,reason\n")
+    assert [len(column) for column in results(path).values()] == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "no column 'row'"),
+        ("k,u\n1,2\n", "no column 'row'"),
+        ("row,k,status,reason\n0,1.0,done\n", "line 2 has 3 cells, and there are 4 columns"),
+        ("row,k,status,reason,k\n0,1.0,done,,2.0\n", "two columns have the name 'k'"),
+        ("row,k,status,reason\nx,1.0,done,\n", "invalid literal"),
+        ('row,k,status,reason\n0,1.0,failed,"oh\n', "unexpected end of data"),
+    ],
+)
+def test_what_is_no_table_of_results_is_refused(text: str, error: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=f"results.csv: .*{error}"):
+        results(path)
+
+
+def test_results_become_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="55 MB: pip install pyarrow")
+    path = tmp_path / "results.csv"
+    path.write_text(RESULTS + "3,1.0,d,true,failed,member m[0] has failed,,,\n")
+    to_parquet(path, tmp_path / "results.parquet")
+    table = parquet.read_table(tmp_path / "results.parquet")
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types == {
+        "row": "int64",
+        "k": "double",
+        "name": "string",
+        "flag": "bool",
+        "status": "string",
+        "reason": "string",
+        "mean": "double",
+        "count": "double",
+        "kind": "string",
+    }
+    assert table["kind"].to_pylist() == ["cold", "", "warm", None] and table["count"].to_pylist()[3] is None
+    assert table["mean"].null_count == 1 and table["reason"].to_pylist()[3] == "member m[0] has failed"
+    assert table["k"].to_numpy().tobytes() == results(path)["k"].tobytes()
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install titin\[parquet\]"):
+        to_parquet(tmp_path / "results.csv", tmp_path / "results.parquet")
 
 
 @pytest.mark.parametrize("values", ["fast", 2.5])

@@ -1,4 +1,4 @@
-"""Tables of settings for ``titin.sampler``: grids, Latin hypercubes and Sobol sequences.
+"""Tables of settings for ``titin.sampler``: grids, Latin hypercubes and Sobol sequences; and its tables of results.
 
 A table has a column for each setting and a row for each run of a member::
 
@@ -8,6 +8,8 @@ A table has a column for each setting and a row for each run of a member::
 
 A range is a pair of numbers, or of numbers with the same unit, which then stands in each cell. Latin hypercubes and
 Sobol sequences are those of SciPy: ``pip install titin[sampling]``.
+
+``results`` reads what the sampler has written; ``to_parquet`` converts it: ``pip install titin[parquet]``.
 """
 
 from __future__ import annotations
@@ -20,15 +22,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeAlias
 
+import numpy as np
 from titin.errors import UsageError
 
 Cell: TypeAlias = float | int | bool | str
 Range: TypeAlias = tuple[float | str, float | str]
 Table: TypeAlias = dict[str, list[Cell]]
 
+__all__ = ["grid", "latin_hypercube", "results", "sobol", "to_parquet", "write"]
+
 _OTHER_FORMATS = (".npy", ".jsonl", ".ndjson", ".json")
 
-__all__ = ["grid", "latin_hypercube", "sobol", "write"]
+#: The columns that a table of results has beside those of settings and results.
+_OWN = ("row", "status", "reason")
 
 
 def grid(settings: Mapping[str, Iterable[Cell]]) -> Table:
@@ -67,6 +73,61 @@ def write(path: str | os.PathLike[str], table: Mapping[str, Sequence[Cell]]) -> 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*columns, strict=True))
+
+
+def results(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """The columns of a table of results, each by its name, in the order of the table of settings.
+
+    A column has the first of these types that all of its cells have: whole numbers, real numbers, truth values, texts
+    (``dtype=object``). A result of a failed row is NaN, or an empty text. A line that is being written is left out.
+    """
+    with open(path, encoding="utf-8", newline="") as file:
+        *lines, _ = file.read().split("\n")
+    try:
+        names, *rows = csv.reader(lines, strict=True) if lines else [[]]
+        wrong = [number for number, row in enumerate(rows, 2) if len(row) != len(names)]
+        if missing := [name for name in _OWN if name not in names]:
+            raise ValueError(f"there is no column '{missing[0]}': is it a table of results of titin.sampler?")
+        if wrong:
+            raise ValueError(f"line {wrong[0]} has {len(rows[wrong[0] - 2])} cells, and there are {len(names)} columns")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two columns have the name '{twice[0]}': give the result another than the setting")
+        rows.sort(key=lambda row: int(row[0]))
+    except (csv.Error, ValueError) as error:
+        raise UsageError(f"{os.fspath(path)}: {error}") from None
+    return {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(names)}
+
+
+def to_parquet(table: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Converts a table of results to Parquet. Results of failed rows are null."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as missing:
+        raise ImportError("Parquet needs pyarrow: pip install titin[parquet]") from missing
+    columns = results(table)
+    names = list(columns)
+    failed = columns["status"] != "done"
+    of_results = names[names.index("reason") + 1 :]
+    arrays = {
+        name: pyarrow.array(cells, mask=failed if name in of_results else None) for name, cells in columns.items()
+    }
+    parquet.write_table(pyarrow.table(arrays), path)
+
+
+def _column(name: str, cells: list[str]) -> np.ndarray[Any, Any]:
+    texts = np.array(cells, dtype=object)
+    if name in ("status", "reason") or any("_" in cell for cell in cells):  # Python reads 1_000 as a number
+        return texts
+    for dtype in (np.int64, np.uint64):
+        try:
+            return np.array([int(cell) for cell in cells], dtype)
+        except (ValueError, OverflowError):
+            pass
+    try:
+        return np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        return texts == "true" if set(cells) <= {"true", "false"} else texts
 
 
 def _values(name: str, given: Iterable[Cell]) -> list[Cell]:

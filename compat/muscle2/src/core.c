@@ -75,6 +75,9 @@ static int find_ports(void) {
 
 int titin_muscle2_init(const char *language) {
     if (instance.handle) return titin_muscle2_refuse("MUSCLE is initialized twice: call MUSCLE_Init or env::init once");
+    if (instance.is_main)
+        return titin_muscle2_refuse("MUSCLE is initialized again after MUSCLE_Finalize, or env::finalize: a program takes part "
+                                    "in a run once");
     memset(&instance, 0, sizeof instance);
     instance.language = language;
     if (rank_of_process() > 0) return 0;
@@ -175,13 +178,22 @@ int titin_muscle2_will_stop(int *stops) {
 
 /* ---- Log ---- */
 
+/* The log takes UTF-8. Puts '?' in the place of each byte of another text that is not ASCII. */
+static char *ascii_of(char *text) {
+    for (char *byte = text; *byte; ++byte)
+        if ((unsigned char)*byte > 127) *byte = '?';
+    return text;
+}
+
 void titin_muscle2_log(int level, const char *format, va_list arguments) {
     static const int levels[] = {TITIN_LOG_ERROR, TITIN_LOG_WARNING, TITIN_LOG_INFO, TITIN_LOG_DEBUG};
     char *text;
     if (vasprintf(&text, format, arguments) < 0) return;
     if (level < 0) level = 0;
-    if (instance.handle) titin_log(instance.handle, levels[level > 3 ? 3 : level], text);
-    else if (level <= MUSCLE_LOG_INFO) fprintf(stderr, "muscle2: %s\n", text);
+    int kept = levels[level > 3 ? 3 : level];
+    if (instance.handle) {
+        if (titin_log(instance.handle, kept, text)) titin_log(instance.handle, kept, ascii_of(text));
+    } else if (level <= MUSCLE_LOG_INFO) fprintf(stderr, "muscle2: %s\n", text);
     free(text);
 }
 

@@ -7,6 +7,7 @@ using namespace muscle;
 static void wrong(const std::string &which) {
     size_t count = 2;
     double two[2] = {1, 2};
+    env::finalize(); // nothing to do yet
     if (which == "before") env::send("out", two, 2, MUSCLE_DOUBLE);
     int argc = 0;
     char **argv = 0;
@@ -30,6 +31,24 @@ static void wrong(const std::string &which) {
         std::vector<int> dims(1, 3);
         ComplexData matrix(COMPLEX_DOUBLE_MATRIX_2D, &dims);
     }
+    if (which == "huge") {
+        std::vector<int> dims(4, 65536); // 2^64 elements
+        ComplexData matrix(COMPLEX_BYTE_MATRIX_4D, &dims);
+    }
+    if (which == "place") {
+        std::vector<int> dims(2, 65536);
+        ComplexData matrix(COMPLEX_BYTE_MATRIX_2D, &dims);
+        matrix.index(32768, 0);
+    }
+    if (which == "nowhere") {
+        std::vector<int> dims(1, 3);
+        ComplexData array(0, COMPLEX_DOUBLE_ARR, &dims);
+        env::send("out", &array, 3, MUSCLE_COMPLEX);
+    }
+    if (which == "no_text") {
+        ComplexData text(0, COMPLEX_STRING, 0);
+        env::send("out", &text, 1, MUSCLE_COMPLEX);
+    }
     if (which == "barrier") throw muscle_exception(env::barrier("x") ? "no barrier" : "a barrier");
     if (which == "stop") env::will_stop();
     if (which == "closed") {
@@ -40,6 +59,11 @@ static void wrong(const std::string &which) {
         env::receive("in", two, count, MUSCLE_DOUBLE);
         env::finalize();
         env::has_next("in");
+    }
+    if (which == "again") {
+        env::receive("in", two, count, MUSCLE_DOUBLE);
+        env::finalize();
+        env::init(&argc, &argv);
     }
 }
 

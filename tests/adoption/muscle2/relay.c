@@ -25,8 +25,10 @@ int main(int argc, char **argv) {
     MUSCLE_Log_Info("%d steps are done", 3);
     MUSCLE_Log(MUSCLE_LOG_WARNING, "level %d", (int)MUSCLE_LOG_WARNING);
     MUSCLE_Log_String(MUSCLE_LOG_SEVERE, "100 % plain");
+    MUSCLE_Log_String(MUSCLE_LOG_INFO, "Latin-1: gr\xfc\xdf" "e");
     printf("stops: %d\n", MUSCLE_Will_Stop());
     if (argc > 1 && !strcmp(argv[1], "wrong")) MUSCLE_Get_Property("unknown");
+    if (argc > 1 && !strcmp(argv[1], "latin")) MUSCLE_Send("gr\xfc\xdf" "e", NULL, 0, MUSCLE_RAW);
     MUSCLE_Finalize();
     return 0;
 }

@@ -131,6 +131,11 @@ WRONG = {
     "unknown_helper 3": "unknown_helper",
     "exit 0": "has ended before its last line",
     "1": "defines no instance",
+    "Instance.new('a', 'x')['k'] = [1.0, -1.0 / 0.0]": "property 'k' is -Infinity: write a finite number",
+    "Instance.new('a', 'x')['k'] = \"\\xff\"": "property 'k' is \"\\xFF\", which is no text in UTF-8",
+    "Instance.new(\"a\\xff\", 'x')": "the name of an instance is",
+    "a = Instance.new('a', 'x')\na.couple(Instance.new('b', 'y'), \"\\xff\")": "the name of a port is",
+    "Instance.new('a', 'x')\nexit! 3": "ruby has ended with exit code 3",
 }
 
 
@@ -157,6 +162,76 @@ def test_texts_with_line_breaks_stay_in_their_comments(tmp_path):
     made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())
     assert made["settings"] == {"b.text": "two\nlines: #"}
     assert made["programs"]["b"] == {"executable": '/p q/"r": x', "args": ["'"]}
+
+
+WORDS = ["on", "off", "yes", "no", "null", "true", "false", "y", "n", "Null", "TRUE", "On", "NO", "None", "nan", "inf"]
+
+
+def test_words_of_yaml_are_names(tmp_path):
+    """Instances, ports, settings and arguments with names that YAML 1.1 or 1.2 reads as other things than texts."""
+    needs("ruby")
+    path = tmp_path / "Yes.cxa.rb"
+    path.write_text(
+        f"all = %w[{' '.join(WORDS)}].map {{ |name| NativeInstance.new(name, name, {{ args: [name, '1e3'] }}) }}\n"
+        "all.each_cons(2) { |a, b| a.couple(b, {'yes' => 'null'}) }\n"
+        f"%w[{' '.join(WORDS)}].each {{ |name| cxa.env[name] = name }}\n"
+    )
+    assert convert(path, "-o", tmp_path / "model.ymmsl").returncode == 0
+    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
+    assert check.returncode == 0, check.stdout + check.stderr + (tmp_path / "model.ymmsl").read_text()
+    made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())  # YAML 1.1
+    components = made["models"]["Yes"]["components"]
+    assert list(components) == list(made["programs"]) == WORDS
+    assert [component["implementation"] for component in components.values()] == WORDS
+    assert components["off"]["ports"] == {"o_i": ["yes"], "s": ["null"]}
+    assert made["models"]["Yes"]["matching_timelines"] == {"on": WORDS[1:]}
+    assert made["programs"]["no"] == {"executable": "no", "args": ["no", "1e3"]}
+    assert made["settings"] == {word: word for word in WORDS}
+
+
+ODD = '\x00\x07\x7f\x85\u2028\u2029\ufeff\uffff\U0001f600\xfc\\"'
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "en_US.ISO-8859-1", "C"])
+def test_odd_letters_and_huge_numbers(locale, tmp_path):
+    """A text comes through as it is, in any locale, and no letter of it begins a line."""
+    needs("ruby")
+    path = tmp_path / "odd.cxa.rb"
+    written = "".join(f"\\u{{{ord(letter):x}}}" for letter in ODD)
+    path.write_text(
+        f'a = NativeInstance.new("a", "b")\na["k"] = "{written}"\na["{written}"] = 1\n'
+        f'a.couple(NativeInstance.new("{written}", "c"), "x", "{written}")\n'
+        'a["most"] = 2**63 - 1\na["more"] = 2**63\na["list"] = [1.5, 10**30]\na["word"] = :on\n'
+    )
+    environment = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = convert(path, "-o", tmp_path / "model.ymmsl", **environment)
+    assert done.returncode == 0, done.stderr
+    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
+    assert check.returncode == 0, check.stdout + check.stderr
+    text = (tmp_path / "model.ymmsl").read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["settings"] == {"a.k": ODD, "a.most": 2**63 - 1, "a.word": "on"}
+    assert "# WARNING: a.more: 9223372036854775808 is larger than a setting can be" in text
+    assert "# WARNING: a.list: [1.5, 1" in text and done.stderr.count("warning:") == 4, done.stderr
+    printed = subprocess.run(
+        [TITIN, "convert", path], capture_output=True, timeout=WATCHDOG, env=os.environ | environment
+    )
+    assert printed.stdout == text.encode()
+
+
+def test_three_thousand_instances(tmp_path):
+    needs("ruby")
+    path = tmp_path / "chain.cxa.rb"
+    path.write_text(
+        'all = (0...3000).map { |i| NativeInstance.new("n#{i}", "./n", { args: i.to_s }) }\n'
+        "all.each_cons(2) { |a, b| a.couple(b, {'right' => 'left'}) }\n"
+        "puts 'said'\nSTDOUT.puts 'said'\nsystem('echo said')\n"
+    )
+    done = convert(path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "model.ymmsl").write_text(done.stdout)
+    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
+    assert check.returncode == 0 and "3000 instances, 2999 conduits" in check.stdout, check.stdout + check.stderr
+    assert "said" not in done.stdout and "said" in done.stderr
 
 
 def test_a_file_that_hangs_is_ended_with_what_it_has_started(tmp_path):

@@ -132,7 +132,7 @@ with titin.Instance(o_i=["out", "text"], s=["in"]) as instance:
 """
 
 
-@pytest.mark.parametrize("words", ["", " wrong"])
+@pytest.mark.parametrize("words", ["", " wrong", " latin"])
 def test_a_program_in_c(words, build: Build, tmp_path):
     (tmp_path / "macro.py").write_text(PYTHON_TEXT)
     ends = pair(("macro", "out, text", "in"), ("peer", "out", "in, text"))
@@ -142,11 +142,12 @@ def test_a_program_in_c(words, build: Build, tmp_path):
     assert (end.code == 0) == (not words), end.said
     assert end.printed("macro") == "".join(f"{[1.0 + i * step for i in range(5)]}\n" for step in range(3))
     if words:
-        assert "there is no property 'unknown' for peer: add a setting of this name" in end.said
+        unknown = "there is no property 'unknown' for peer: add a setting of this name"
+        assert (unknown if words == " wrong" else "send: there is no port 'gr\ufffd\ufffde' on peer") in end.said
         return
     assert end.printed("peer") == "peer: 3 steps, has k: 0, has steps: 1\ngrüße 8\nstops: 1\n"
     log = end.log()
-    assert "3 steps are done" in log and "level 1" in log and "100 % plain" in log, log
+    assert "3 steps are done" in log and "level 1" in log and "100 % plain" in log and "Latin-1: gr??e" in log, log
 
 
 PYTHON_RING = """
@@ -262,9 +263,14 @@ MISTAKES = {
     "text": "Text is UTF-8; send other bytes as MUSCLE_RAW",
     "map": "maps, collections, arrays of strings and objects of Java are of MUSCLE 2's Java programs only",
     "matrix": "a ComplexData has 1 dimensions, and its type has 2",
+    "huge": "a ComplexData has more elements than memory can have",
+    "place": "the place of an element of a ComplexData is larger than an int",
+    "nowhere": "a ComplexData whose elements are at a NULL pointer",
+    "no_text": "a ComplexData whose elements are at a NULL pointer",
     "barrier": "no barrier",
     "stop": "add the setting max_timesteps (s), or peer.T for this instance",
     "closed": "the sender has finished, and no more messages will come",
+    "again": "MUSCLE is initialized again after MUSCLE_Finalize",
     "after": "has_next is called after MUSCLE_Finalize",
 }
 

@@ -38,11 +38,11 @@ def write(text: str, options: argparse.Namespace) -> None:
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if options.output is None:
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text.encode())
         return
     if options.output.exists() and not options.force:
         raise CxaError(f"{options.output} is there already: name another file, or give --force")
-    options.output.write_text(text)
+    options.output.write_text(text, encoding="utf-8")
     print(f"{options.output}: look at the operators of its ports, then: titin check {options.output}", file=sys.stderr)
 
 

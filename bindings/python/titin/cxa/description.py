@@ -26,6 +26,7 @@ OF_STARTS = {
 SINKS = ("NullSink", "PrintSink", "FileSink")
 SOURCES = ("FileSource",)
 PLAIN = re.compile(r"[A-Za-z_./$][\w./$+-]*")
+LARGEST = 2**63 - 1
 WORDS_OF_YAML = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 OPERATORS = """\
@@ -80,10 +81,10 @@ def description(record: Record, path: Path) -> str:
     if model in names:
         model += "_model"  # a program has the name already
     sections = [
-        f"# Made from {path.name}, a CxA of MUSCLE 2, by titin convert.\n",
+        f"# Made from {one_line(path.name)[1:-1]}, a CxA of MUSCLE 2, by titin convert.\n",
         OPERATORS,
         *(f"# Note: {note}.\n" for note in record.notes),
-        f"ymmsl_version: v0.2\nmodels:\n  {model}:\n    components:\n",
+        f"ymmsl_version: v0.2\nmodels:\n  {scalar(model)}:\n    components:\n",
         *(component_text(part) for part in parts.values()),
         conduits_text(record.couplings, parts),
         timelines_text(record.couplings, parts),
@@ -162,12 +163,12 @@ def number(part: Part, name: str, record: Record) -> float | None:
 
 def component_text(part: Part) -> str:
     out, into = ("o_f", "f_init") if part.is_called else ("o_i", "s")
-    ports = [f"{key}: [{', '.join(names)}]" for key, names in ((out, part.sends), (into, part.receives)) if names]
+    ports = [f"{key}: {flow(names)}" for key, names in ((out, part.sends), (into, part.receives)) if names]
     notes = "".join(f"      # {note}\n" for note in part.notes)
     what = scalar(part.said.java_class or part.said.kind)
     return (
-        f"{notes}      {part.name}:\n        description: {what}\n        ports: {{{', '.join(ports)}}}\n"
-        f"        implementation: {part.implementation}\n"
+        f"{notes}      {scalar(part.name)}:\n        description: {what}\n        ports: {{{', '.join(ports)}}}\n"
+        f"        implementation: {scalar(part.implementation)}\n"
     )
 
 
@@ -185,7 +186,7 @@ def conduits_text(couplings: list[Coupling], parts: dict[str, Part]) -> str:
         )
     for sender, ends in receivers.items():
         lines += [f"      # WARNING: {note}\n" for note in notes[sender]]
-        written = ends[0] if len(ends) == 1 else f"[{', '.join(scalar(end) for end in ends)}]"
+        written = ends[0] if len(ends) == 1 else flow(ends)
         lines.append(f"      {sender}: {written}\n")
     return "    conduits:\n" + "".join(lines)
 
@@ -201,7 +202,7 @@ def timelines_text(couplings: list[Coupling], parts: dict[str, Part]) -> str:
     for head in dict.fromkeys(group.values()):
         members = [parts[name].name for name, its in group.items() if its == head]
         if len(members) > 1:
-            lines += f"      {members[0]}: [{', '.join(members[1:])}]\n"
+            lines += f"      {scalar(members[0])}: {flow(members[1:])}\n"
     return f"    matching_timelines:\n{lines}" if lines else ""
 
 
@@ -215,11 +216,11 @@ def program_text(part: Part) -> str:
     command = properties.get("command")
     if not isinstance(command, str) or part.said.kind == "matlab":
         return not_run(part)
-    text = f"  {part.name}:\n    executable: {scalar(command)}\n"
+    text = f"  {scalar(part.name)}:\n    executable: {scalar(command)}\n"
     args = properties.get("args")
     words = [str(word) for word in args] if isinstance(args, list) else words_of(args)
     if words:
-        text += f"    args: [{', '.join(scalar(word) for word in words)}]\n"
+        text += f"    args: {flow(words)}\n"
     if is_mpi(part):
         text += (
             "    execution_model: openmpi    # or mpich, intelmpi, srunmpi: the MPI that the program is built with\n"
@@ -249,7 +250,7 @@ def not_run(part: Part) -> str:
     kind = "a MATLAB script" if part.said.kind == "matlab" else f"the Java class {part.said.java_class}"
     said = shlex.quote(f"{part.name} was {kind}, which titin does not run: write a program in its place")
     return (
-        f"  # WARNING: {kind} is not run by titin. Put a program in its place.\n  {part.name}:\n    script: |\n"
+        f"  # WARNING: {kind} is not run by titin. Put a program in its place.\n  {scalar(part.name)}:\n    script: |\n"
         f"      #!/bin/sh\n      echo {said} >&2\n      exit 1\n"
     )
 
@@ -274,7 +275,10 @@ def setting_text(owner: str, name: str, value: Value) -> str:
         isinstance(item, int | float) and not isinstance(item, bool) for item in value
     ):
         return f"  # WARNING: {owner}{name}: {one_line(value)} is a list of other things than numbers\n"
-    return f"  {owner}{name}: {scalar(value)}\n"
+    numbers = value if isinstance(value, list) else [value]
+    if any(isinstance(number, int) and abs(number) > LARGEST for number in numbers):
+        return f"  # WARNING: {owner}{name}: {one_line(value)} is larger than a setting can be\n"
+    return f"  {scalar(owner + name)}: {scalar(value)}\n"
 
 
 def file_text(part: Part) -> str:
@@ -296,11 +300,18 @@ def resources_text(model: str, parts: dict[str, Part]) -> str:
 
 
 def one_line(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """A value as JSON, which is YAML too, and has no letter that ends a line or that YAML does not take."""
+    written = json.dumps(value, ensure_ascii=False)
+    return "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in written)
+
+
+def flow(words: list[str]) -> str:
+    """A list of texts as YAML on one line."""
+    return f"[{', '.join(scalar(word) for word in words)}]"
 
 
 def scalar(value: Value) -> str:
     """A value as YAML on one line."""
     if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in WORDS_OF_YAML and value[0] != ".":
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return one_line(value)

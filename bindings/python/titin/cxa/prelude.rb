@@ -8,24 +8,40 @@ module CxaRecord
   GLOBAL = {}
   NOTES = []
 
-  def self.value(value)
+  # A value for the record, of the property with this name.
+  def self.value(name, value)
     case value
-    when nil, true, false, Integer, Float, String then value
-    when Array then value.map { |item| self.value(item) }
-    else value.to_s
+    when Float
+      raise ArgumentError, "property '#{name}' is #{value}: write a finite number" unless value.finite?
+      value
+    when nil, true, false, Integer then value
+    when Array then value.map { |item| self.value(name, item) }
+    else text("property '#{name}'", value)
     end
+  end
+
+  # A text for the record.
+  def self.text(what, value)
+    value.to_s.encode('UTF-8').tap { |text| raise EncodingError unless text.valid_encoding? }
+  rescue EncodingError
+    raise ArgumentError, "#{what} is #{value.to_s.dump}, which is no text in UTF-8", cause: nil
+  end
+
+  def self.values(properties)
+    properties.reject { |_, value| value.nil? }.to_h { |name, value| [text('the name of a property', name), self.value(name, value)] }
   end
 
   # One coupling of two components, which are given as objects or names.
   def self.couple(sender, out, receiver, into, filters)
-    [out, into].each { |port| raise ArgumentError, 'the name of a port is empty' if port.to_s.empty? }
+    out, into = [out, into].map { |port| text('the name of a port', port) }
+    raise ArgumentError, 'the name of a port is empty' if out.empty? || into.empty?
     names = [sender, receiver].map do |end_of|
       name = end_of.respond_to?(:name) ? end_of.name : end_of
       raise ArgumentError, "there is no instance '#{name}'" unless COMPONENTS.key?(name)
       name
     end
     filters = filters.args if filters.respond_to?(:args)
-    COUPLINGS << { sender: names[0], out: out.to_s, receiver: names[1], in: into.to_s, filters: Array(filters).map(&:to_s) }
+    COUPLINGS << { sender: names[0], out: out, receiver: names[1], in: into, filters: Array(filters).map { |filter| text('a filter', filter) } }
   end
 
   # The properties "instance:name" are those of their instance.
@@ -44,11 +60,10 @@ module CxaRecord
   def self.write(path)
     all, global = properties
     components = COMPONENTS.map do |name, component|
-      { name: name, kind: component.kind, class: component.cls.to_s,
-        properties: all[name].reject { |_, value| value.nil? }.transform_values { |value| self.value(value) } }
+      { name: name, kind: component.kind, class: text("the class of #{name}", component.cls),
+        properties: values(all[name]) }
     end
-    global = global.reject { |_, value| value.nil? }.transform_values { |value| self.value(value) }
-    File.write(path, JSON.generate({ components: components, couplings: COUPLINGS, global: global, notes: NOTES }))
+    File.write(path, JSON.generate({ components: components, couplings: COUPLINGS, global: values(global), notes: NOTES }))
   end
 end
 
@@ -57,7 +72,7 @@ class Component
 
   def initialize(name, cls, env = {})
     raise ArgumentError, "instance '#{name}' is defined twice" if CxaRecord::COMPONENTS.key?(name.to_s)
-    @name, @cls, @env, @kind = name.to_s, cls, {}, 'instance'
+    @name, @cls, @env, @kind = CxaRecord.text('the name of an instance', name), cls, {}, 'instance'
     (env || {}).each { |key, value| self[key] = value unless key.is_a?(Symbol) }
     CxaRecord::COMPONENTS[@name] = self
   end
@@ -249,4 +264,8 @@ CxaRecord::NOTES << "#{File.basename(own)} is there too: on this host MUSCLE 2 w
 ARGV.clear
 $stdout = $stderr
 load(File.expand_path(file))
-CxaRecord.write(record)
+begin
+  CxaRecord.write(record)
+rescue ArgumentError => error
+  abort "#{file}: #{error.message}"
+end

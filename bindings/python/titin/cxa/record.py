@@ -89,7 +89,7 @@ def run(path: Path, command: list[str], limit: float) -> None:
 def read(record: Path) -> Record:
     """The record that the prelude has written."""
     try:
-        said = json.loads(record.read_text())
+        said = json.loads(record.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CxaError(f"what the file has said cannot be read: {error}") from None
     return Record(

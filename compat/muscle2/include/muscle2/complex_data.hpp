@@ -103,11 +103,13 @@ inline bool complex_of(int dtype, int rank, muscle_complex_t &type) {
 /// A value with its type and shape; elements are in C order. It owns its memory, which comes from malloc. Copies are refused.
 class ComplexData {
 public:
-    /// Elements of this type and shape, with any values at first.
+    /// Elements of this type and shape, with any values at first; a text is empty.
     ComplexData(muscle_complex_t kind, std::vector<int> *dimensions) : type(kind), value(0) {
         set_dimensions(dimensions);
-        value = std::malloc(length() * sizeOfPrimitive() + 1);
+        const size_t bytes = length() * sizeOfPrimitive();
+        value = std::malloc(bytes + 1);
         if (!value) throw std::bad_alloc();
+        static_cast<char *>(value)[bytes] = '\0';
     }
     /// Takes over memory from malloc. Single values need no dimensions.
     ComplexData(void *data, muscle_complex_t kind, std::vector<int> *dimensions) : type(kind), value(data) {
@@ -134,7 +136,8 @@ public:
     /// Bytes of an element.
     size_t sizeOfPrimitive() const { return sizeOfPrimitive(type); }
 
-    /// The place of an element, checked: std::logic_error for another number of dimensions, std::range_error outside.
+    /// The place of an element, checked: std::logic_error for another number of dimensions, std::range_error outside, or
+    /// from 2^31 on.
     int index(int x, int y) const {
         const int at[] = {x, y};
         check(at, 2);
@@ -182,8 +185,15 @@ private:
 
     void set_dimensions(const std::vector<int> *dimensions) {
         if (dimensions) dims = *dimensions;
-        for (size_t i = 0; i < dims.size(); ++i)
+        const size_t most = static_cast<size_t>(-1) / 16;
+        size_t elements = 1;
+        for (size_t i = 0; i < dims.size(); ++i) {
             if (dims[i] < 0) throw std::invalid_argument("a ComplexData has a dimension below 0");
+            const size_t extent = static_cast<size_t>(dims[i]);
+            if (extent && elements > most / extent)
+                throw std::length_error("a ComplexData has more elements than memory can have");
+            elements *= extent;
+        }
         if (static_cast<int>(dims.size()) != detail::rank(type))
             throw std::invalid_argument("a ComplexData has " + std::string(1, static_cast<char>('0' + dims.size() % 10)) +
                                         " dimensions, and its type has " +
@@ -192,9 +202,14 @@ private:
     void check(const int *at, int count) const {
         if (count != detail::rank(type) || count < 2)
             throw std::logic_error("the index of a ComplexData has another number of dimensions than the data");
-        for (int i = 0; i < count; ++i)
-            if (at[i] < 0 || at[i] >= dims[static_cast<size_t>(i)])
-                throw std::range_error("an index of a ComplexData is outside of the data");
+        size_t place = 0;
+        for (int i = 0; i < count; ++i) {
+            const int extent = dims[static_cast<size_t>(i)];
+            if (at[i] < 0 || at[i] >= extent) throw std::range_error("an index of a ComplexData is outside of the data");
+            place = place * static_cast<size_t>(extent) + static_cast<size_t>(at[i]);
+        }
+        if (place > static_cast<size_t>(INT_MAX))
+            throw std::range_error("the place of an element of a ComplexData is larger than an int");
     }
 
     muscle_complex_t type;

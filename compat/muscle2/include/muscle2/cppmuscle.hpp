@@ -51,6 +51,8 @@ private:
 inline void send_complex(const std::string &port, const ComplexData *data) {
     if (!data) check(titin_muscle2_refuse("send on port '%s' of a ComplexData at a NULL pointer", port.c_str()));
     const muscle_complex_t type = data->getType();
+    if (!data->getData() && type != COMPLEX_NULL && data->length())
+        check(titin_muscle2_refuse("send on port '%s' of a ComplexData whose elements are at a NULL pointer", port.c_str()));
     if (type == COMPLEX_NULL) return check(titin_muscle2_send_nil(port.c_str()));
     if (type == COMPLEX_STRING) {
         const char *text = static_cast<const char *>(data->getData());
