@@ -65,6 +65,8 @@ def test_each_package_has_what_its_users_look_for(packages: dict[str, set[str]])
         "usr/include/titin/titin/array.hpp",
         "usr/share/titin/fortran/titin.f90",
         "usr/share/titin/muscle3/include/libmuscle/libmuscle.hpp",
+        f"{LIB}/titin/muscle2/include/muscle2/cppmuscle.hpp",
+        f"{LIB}/titin/muscle2/lib/libmuscle2.a",
     ):
         assert file in packages["libtitin-dev"]
 
@@ -83,6 +85,10 @@ def test_the_command_finds_the_folder_by_its_links(tree: Path) -> None:
         assert (own / inside).resolve(strict=True).is_relative_to(tree.resolve())
     done = subprocess.run([tree / "usr/bin/titin", "config", "--prefix"], capture_output=True, text=True, env={})
     assert Path(done.stdout.strip()) == own, done.stderr
+    for library in ("muscle2", "muscle3"):
+        command = [tree / "usr/bin/titin", "config", "--compat", library, "--fortran", "--cmake-dir"]
+        for path in subprocess.run(command, capture_output=True, text=True, env={}, check=True).stdout.split():
+            assert Path(path).resolve(strict=True).is_relative_to(tree.resolve())
 
 
 def test_cmake_and_pkg_config_are_told_where_debian_has_all(tree: Path) -> None:
