@@ -29,7 +29,10 @@ __all__ = ["grid", "latin_hypercube", "sobol", "write"]
 
 
 def grid(settings: Mapping[str, Iterable[Cell]]) -> Table:
-    """All combinations of the values of each setting; the last setting changes fastest."""
+    """All combinations of the values of each setting; the last setting changes fastest.
+
+    Raises :class:`titin.UsageError` for a setting without a value.
+    """
     values = [list(given) for given in settings.values()]
     if empty := [name for name, given in zip(settings, values, strict=True) if not given]:
         raise UsageError(f"setting '{empty[0]}' has no value: give a list of at least one")
@@ -38,12 +41,19 @@ def grid(settings: Mapping[str, Iterable[Cell]]) -> Table:
 
 
 def latin_hypercube(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) -> Table:
-    """A Latin hypercube: in each setting, one value in each of as many equal parts of the range as there are rows."""
+    """A Latin hypercube: in each setting, one value in each of as many equal parts of the range as there are rows.
+
+    The same ``seed`` gives the same table. Raises :class:`titin.UsageError` for less than one row, and for a range
+    whose ends are no numbers, have two units, or are not in order; ImportError without SciPy.
+    """
     return _scaled(_qmc().LatinHypercube(d=len(ranges), rng=seed).random(_count(rows)), ranges)
 
 
 def sobol(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) -> Table:
-    """A scrambled Sobol sequence. Its balance needs a number of rows that is a power of two."""
+    """A scrambled Sobol sequence. Its balance needs a number of rows that is a power of two.
+
+    Raises as :func:`latin_hypercube`, and :class:`titin.UsageError` for another number of rows.
+    """
     if _count(rows) & (rows - 1):
         power = 1 << (rows.bit_length() - 1)
         raise UsageError(f"a Sobol sequence of {rows} rows is not balanced: ask for {power} or {2 * power}")
@@ -51,7 +61,10 @@ def sobol(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) ->
 
 
 def write(path: str | os.PathLike[str], table: Mapping[str, Sequence[Cell]]) -> None:
-    """Writes a table as CSV."""
+    """Writes a table as CSV, for the setting ``table`` of a sampler.
+
+    Raises :class:`titin.UsageError` for a table without a column, or with columns of different lengths.
+    """
     lengths = {name: len(column) for name, column in table.items()}
     if not lengths:
         raise UsageError("a table has a column for each setting; there is none")

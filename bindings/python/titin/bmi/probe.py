@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -45,16 +46,15 @@ def probe(told: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         path = config.fill(options.config, settings, lambda *asked: _setting(settings, *asked), Path(folder))
         path = os.path.abspath(path) if path else path
-        os.chdir(folder)
-        model.call("initialize", path, lacking="write it")
-        ports = [_Port(name, operator) for name, operator in question["ports"].items()]
-        variables = assign(ports, options.variables, model)
-        grids: dict[int, Grid] = {}
-        found = {port.name: Variable(model, variables[port.name], port.name, grids) for port in ports}
-        Clock(model, options, [port.name for port in ports if port.operator in ("o_i", "s")])
-        carried = {name: _told(model, variable) for name, variable in found.items()}
-        model.call("finalize", lacking="write it")
-        os.chdir("/")
+        with contextlib.chdir(folder):
+            model.call("initialize", path, lacking="write it")
+            ports = [_Port(name, operator) for name, operator in question["ports"].items()]
+            variables = assign(ports, options.variables, model)
+            grids: dict[int, Grid] = {}
+            found = {port.name: Variable(model, variables[port.name], port.name, grids) for port in ports}
+            Clock(model, options, [port.name for port in ports if port.operator in ("o_i", "s")])
+            carried = {name: _told(model, variable) for name, variable in found.items()}
+            model.call("finalize", lacking="write it")
     return carried
 
 
