@@ -31,10 +31,9 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Looks at the processes, or at a part of them.
+    /// Looks at the processes, whose ids are in ascending order, or at a part of them.
     pub(crate) fn look(&mut self, pids: &[u32]) {
-        self.known
-            .retain(|pid, _| pids.contains(pid) || pids.len() > MOST_AT_ONCE);
+        self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
         for place in 0..pids.len().min(MOST_AT_ONCE) {
             let pid = pids[(self.next + place) % pids.len()];
             match usage(pid) {
