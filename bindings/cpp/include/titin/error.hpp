@@ -69,6 +69,7 @@ struct MessageLost : detail::Kinded<TITIN_ERROR_MESSAGE_LOST> { using Kinded::Ki
 
 /// A member of an ensemble has failed, and the run goes on without it. The instance can still be used.
 struct MemberFailed : detail::Kinded<TITIN_ERROR_MEMBER_FAILED> {
+    /// Made by calls on ports.
     MemberFailed(const std::string &text, const std::string &member, int slot)
         : Kinded(text), member_(member), slot_(slot) {}
     /// The name of the failed instance, such as "micro[3]".
