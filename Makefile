@@ -85,7 +85,8 @@ check-orders: setup
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom \
 		cargo test --locked --profile loom -p titin-transport --lib loom
 
-check-python: setup
+# mypy reads what tools/docs.py imports.
+check-python: setup $(VENV)/.ready-docs
 	ruff format --check .
 	ruff check .
 	mypy

@@ -12,7 +12,6 @@ import re
 import subprocess
 import tomllib
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,8 @@ def sbom(crates: dict[str, tuple[Crate, list[str]]]) -> str:
         licenses=[LicenseFactory().make_from_string("Apache-2.0")],
     )
     bom = Bom(
-        components=components.values(), serial_number=uuid.uuid5(uuid.NAMESPACE_URL, " ".join(crates_text(crates)))
+        components=components.values(),
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, " ".join(label(crate) for crate, _ in crates.values())),
     )
     bom.metadata.component = titin
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
@@ -101,10 +101,8 @@ def sbom(crates: dict[str, tuple[Crate, list[str]]]) -> str:
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
-def crates_text(crates: dict[str, tuple[Crate, list[str]]]) -> Iterator[str]:
-    """Names and versions."""
-    for crate, _ in crates.values():
-        yield f"{crate['name']} {crate['version']}"
+def label(crate: Crate) -> str:
+    return f"{crate['name']} {crate['version']}"
 
 
 def checksums() -> dict[tuple[str, str], str]:
@@ -140,7 +138,7 @@ def licences(crates: dict[str, tuple[Crate, list[str]]]) -> str:
     for crate, _ in crates.values():
         if crate["source"] is None:
             continue
-        name = f"{crate['name']} {crate['version']}"
+        name = label(crate)
         listed.append(f"{name}: {crate['license']}")
         for file in sorted(Path(crate["manifest_path"]).parent.rglob("*")):
             if LICENCE.match(file.name) and file.is_file() and file.suffix not in (".rs", ".py"):

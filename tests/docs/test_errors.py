@@ -1,12 +1,12 @@
 """docs/errors.md has a part about each error of every language, under its name there."""
 
 import re
-from pathlib import Path
 
 import pytest
 from titin import errors
 
-ROOT = Path(__file__).parents[2]
+from ..conftest import ROOT
+
 TEXT = (ROOT / "docs/errors.md").read_text()
 PARTS = dict(re.findall(r"^### (\w+)\n\n(.*?)(?=^### |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 

@@ -4,14 +4,12 @@ import importlib
 import inspect
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
-from ..conftest import needs_packages
+from ..conftest import ROOT, needs_packages
 
 needs_packages("griffe", "tree_sitter")
-ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 from reference import c, cpp, fortran, python  # noqa: E402
 

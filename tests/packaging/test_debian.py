@@ -91,6 +91,10 @@ def test_the_command_finds_the_folder_by_its_links(tree: Path) -> None:
         assert (own / inside).resolve(strict=True).is_relative_to(tree.resolve())
     done = subprocess.run([tree / "usr/bin/titin", "config", "--prefix"], capture_output=True, text=True, env={})
     assert Path(done.stdout.strip()) == own, done.stderr
+    for library in ("muscle2", "muscle3"):
+        command = [tree / "usr/bin/titin", "config", "--compat", library, "--fortran", "--cmake-dir"]
+        for path in subprocess.run(command, capture_output=True, text=True, env={}, check=True).stdout.split():
+            assert Path(path).resolve(strict=True).is_relative_to(tree.resolve())
 
 
 def test_cmake_and_pkg_config_are_told_where_debian_has_all(tree: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the tests share: runs that go on until a test has seen enough, servers of their pages, and a browser."""
+"""What the tests share: a run that is over, runs that go on until a test has seen enough, servers of their pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import titin
+from titin.model import Model
 
 from ..conftest import TITIN, WATCHDOG
 
@@ -91,7 +94,7 @@ class View:
         self.cookie = self.page = ""
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
-        """The status, the headers and the text of an answer. A header of None is left out."""
+        """The status, the headers and the text of an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WATCHDOG)
         try:
             connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -159,6 +162,25 @@ def view() -> Iterator[Callable[..., View]]:
     for one in started:
         if one.process.poll() is None:
             one.end()
+
+
+def pair(folder: Path, description: str = "") -> Path:
+    """The directory of a run that is over: one instance has sent an array of two to the other."""
+    model = Model("pair", description)
+    model.component("sender", o_f="out")
+    model.component("receiver", f_init="in")
+    model.conduit("sender.out", "receiver.in")
+
+    def sender(instance):
+        while instance.reuse():
+            instance.send("out", np.array([1.0, 2.0]), timestamp=3.5)
+
+    def receiver(instance):
+        while instance.reuse():
+            instance.receive("in")
+
+    functions = {"sender": sender, "receiver": receiver}
+    return titin.run(model, functions, run_dir=folder / "run", quiet=True).directory
 
 
 def save(directory: Path, file: Path) -> str:

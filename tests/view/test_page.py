@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import titin
 from titin.model import Model
 
 from ..conftest import ROOT, WATCHDOG, needs
-from .conftest import save
+from .conftest import pair, save
 
 BROWSER = "chromium"
 
@@ -54,29 +53,10 @@ def shown(document: str, section: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found[0])).split()) if not found[1] else ""
 
 
-def pair(folder: Path) -> Path:
-    """A run of two instances whose texts are hostile."""
-    model = Model("pair", HOSTILE)
-    model.component("sender", o_f="out")
-    model.component("receiver", f_init="in")
-    model.conduit("sender.out", "receiver.in")
-
-    def sender(instance):
-        while instance.reuse():
-            instance.send("out", np.array([1.0, 2.0]), timestamp=3.5)
-
-    def receiver(instance):
-        while instance.reuse():
-            instance.receive("in")
-
-    titin.run(model, {"sender": sender, "receiver": receiver}, run_dir=folder / "run", quiet=True)
-    with (folder / "run/titin_manager.log").open("a") as log:
-        log.write(HOSTILE + "\n")
-    return folder / "run"
-
-
 def test_a_saved_page_has_everything(tmp_path):
-    run = pair(tmp_path)
+    run = pair(tmp_path, HOSTILE)
+    with (run / "titin_manager.log").open("a") as log:
+        log.write(HOSTILE + "\n")
     text = save(run, tmp_path / "page.html")
     assert (text.count("<script"), text.count("<img")) == (2, 0)
     found = document((tmp_path / "page.html").as_uri(), tmp_path)

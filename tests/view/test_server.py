@@ -8,32 +8,16 @@ import subprocess
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
-import titin
-from titin.model import Model
 
 from ..conftest import TITIN, WATCHDOG
+from .conftest import pair
 
 
 @pytest.fixture(scope="module")
 def over(tmp_path_factory):
     """A run that is over, of two instances."""
-    model = Model("pair")
-    model.component("sender", o_f="out")
-    model.component("receiver", f_init="in")
-    model.conduit("sender.out", "receiver.in")
-
-    def sender(instance):
-        while instance.reuse():
-            instance.send("out", np.array([1.0, 2.0]), timestamp=3.5)
-
-    def receiver(instance):
-        while instance.reuse():
-            instance.receive("in")
-
-    directory = tmp_path_factory.mktemp("view") / "run"
-    return titin.run(model, {"sender": sender, "receiver": receiver}, run_dir=directory, quiet=True).directory
+    return pair(tmp_path_factory.mktemp("view"))
 
 
 def test_the_link_works_once(over, view):

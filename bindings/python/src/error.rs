@@ -36,6 +36,7 @@ pub fn error(py: Python<'_>, kind: c_int, text: impl Into<String>) -> PyErr {
 fn with_member(exception: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the name lives until this thread's next error, and is copied here.
     exception.setattr("member", unsafe { text(sys::titin_error_member()) })?;
+    // SAFETY: no pointer goes in.
     let slot = unsafe { sys::titin_error_slot() };
     exception.setattr("slot", u32::try_from(slot).ok())?;
     Ok(exception)

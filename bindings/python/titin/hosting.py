@@ -56,7 +56,8 @@ class Run:
         """Where the time of the run went: what ``titin profile --json`` prints.
 
         ``instances``, ``conduits`` and ``regions`` are lists of dictionaries, which pandas takes as they are:
-        ``DataFrame(run.profile()["conduits"])``.
+        ``DataFrame(run.profile()["conduits"])``. Times are in seconds. Raises :class:`titin.Error` if the run directory
+        has no profile that can be read.
         """
         found: dict[str, Any] = json.loads(self._ask("profile", "--json"))
         return found
@@ -73,7 +74,7 @@ class Run:
         return f'<iframe sandbox="allow-scripts" title="{title}" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
 
     def _ask(self, command: str, *options: str) -> str:
-        """What a command says about the run."""
+        """What a command prints about the run. Raises :class:`titin.Error` with its standard error."""
         words = [_command(), command, os.fspath(self.directory), *options]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -126,21 +127,40 @@ def run(
     if run_dir is not None:
         command += ["--run-dir", os.fspath(run_dir)]
     command += ["--verbose"] * verbose + ["--trace"] * trace
-    said = ""
+    hosted = _HostedFunctions(functions)
+    code, end, errors = _call(command, text, hosted, quiet)
+    if code == 0:
+        hosted.join()
+    else:
+        hosted.stop()
+        culprit = str((end.get("story") or {}).get("culprit", ""))
+        if culprit in hosted.raised:
+            raise _without_exit(hosted.raised[culprit], f"the function of {culprit}")
+        raise _failure(end, code, text, errors)
+    if hosted.raised:
+        name = min(hosted.raised, key=lambda name: rank(hosted.raised[name]))
+        raise _without_exit(hosted.raised[name], f"the function of {name}")
+    return Run(Path(end["directory"]), end["seconds"], hosted.returned)
+
+
+def _call(command: Sequence[str], text: str, hosted: _HostedFunctions, quiet: bool) -> tuple[int, dict[str, Any], str]:
+    """Runs the command with the functions of this process, until the command has ended. ``text`` is its standard input.
+
+    Returns the exit code, the command's answer, and the standard error of a quiet run, which is else this process's.
+    """
     with (
-        tempfile.TemporaryFile("w+") if quiet else nullcontext() as unsaid,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=unsaid, text=True) as process,
+        tempfile.TemporaryFile("w+") if quiet else nullcontext() as errors,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         assert process.stdin is not None and process.stdout is not None
-        hosted = _HostedFunctions(functions)
         try:
             # The command may have refused its arguments already. Its output then tells the reason.
             with suppress(BrokenPipeError), process.stdin as stdin:
                 stdin.write(text)
-            begin = process.stdout.readline() if functions else ""
+            begin = process.stdout.readline() if hosted.functions else ""
             hosted.begin(begin)
             end = _read(process.stdout.read() or begin)
-            process.wait()
+            code = process.wait()
         except BaseException:
             # Ctrl-C most likely. The command ends the programs, and tells the instances of this process.
             while process.poll() is None:
@@ -151,21 +171,10 @@ def run(
                     process.wait()
             hosted.stop()
             raise
-        if unsaid is not None:
-            unsaid.seek(0)
-            said = unsaid.read().strip()
-    if process.returncode == 0:
-        hosted.join()
-    else:
-        hosted.stop()
-        culprit = str((end.get("story") or {}).get("culprit", ""))
-        if culprit in hosted.raised:
-            raise _without_exit(hosted.raised[culprit], f"the function of {culprit}")
-        raise _failure(end, process.returncode, text, said)
-    if hosted.raised:
-        name = min(hosted.raised, key=lambda name: rank(hosted.raised[name]))
-        raise _without_exit(hosted.raised[name], f"the function of {name}")
-    return Run(Path(end["directory"]), end["seconds"], hosted.returned)
+        if errors is None:
+            return code, end, ""
+        errors.seek(0)
+        return code, end, errors.read().strip()
 
 
 @dataclass
@@ -408,14 +417,14 @@ def _read(text: str) -> dict[str, Any]:
     return {}
 
 
-def _failure(end: Mapping[str, Any], code: int, text: str, said: str) -> Error:
-    """The error for a run that failed, or did not begin. ``said`` is what the command has said unheard."""
+def _failure(end: Mapping[str, Any], code: int, text: str, errors: str) -> Error:
+    """The error for a run that failed, or did not begin. ``errors`` is the standard error of a quiet run."""
     if "outcome" not in end and code < 0:
         return Error(f"the titin command was ended by {signal.Signals(-code).name}, and the run with it")
     if "problems" in end:
         return UsageError("\n\n".join(["the run could not begin", *(_problem(one, text) for one in end["problems"])]))
     if "outcome" not in end:
-        return UsageError(f"the run could not begin (exit code {code}); {said or 'standard error says why'}")
+        return UsageError(f"the run could not begin (exit code {code}); {errors or 'standard error says why'}")
     if end.get("outcome") == "interrupted":
         return Error(f"the run was interrupted; see {end['directory']}")
     story = end.get("story") or {}

@@ -38,19 +38,29 @@ _OWN = ("row", "status", "reason")
 
 
 def grid(settings: Mapping[str, Iterable[Cell]]) -> Table:
-    """All combinations of the values of each setting; the last setting changes fastest."""
+    """All combinations of the values of each setting; the last setting changes fastest.
+
+    Raises :class:`titin.UsageError` for a setting whose values are no list of at least one.
+    """
     values = [_values(name, given) for name, given in settings.items()]
     rows = list(itertools.product(*values))
     return {name: [row[number] for row in rows] for number, name in enumerate(settings)}
 
 
 def latin_hypercube(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) -> Table:
-    """A Latin hypercube: in each setting, one value in each of as many equal parts of the range as there are rows."""
+    """A Latin hypercube: in each setting, one value in each of as many equal parts of the range as there are rows.
+
+    The same ``seed`` gives the same table. Raises :class:`titin.UsageError` for less than one row, and for a range
+    whose ends are no numbers, have two units, or are not in order; ImportError without SciPy.
+    """
     return _scaled(_qmc().LatinHypercube(d=len(ranges), rng=seed).random(_count(rows)), ranges)
 
 
 def sobol(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) -> Table:
-    """A scrambled Sobol sequence. Its balance needs a number of rows that is a power of two."""
+    """A scrambled Sobol sequence. Its balance needs a number of rows that is a power of two.
+
+    Raises as :func:`latin_hypercube`, and :class:`titin.UsageError` for another number of rows.
+    """
     if _count(rows) & (rows - 1):
         power = 1 << (rows.bit_length() - 1)
         raise UsageError(f"a Sobol sequence of {rows} rows is not balanced: ask for {power} or {2 * power}")
@@ -58,7 +68,12 @@ def sobol(rows: int, ranges: Mapping[str, Range], *, seed: int | None = None) ->
 
 
 def write(path: str | os.PathLike[str], table: Mapping[str, Sequence[Cell]]) -> None:
-    """Writes a table as CSV: a map from the name of a setting to its column, which a DataFrame of pandas is too."""
+    """Writes a table as CSV, for the setting ``table`` of a sampler.
+
+    A table is a map from the name of a setting to its column, which a DataFrame of pandas is too. Raises
+    :class:`titin.UsageError` for another ending than ``.csv`` that the sampler knows, for what is no map, for a table
+    without a column, and for columns of different lengths.
+    """
     if (ending := os.path.splitext(path)[1].lower()) in _OTHER_FORMATS:
         raise UsageError(f"tables are written as CSV, and titin.sampler reads '{ending}' as another format: use '.csv'")
     if not hasattr(table, "items"):

@@ -87,7 +87,7 @@ static int connect_to(const char *barrier) {
     return 0;
 }
 
-/* Takes the connection of another rank. Who does not know the token is turned away. */
+/* Takes the connection of another rank. A stranger that does not know the token is turned away. */
 static int take_one(void) {
     struct timeval patience = {.tv_sec = 10}, for_ever = {0};
     char said[TOKEN];

@@ -4,6 +4,7 @@
 
 mod commands;
 mod listen;
+mod python;
 mod sources;
 mod speed;
 mod table;

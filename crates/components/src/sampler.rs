@@ -192,7 +192,7 @@ impl<'a> Sampler<'a> {
             .write(&job.row, Outcome::Failed(error.text.clone()))
     }
 
-    /// The end: no member has a row. Fails if rows are left, since no member is.
+    /// The end: no member has a row. Fails if rows are left, since all members have failed then.
     fn end(mut self) -> Result<()> {
         if self.next_job()?.is_none() {
             return self.results.finish();

@@ -148,9 +148,7 @@ fn check_name(network: &Network, name: &str) -> Result<(), CompileError> {
 /// of programs.
 pub fn folders(description: &Description) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
-    // A setting of the command line stands among the files, so that problems can name it.
-    let is_file = |file: &&String| !file.starts_with("--set ");
-    for file in description.files().iter().filter(is_file) {
+    for file in description.files() {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let folder = std::path::absolute(folder).or_else(|_| std::env::current_dir());
         if let Ok(folder) = folder.map(|folder| folder.components().collect::<PathBuf>())

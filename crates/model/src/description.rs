@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::names::Name;
 use crate::operator::{Operator, Timeline};
 use crate::options::StartPolicy;
-use crate::problem::{Code, ProblemReport, Problems, TextPosition};
+use crate::problem::{Code, ProblemReport, Problems, TextPosition, is_assignment};
 use crate::settings::{SettingType, Settings};
 use crate::titin_section::{Extras, UserFunction};
 
@@ -56,8 +56,9 @@ pub struct Description {
 
 impl Description {
     /// The files that were read, with imports, under the names that the user gave.
-    pub fn files(&self) -> &[String] {
-        &self.files
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let names = self.files.iter().map(String::as_str);
+        names.filter(|name| !is_assignment(name))
     }
 
     /// Adds an error about a model with the Basic Model Interface, as the model of a component or at an end of conduits.

@@ -218,6 +218,14 @@ pub(crate) struct Problems {
     names: HashSet<Name>,
 }
 
+/// The begin of the name of a setting of the command line among the files.
+const ASSIGNMENT: &str = "--set ";
+
+/// Whether a name among the files is that of a setting of the command line.
+pub(crate) fn is_assignment(name: &str) -> bool {
+    name.starts_with(ASSIGNMENT)
+}
+
 /// The state of the list of problems at some time.
 pub(crate) struct Mark {
     kept: usize,
@@ -242,6 +250,11 @@ impl Problems {
             files,
             ..Self::default()
         }
+    }
+
+    /// Registers a setting of the command line, which stands among the files, so that problems can name it.
+    pub(crate) fn add_assignment(&mut self, text: &str) -> TextPosition {
+        self.add_file(format!("{ASSIGNMENT}{text}"))
     }
 
     /// Registers a file and returns the position before the first line.

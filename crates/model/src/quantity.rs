@@ -152,6 +152,7 @@ pub fn parse_in(text: &str, unit: &str) -> Result<f64, UnitError> {
 }
 
 /// Converts a number from one unit to another: `convert(1.5, "h", "min")?` is 90.
+///
 /// # Errors
 /// Names an unknown unit, or the dimensions that differ.
 pub fn convert(number: f64, unit: &str, wanted: &str) -> Result<f64, UnitError> {

@@ -705,6 +705,12 @@ impl PortEnd {
         label.split_once('[').map_or(label, |(name, _)| name)
     }
 
+    /// The slot of the port of this end, if the port has slots.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        let (_, slot) = self.label.strip_suffix(']')?.split_once('[')?;
+        slot.parse().ok()
+    }
+
     /// The other end, as users write the end.
     pub(crate) fn other(&self) -> String {
         format!("{}.{}", self.peer, self.peer_port)

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The crates of titin that each crate may use.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("titin-element", &[]),
     ("titin-model", &["titin-element"]),
     ("titin-array", &[]),
@@ -37,6 +37,17 @@ const ARROWS: [(&str, &[&str]); 18] = [
         &["titin-model", "titin-array", "titin-manager"],
     ),
     (
+        "titin-view",
+        &[
+            "titin-model",
+            "titin-draw",
+            "titin-manager",
+            "titin-transport",
+            "titin-os",
+            "titin-wire",
+        ],
+    ),
+    (
         "titin-cli",
         &[
             "titin-model",
@@ -44,6 +55,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "titin-runtime",
             "titin-components",
             "titin-manager",
+            "titin-view",
             "titin-relay",
             "titin-path",
             "titin-copy",
@@ -113,6 +125,7 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
         "copy",
         "manager",
         "draw",
+        "view",
         "cli",
         "testkit",
     ] {

@@ -12,7 +12,7 @@ const MOST_ROWS = 100;      // of a table
 const saved = JSON.parse(document.getElementById("saved").textContent);
 let facts, state;
 let looks = [];             // the last states, for rates
-let history = [];           // {seconds, messages, bytes, counts}
+let history = [];           // {seconds, messages, counts}
 let order = { column: null, falling: true };
 let log = { key: null, text: null };
 
@@ -65,11 +65,16 @@ function number(value) { return Number(value.toPrecision(6)).toString(); }
 
 function rate(value) { return value < 10 && value > 0 ? value.toPrecision(2) : count(value); }
 
-function percent(part, whole) { return whole > 0 ? `${(100 * part / whole).toFixed(0)} %` : ""; }
+function percent(share) { return `${(100 * share).toFixed(0)} %`; }
 
 // Figures of several instances.
 
 function sum(list, of) { return list.reduce((total, item) => total + (of(item) ?? 0), 0); }
+
+// By pairs, since a call takes no more than about 100,000 arguments.
+function smallest(numbers) { return numbers.reduce((a, b) => Math.min(a, b)); }
+
+function largest(numbers) { return numbers.reduce((a, b) => Math.max(a, b)); }
 
 function known(list, of) { return list.map(of).filter((value) => value !== undefined && value !== null); }
 
@@ -99,15 +104,20 @@ function rates(places) {
 
 // The parts of the page.
 
-function stateBar(counts, total) {
+/** A bar of parts, each with the class of its colour and its share. */
+function makeBar(parts) {
   const bar = make("div", { className: "bar" });
   bar.setAttribute("aria-hidden", "true");
-  for (const name of STATES.filter((name) => counts[name])) {
+  for (const [name, share] of parts) {
     const part = make("i", { className: name });
-    part.style.width = `${100 * counts[name] / total}%`;
+    part.style.width = `${100 * share}%`;
     bar.append(part);
   }
   return bar;
+}
+
+function stateBar(counts, total) {
+  return makeBar(STATES.filter((name) => counts[name]).map((name) => [name, counts[name] / total]));
 }
 
 function stateText(counts) {
@@ -132,7 +142,7 @@ function showHeader() {
     ["Instances", count(all.length), make("small", {}, ` of ${count(facts.components.length)} component${facts.components.length === 1 ? "" : "s"}`)],
     ["Messages", count(sum(all, (one) => one.messages)), per((now) => rate(now.messages), "/s")],
     ["Bytes", bytes(sum(all, (one) => one.bytes)), per((now) => bytes(now.bytes), "/s")],
-    busy.length ? ["Processor", `${(100 * sum(busy, (x) => x)).toFixed(0)} %`, make("small", {}, " of a core")]
+    busy.length ? ["Processor", percent(sum(busy, (x) => x)), make("small", {}, " of a core")]
       : spent.length ? ["Processor time", seconds(sum(spent, (x) => x)), null] : null,
     resident.length ? [OVER.has(state.phase) ? "Peak memory" : "Memory", memory(sum(resident, (x) => x)), make("small", {}, ` in ${count(processes.length)} process${processes.length === 1 ? "" : "es"}`)] : null,
   ];
@@ -231,8 +241,9 @@ function showTimes() {
 /** Fills a table. Each column has a title, a cell of a row, and whether it is a figure. Columns without any content are left out. */
 function fillTable(table, columns, rows, sorting) {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)));
-  const used = columns.map((column, place) => column.always || cells.some((row) => row[place] !== null && row[place] !== ""));
-  const head = make("tr", {}, ...columns.filter((_, place) => used[place]).map((column) => {
+  const isUsed = ({ column, place }) => column.always || cells.some((row) => row[place] !== null && row[place] !== "");
+  const used = columns.map((column, place) => ({ column, place })).filter(isUsed);
+  const head = make("tr", {}, ...used.map(({ column }) => {
     const cell = make("th", { scope: "col", className: column.figure ? "figure" : "" });
     if (!sorting || !column.value) { cell.append(column.title); return cell; }
     const button = make("button", { type: "button", onclick: () => sorting(column.title) }, column.title);
@@ -240,9 +251,9 @@ function fillTable(table, columns, rows, sorting) {
     cell.append(button);
     return cell;
   }));
-  const body = cells.map((row) => make("tr", {}, ...row.filter((_, place) => used[place]).map((content, shown) => {
-    const column = columns.filter((_, place) => used[place])[shown];
+  const body = cells.map((row) => make("tr", {}, ...used.map(({ column, place }) => {
     const cell = make("td", { className: column.figure ? "figure" : column.wide ? "wide" : "" });
+    const content = row[place];
     if (Array.isArray(content)) cell.append(...content); else if (content !== null) cell.append(content);
     return cell;
   })));
@@ -255,31 +266,22 @@ function fillTable(table, columns, rows, sorting) {
 function simulatedCell(instances) {
   const times = known(instances, (one) => one.simulated);
   if (!times.length) return null;
-  const [low, high] = [Math.min(...times), Math.max(...times)];
+  const [low, high] = [smallest(times), largest(times)];
   const text = low === high ? number(low) : `${number(low)} to ${number(high)}`;
   const ends = known(instances, (one) => one.end > 0 ? one.end : null);
   if (!ends.length) return text;
-  const part = Math.min(1, low / Math.max(...ends));
-  const bar = make("div", { className: "bar" });
-  const done = make("i", { className: "running" });
-  done.style.width = `${100 * part}%`;
-  bar.append(done);
-  return [`${text} (${(100 * part).toFixed(0)} %)`, bar];
+  const part = Math.min(1, low / largest(ends));
+  return [`${text} (${percent(part)})`, makeBar([["running", part]])];
 }
 
 function timesCell(instances) {
   const times = known(instances, (one) => one.times);
   const total = sum(times, (one) => one.total);
   if (total <= 0) return null;
-  const shares = [["running", "computes", sum(times, (one) => one.compute)], ["waiting", "waits", sum(times, (one) => one.waiting)],
-    ["sending", "sends", sum(times, (one) => one.sending)]];
-  const bar = make("div", { className: "bar" });
-  for (const [name, , share] of shares) {
-    const part = make("i", { className: name });
-    part.style.width = `${100 * share / total}%`;
-    bar.append(part);
-  }
-  return [shares.filter(([, , share]) => share / total >= 0.005).map(([, word, share]) => `${word} ${percent(share, total)}`).join(", "), bar];
+  const shares = [["running", "computes", "compute"], ["waiting", "waits", "waiting"], ["sending", "sends", "sending"]]
+    .map(([colour, word, key]) => ({ colour, word, share: sum(times, (one) => one[key]) / total }));
+  const text = shares.filter(({ share }) => share >= 0.005).map(({ word, share }) => `${word} ${percent(share)}`).join(", ");
+  return [text, makeBar(shares.map(({ colour, share }) => [colour, share]))];
 }
 
 /** The processes of instances, each once. After the run each instance tells of its process at its own end: the last one counts. */
@@ -294,7 +296,7 @@ function processesOf(instances) {
 
 function loadCell(instances) {
   const loads = known(processesOf(instances), (one) => one.load);
-  if (loads.length) return `${(100 * sum(loads, (x) => x)).toFixed(0)} %`;
+  if (loads.length) return percent(sum(loads, (x) => x));
   const spent = known(processesOf(instances), (one) => one.seconds);
   return spent.length ? seconds(sum(spent, (x) => x)) : null;
 }
@@ -358,9 +360,9 @@ function showInstances() {
   const meant = list.filter(isMeant);
   const column = INSTANCE_COLUMNS.find(({ title }) => title === order.column);
   if (column) {
-    const way = order.falling ? -1 : 1;
+    const sign = order.falling ? -1 : 1;
     const compare = (a, b) => typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
-    meant.sort((a, b) => way * compare(column.value(a), column.value(b)));
+    meant.sort((a, b) => sign * compare(column.value(a), column.value(b)));
   }
   const more = meant.length - MOST_ROWS;
   setText(at("#shown"), more > 0 ? `the first ${MOST_ROWS} of ${count(meant.length)}; filter, or sort by a column` : `${count(meant.length)} of ${count(facts.instances.length)}`);

@@ -1,8 +1,8 @@
 //! The ends of log files.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde::Serialize;
@@ -26,7 +26,7 @@ impl LogEnd {
 fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {
     // A pipe without a writer must not hold the reader.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new()
+    let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(flags)
         .open(path)?;
@@ -36,20 +36,8 @@ fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {
     }
     let from = metadata.len().saturating_sub(most);
     let mut bytes = Vec::new();
-    let mut end = io::Cursor::new(&mut bytes);
-    let mut place = from;
-    let mut piece = [0; 1 << 14];
-    while place - from < most {
-        let room = usize::try_from(most - (place - from)).unwrap_or(usize::MAX);
-        let part = &mut piece[..room.min(1 << 14)];
-        match file.read_at(part, place)? {
-            0 => break,
-            count => {
-                io::copy(&mut (&piece[..count]).take(count as u64), &mut end)?;
-                place += count as u64;
-            }
-        }
-    }
+    file.seek(SeekFrom::Start(from))?;
+    file.take(most).read_to_end(&mut bytes)?;
     let whole = String::from_utf8_lossy(&bytes);
     let cut = from > 0;
     let start = match whole.find('\n').filter(|_| cut) {

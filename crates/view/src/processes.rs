@@ -11,9 +11,9 @@ use serde::Serialize;
 /// thousand looks a second would cost more than a hundredth of a core.
 const MOST_AT_ONCE: usize = 100;
 
-/// The use of a process.
+/// The load of a process, and what it has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct ProcessUse {
+pub(crate) struct ProcessLoad {
     /// The share of a core over the last look; `None` before the second look.
     pub(crate) load: Option<f64>,
     /// The processor time of all threads, in seconds.
@@ -25,16 +25,15 @@ pub(crate) struct ProcessUse {
 /// The processes of a run on this host.
 #[derive(Default)]
 pub(crate) struct Processes {
-    known: HashMap<u32, (Instant, ProcessUse)>,
+    known: HashMap<u32, (Instant, ProcessLoad)>,
     /// Where in the list the next look begins.
     next: usize,
 }
 
 impl Processes {
-    /// Looks at the processes, or at a part of them.
+    /// Looks at the processes, whose ids are in ascending order, or at a part of them.
     pub(crate) fn look(&mut self, pids: &[u32]) {
-        self.known
-            .retain(|pid, _| pids.contains(pid) || pids.len() > MOST_AT_ONCE);
+        self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
         for place in 0..pids.len().min(MOST_AT_ONCE) {
             let pid = pids[(self.next + place) % pids.len()];
             match usage(pid) {
@@ -45,23 +44,23 @@ impl Processes {
         self.next = (self.next + MOST_AT_ONCE) % pids.len().max(1);
     }
 
-    fn note(&mut self, pid: u32, found: ProcessUse) {
+    fn note(&mut self, pid: u32, found: ProcessLoad) {
         let now = Instant::now();
         let load = self.known.get(&pid).map(|(then, before)| {
             let time = (now - *then).as_secs_f64().max(1e-3);
             (found.seconds - before.seconds).max(0.0) / time
         });
-        self.known.insert(pid, (now, ProcessUse { load, ..found }));
+        self.known.insert(pid, (now, ProcessLoad { load, ..found }));
     }
 
     /// The use of a process at the last look at it.
-    pub(crate) fn of(&self, pid: u32) -> Option<ProcessUse> {
+    pub(crate) fn of(&self, pid: u32) -> Option<ProcessLoad> {
         self.known.get(&pid).map(|(_, found)| *found)
     }
 }
 
 /// The use of a process so far; `None` if there is no such process.
-fn usage(pid: u32) -> Option<ProcessUse> {
+fn usage(pid: u32) -> Option<ProcessLoad> {
     let mut text = String::new();
     let file = File::open(format!("/proc/{pid}/stat")).ok()?;
     file.take(4096).read_to_string(&mut text).ok()?;
@@ -74,11 +73,11 @@ fn usage(pid: u32) -> Option<ProcessUse> {
 
 /// Reads the fields 14 (user time), 15 (system time) and 24 (resident pages). The name of the program, which
 /// may contain anything, ends with the last bracket.
-fn parse(stat: &str, ticks: u64, page: u64) -> Option<ProcessUse> {
+fn parse(stat: &str, ticks: u64, page: u64) -> Option<ProcessLoad> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(ProcessUse {
+    Some(ProcessLoad {
         load: None,
         seconds: field(14)?.checked_add(field(15)?)? as f64 / ticks.max(1) as f64,
         memory: field(24)?.saturating_mul(page),

@@ -10,13 +10,29 @@ use titin_wire::observation::{ObservedInstance, ObservedRun};
 use crate::grouping::without_indices;
 use crate::processes::Processes;
 
+/// How a run goes, or how it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RunPhase {
+    #[default]
+    Running,
+    /// The run has failed, and its programs end.
+    Failing,
+    /// The programs have ended, and results are copied.
+    Ending,
+    /// The manager does not answer.
+    Silent,
+    Done,
+    Failed,
+    Interrupted,
+    /// Nothing tells how the run has ended.
+    Lost,
+}
+
 /// The state of a run at one time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct State {
-    /// "running", "failing" while the programs of a failed run end, "ending" while results are copied, "silent"
-    /// while the manager does not answer; at the end "done", "failed", "interrupted", or "lost" if nothing tells
-    /// how the run has ended.
-    pub(crate) phase: &'static str,
+    pub(crate) phase: RunPhase,
     /// Seconds since the run has begun, or its duration.
     pub(crate) seconds: Option<f64>,
     /// In the order of [`crate::facts::Facts::instances`].
@@ -91,8 +107,8 @@ impl State {
     pub(crate) fn of_manager(told: &ObservedRun, processes: Option<&Processes>) -> State {
         State {
             phase: match told.failure {
-                None => "running",
-                Some(_) => "failing",
+                None => RunPhase::Running,
+                Some(_) => RunPhase::Failing,
             },
             seconds: Some(told.seconds),
             instances: told
@@ -130,9 +146,9 @@ impl State {
         State {
             phase: match (end, run) {
                 (Some(end), _) => end.phase(),
-                (None, Some(run)) if run.outcome == "done" => "done",
-                (None, Some(_)) => "failed",
-                (None, None) => "lost",
+                (None, Some(run)) if run.outcome == "done" => RunPhase::Done,
+                (None, Some(_)) => RunPhase::Failed,
+                (None, None) => RunPhase::Lost,
             },
             seconds: end.map(|end| end.seconds).or(run.map(|run| run.seconds)),
             instances: instances.collect(),
@@ -158,11 +174,11 @@ pub(crate) struct RecordedEnd {
 }
 
 impl RecordedEnd {
-    fn phase(&self) -> &'static str {
+    fn phase(&self) -> RunPhase {
         match self.outcome.as_str() {
-            "done" => "done",
-            "interrupted" => "interrupted",
-            _ => "failed",
+            "done" => RunPhase::Done,
+            "interrupted" => RunPhase::Interrupted,
+            _ => RunPhase::Failed,
         }
     }
 }

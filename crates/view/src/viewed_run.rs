@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::logs::LogEnd;
 use crate::observer::Observer;
 use crate::processes::Processes;
-use crate::state::{RecordedEnd, State};
+use crate::state::{RecordedEnd, RunPhase, State};
 
 /// How long a look at the run serves all pages that ask.
 const FRESH: Duration = Duration::from_millis(700);
@@ -173,7 +173,7 @@ impl ViewedRun {
             last.state = Arc::new(State::of_end(&last.facts.instances, None, None));
         }
         last.state = Arc::new(State {
-            phase: "silent",
+            phase: RunPhase::Silent,
             report: Some(format!(
                 "The manager of the run does not answer: {why}\nIt may be stopped, or it was killed, or it runs on another host."
             )),
@@ -187,7 +187,7 @@ impl ViewedRun {
         last.is_over = end.is_some();
         if !last.is_over && last.was_alive {
             last.state = Arc::new(State {
-                phase: "ending",
+                phase: RunPhase::Ending,
                 ..State::clone(&last.state)
             });
             return;

@@ -34,9 +34,14 @@ def checked(name: str, folder: Path) -> tuple[dict, str, str]:
     path = folder / "model.ymmsl"
     done = convert(folder / name, "-o", path)
     assert done.returncode == 0, done.stderr
+    return accepted(path), path.read_text(), done.stderr
+
+
+def accepted(path: Path) -> dict:
+    """A description, which ``titin check`` accepts."""
     check = subprocess.run([TITIN, "check", path], capture_output=True, text=True, timeout=WATCHDOG)
     assert check.returncode == 0, check.stdout + check.stderr + path.read_text()
-    return yaml.safe_load(path.read_text()), path.read_text(), done.stderr
+    return yaml.safe_load(path.read_text())
 
 
 def test_the_newer_syntax(tmp_path):
@@ -100,9 +105,7 @@ def test_a_model_and_an_instance_of_one_name(tmp_path):
         "sink['file'] = 'mask'\nlhc.couple(sink, 'mask')\n"
     )
     assert convert(path, "-o", tmp_path / "model.ymmsl").returncode == 0
-    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
-    assert check.returncode == 0, check.stdout + check.stderr
-    made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())
+    made = accepted(tmp_path / "model.ymmsl")
     assert list(made["models"]) == ["lhc_model"] and made["settings"] == {"sink.file": "mask.csv"}
 
 
@@ -157,9 +160,7 @@ def test_texts_with_line_breaks_stay_in_their_comments(tmp_path):
         "a.couple(b, {'out' => 'in'}, [\"odd\\n: [\"])\nadd_libpath \"l\\nm: {\"\nb['text'] = \"two\\nlines: #\"\n"
     )
     assert convert(path, "-o", tmp_path / "model.ymmsl").returncode == 0
-    check = subprocess.run([TITIN, "check", tmp_path / "model.ymmsl"], capture_output=True, text=True, timeout=WATCHDOG)
-    assert check.returncode == 0, check.stdout + check.stderr + (tmp_path / "model.ymmsl").read_text()
-    made = yaml.safe_load((tmp_path / "model.ymmsl").read_text())
+    made = accepted(tmp_path / "model.ymmsl")
     assert made["settings"] == {"b.text": "two\nlines: #"}
     assert made["programs"]["b"] == {"executable": '/p q/"r": x', "args": ["'"]}
 

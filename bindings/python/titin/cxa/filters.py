@@ -35,8 +35,8 @@ def converted(filters: list[str]) -> tuple[list[str], list[str]]:
     """
     found: list[str] = []
     notes: list[str] = []
-    sides = (filters[: filters.index("")], filters[filters.index("") + 1 :]) if "" in filters else (filters, [])
-    for side, names in (("sender", sides[0]), ("receiver", sides[1])):
+    border = filters.index("") if "" in filters else len(filters)
+    for side, names in (("sender", filters[:border]), ("receiver", filters[border + 1 :])):
         for written in names:
             name, argument = parts(written)
             if name == "multiply" and is_number(argument):

@@ -1,14 +1,11 @@
 //! `titin bmi`: the component for a model with the Basic Model Interface, described by the Python package.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::launch::python;
 
-use crate::terminal::complain;
+use crate::python::{become_process, module};
 
 /// Prints a component for a model with the Basic Model Interface, to paste: ports, types, units, grids
 ///
@@ -29,14 +26,6 @@ pub(crate) struct BmiCommand {
 impl BmiCommand {
     /// Becomes the Python process that describes the model.
     pub(crate) fn run(&self) -> ExitCode {
-        let titin = std::env::current_exe().ok();
-        let active = std::env::var_os("VIRTUAL_ENV");
-        let python = python(active.as_deref().map(Path::new), titin.as_deref());
-        let mut command = Command::new(&python);
-        command
-            .args(["-m", "titin.bmi", "describe"])
-            .args(&self.words);
-        let error = command.exec();
-        complain(format!("cannot start {}: {error}", python.display()))
+        become_process(module("titin.bmi").arg("describe").args(&self.words))
     }
 }

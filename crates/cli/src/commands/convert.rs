@@ -1,14 +1,11 @@
 //! `titin convert`: a description from the CxA file of MUSCLE 2, by the Python package.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::Args;
-use titin_manager::launch::python;
 
-use crate::terminal::complain;
+use crate::python::{become_process, module};
 
 /// Makes a description from a CxA file of MUSCLE 2
 ///
@@ -29,12 +26,6 @@ pub(crate) struct Convert {
 impl Convert {
     /// Becomes the Python process that converts the file.
     pub(crate) fn run(&self) -> ExitCode {
-        let titin = std::env::current_exe().ok();
-        let active = std::env::var_os("VIRTUAL_ENV");
-        let python = python(active.as_deref().map(Path::new), titin.as_deref());
-        let mut command = Command::new(&python);
-        command.args(["-m", "titin.cxa"]).args(&self.words);
-        let error = command.exec();
-        complain(format!("cannot start {}: {error}", python.display()))
+        become_process(module("titin.cxa").args(&self.words))
     }
 }

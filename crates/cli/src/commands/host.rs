@@ -1,14 +1,13 @@
 //! `titin host`: the process of hosted instances. The manager starts this program as the program of
 //! the first hosted instance.
 
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
-use titin_manager::launch::python;
 
 use super::config::prefix_with;
+use crate::python::{become_process, module};
 use crate::terminal::complain;
 
 /// The program of functions in shared libraries, in the directory of an installation.
@@ -32,24 +31,13 @@ enum Language {
 impl Host {
     pub(crate) fn run(&self) -> ExitCode {
         let mut command = match self.language {
-            Language::Python => {
-                let active = std::env::var_os("VIRTUAL_ENV");
-                let titin = std::env::current_exe().ok();
-                let mut python =
-                    Command::new(python(active.as_deref().map(Path::new), titin.as_deref()));
-                python.args(["-m", "titin.host"]);
-                python
-            }
+            Language::Python => module("titin.host"),
             Language::C => match prefix_with(PROGRAM) {
                 Ok(prefix) => Command::new(prefix.join(PROGRAM)),
                 Err(error) => return complain(error),
             },
         };
         // The guard watches this process, so the program must replace this process.
-        let error = command.arg(&self.file).exec();
-        complain(format!(
-            "cannot start {}: {error}",
-            command.get_program().display()
-        ))
+        become_process(command.arg(&self.file))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::SystemTime;
@@ -14,6 +13,7 @@ use titin_relay::{Config, Fingerprint, PeerConfig, RelayFolder, ask_status, end_
 
 use super::config::prefix_with;
 use super::refusal;
+use crate::python::become_process;
 use crate::table::{Column, table};
 use crate::terminal::{self, BOLD, WARNING, complain};
 
@@ -222,8 +222,7 @@ pub(super) fn become_relayd(arguments: impl IntoIterator<Item = impl AsRef<OsStr
         Err(error) => return complain(error),
     };
     // A service manager watches this process, so the relay replaces it.
-    let error = Command::new(&program).args(arguments).exec();
-    complain(format!("cannot start {}: {error}", program.display()))
+    become_process(Command::new(program).args(arguments))
 }
 
 impl Status {

@@ -1,19 +1,18 @@
 //! `titin run --submit` and `titin agent --submit`: the command as a job of a batch system, by PSI/J.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Args;
 use titin_manager::allocation::nodes_without_waiting;
 use titin_manager::compile::Choices;
-use titin_manager::launch::python;
 use titin_model::StartPolicy;
 use titin_model::quantity;
 
 use super::planned::plan;
 use super::refusal;
+use crate::python::{become_process, module};
 use crate::sources::Sources;
 use crate::terminal::complain;
 
@@ -101,10 +100,8 @@ impl JobOptions {
         more: &[&str],
     ) -> io::Result<(Command, PathBuf)> {
         let titin = std::env::current_exe()?;
-        let active = std::env::var_os("VIRTUAL_ENV");
-        let mut command = Command::new(python(active.as_deref().map(Path::new), Some(&titin)));
-        command.args(["-m", "titin.batch", system]);
-        command.args(["--name", name, "--nodes", &nodes.to_string()]);
+        let mut command = module("titin.batch");
+        command.args([system, "--name", name, "--nodes", &nodes.to_string()]);
         let cores = self.cores_per_node.map(|cores| cores.to_string());
         let time = self.time.map(|time| time.to_string());
         let options = [
@@ -131,9 +128,7 @@ fn become_job(begun: io::Result<(Command, PathBuf)>, words: &[String]) -> ExitCo
         Err(error) => return complain(format!("cannot find this command's own file: {error}")),
     };
     command.arg("--").arg(titin).args(words);
-    let error = command.exec();
-    let python = command.get_program().display();
-    complain(format!("cannot start {python}: {error}"))
+    become_process(&mut command)
 }
 
 impl SubmitOptions {

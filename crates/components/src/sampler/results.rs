@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{File, OpenOptions};
 use std::hash::{Hash, Hasher};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, WriterBuilder};
@@ -66,8 +66,9 @@ impl ResultsFile {
             rows: HashMap::new(),
             waiting: Vec::new(),
         };
-        results.cut_last_line()?;
-        results.read_rows()?;
+        let lines = results.length_of_lines()?;
+        results.read_rows(lines)?;
+        results.file.set_len(lines).on_file(path, "cut")?;
         results.file.seek(SeekFrom::End(0)).on_file(path, "read")?;
         Ok(results)
     }
@@ -76,35 +77,43 @@ impl ResultsFile {
         &self.path
     }
 
-    /// Cuts off a last line that an earlier run has not ended.
-    fn cut_last_line(&mut self) -> Result<()> {
+    /// The bytes of the lines that have ended. An earlier run may have left a last line without an end.
+    fn length_of_lines(&self) -> Result<u64> {
         let mut reader = BufReader::new(&self.file);
-        let (mut whole, mut line) = (0, Vec::new());
+        let (mut ended, mut line) = (0, Vec::new());
         loop {
             line.clear();
             let length = reader
                 .read_until(b'\n', &mut line)
                 .on_file(&self.path, "read")?;
             if line.last() != Some(&b'\n') {
-                break;
+                let (own, found) = (self.head().join(","), String::from_utf8_lossy(&line));
+                let is_ours = ended > 0 || own.starts_with(&*found) || found.starts_with(&own);
+                return is_ours
+                    .then_some(ended)
+                    .ok_or_else(|| self.of_another_table());
             }
-            whole += length as u64;
+            ended += length as u64;
         }
-        self.file.set_len(whole).on_file(&self.path, "cut")?;
-        self.file
-            .seek(SeekFrom::Start(0))
-            .on_file(&self.path, "read")?;
-        Ok(())
     }
 
-    /// Reads which rows are in the file.
-    fn read_rows(&mut self) -> Result<()> {
+    fn of_another_table(&self) -> Error {
+        let why = format!(
+            "it is there already, and is not of this table: its columns do not begin with {}; name another file",
+            self.head().join(", ")
+        );
+        Error::file(&self.path, why)
+    }
+
+    /// Reads which rows are in the file, up to a number of bytes.
+    fn read_rows(&mut self, bytes: u64) -> Result<()> {
         let path = self.path.clone();
         let broken = |error: csv::Error| Error::file(&path, format!("cannot read it: {error}"));
-        let file = self.file.try_clone().on_file(&path, "read")?;
+        let mut file = self.file.try_clone().on_file(&path, "read")?;
+        file.seek(SeekFrom::Start(0)).on_file(&path, "read")?;
         let mut reader = ReaderBuilder::new()
             .has_headers(false)
-            .from_reader(BufReader::new(file));
+            .from_reader(BufReader::new(file.take(bytes)));
         let mut record = StringRecord::new();
         if !reader.read_record(&mut record).map_err(broken)? {
             return Ok(());
@@ -113,11 +122,7 @@ impl ResultsFile {
         let own = self.head();
         let is_ours = record.len() >= own.len() && record.iter().zip(&own).all(|(a, b)| a == b);
         if !is_ours {
-            let why = format!(
-                "it is there already, and is not of this table: its columns do not begin with {}; name another file",
-                own.join(", ")
-            );
-            return Err(Error::file(&path, why));
+            return Err(self.of_another_table());
         }
         self.columns = Some(record.iter().skip(own.len()).map(str::to_owned).collect());
         while reader.read_record(&mut record).map_err(broken)? {
@@ -305,13 +310,20 @@ mod tests {
     fn a_file_of_another_table_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.csv");
-        std::fs::write(&path, "x,y\n1,2\n").unwrap();
-        let error = ResultsFile::open(&path, &["k".to_owned()]).err().unwrap();
-        assert!(
-            error.to_string().contains("is not of this table"),
-            "{error}"
-        );
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "x,y\n1,2\n");
+        for text in ["x,y\n1,2\n", "x,y\n1,2", "notes"] {
+            std::fs::write(&path, text).unwrap();
+            let error = ResultsFile::open(&path, &["k".to_owned()]).err().unwrap();
+            assert!(
+                error.to_string().contains("is not of this table"),
+                "{error}"
+            );
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        for text in ["", "row,k,sta", "row,k,status,reason,val"] {
+            std::fs::write(&path, text).unwrap();
+            ResultsFile::open(&path, &["k".to_owned()]).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "", "{text}");
+        }
         let error = ResultsFile::open(&path, &["status".to_owned()])
             .err()
             .unwrap();

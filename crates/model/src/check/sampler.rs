@@ -147,8 +147,8 @@ fn columns(
 
 /// The first line of a file beside the description that is no comment.
 fn first_line(description: &Description, name: &str) -> Option<String> {
-    let beside = |file: &String| Path::new(file).parent().map(|folder| folder.join(name));
-    let mut paths = description.files().iter().filter_map(beside);
+    let beside = |file: &str| Path::new(file).parent().map(|folder| folder.join(name));
+    let mut paths = description.files().filter_map(beside);
     let path: PathBuf = paths.find(|path| path.is_file())?;
     let reader = BufReader::new(File::open(path).ok()?.take(LONGEST_HEAD));
     let mut lines = reader.lines().map_while(Result::ok);

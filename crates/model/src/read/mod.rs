@@ -119,7 +119,7 @@ fn directory(path: &Path) -> PathBuf {
 
 /// Reads a setting that the user has given as `NAME=VALUE`. The value is YAML.
 pub(crate) fn assignment(text: &str, problems: &mut Problems) -> Settings {
-    let file = problems.add_file(format!("--set {text}"));
+    let file = problems.add_assignment(text);
     let (name, value) = match text.split_once('=') {
         Some((name, value)) if !text.contains(['\n', '\r']) && !value.trim().is_empty() => {
             (name.trim(), value)

@@ -241,16 +241,16 @@ fn ensemble(
     problems: &mut Problems,
 ) -> Option<Ensemble> {
     let mut fields = Fields::new(node, format!("the ensemble \"{path}\""), problems)?;
-    let most = u64::from(u32::MAX);
-    let number = |node: &Node, what: &str, problems: &mut Problems| {
-        count(node, what, 0, most, problems).map(|n| n as u32)
+    let mut number = |key: &'static str, least: u64| {
+        let most = u64::from(u32::MAX);
+        read(&mut fields, key, problems, |node, what, problems| {
+            count(node, what, least, most, problems).map(|number| number as u32)
+        })
     };
     let ensemble = Ensemble {
-        allow_failures: read(&mut fields, "allow_failures", problems, number).unwrap_or_default(),
-        retry: read(&mut fields, "retry", problems, number).unwrap_or_default(),
-        at_once: read(&mut fields, "at_once", problems, |node, what, problems| {
-            count(node, what, 1, most, problems).map(|n| n as u32)
-        }),
+        allow_failures: number("allow_failures", 0).unwrap_or_default(),
+        retry: number("retry", 0).unwrap_or_default(),
+        at_once: number("at_once", 1),
         at,
     };
     fields.finish(problems);

@@ -443,12 +443,10 @@ impl Serial {
             "{}: port '{}': member {name} has failed: it {why}",
             self.core.name, end.label
         );
-        let slot = end.label.split_once('[');
-        let slot = slot.and_then(|(_, slot)| slot.trim_end_matches(']').parse().ok());
         Err(Error {
             member: Some(Box::new(FailedMember {
                 name: name.to_owned(),
-                slot,
+                slot: end.slot(),
             })),
             ..Error::new(Kind::MemberFailed, text)
         })
