@@ -7,6 +7,8 @@ import titin
 
 HOW = json.loads(os.environ["HOW"])
 BY = os.environ["BY"]
+# The last member that gets a message; all by default.
+SENDS = os.environ.get("SENDS")
 
 
 def failure(error):
@@ -41,6 +43,8 @@ with titin.Instance(o_i=["out[]"], s=["back[]"]) as instance:
         for step in range(2):
             row = [None] * members
             for slot in range(members):
+                if SENDS and slot >= int(SENDS) + 1:
+                    continue
                 how = HOW.get(str(slot), "fine")
                 try:
                     instance.send("out", slot, timestamp=step, slot=slot, settings={"how": how})

@@ -7,7 +7,7 @@ import sys
 
 import titin
 
-# Where the setting `crashes` is given, so many attempts of a member end before it joins.
+# Where `CRASHES` is set, so many attempts of a member end before it joins; where `WELL` is set, it does not fail.
 attempts = pathlib.Path("attempts.txt")
 number = len(attempts.read_text()) if attempts.exists() else 0
 with attempts.open("a") as file:
@@ -18,7 +18,7 @@ if number < int(os.environ.get("CRASHES", "0")):
 with titin.Instance(f_init=["in"], o_f=["out"]) as instance:
     while instance.reuse():
         message = instance.receive("in")
-        match instance.setting("how", str):
+        match "fine" if "WELL" in os.environ else instance.setting("how", str):
             case "exit":
                 os._exit(3)
             case "signal":

@@ -22,4 +22,6 @@ with titin.Instance() as instance:
             instance.setting("name", str, default=""),
         )
         result = {"product": k * n, "greeting": f"I am {name}", "process": os.getpid()}
+        if how == "twice":
+            instance.send("out", result, timestamp=0.0)
         instance.send("out", result, timestamp=0.0)

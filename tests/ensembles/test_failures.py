@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from .conftest import Done
+from .conftest import HERE, Done, titin
 
 Study = Callable[..., Done]
 
@@ -72,3 +73,34 @@ def test_a_member_that_crashes_more_often_fails(study: Study) -> None:
     assert done.code == 0, done.said
     for row in done.results():
         assert all("ended with exit code 9 before it had joined" in found["text"] for found in row)
+
+
+MULTICAST = """\
+ymmsl_version: v0.2
+models:
+  study:
+    components:
+      driver: {{description: drives, ports: {{o_i: out, s: back}}, implementation: driver}}
+      other: {{description: fails, ports: {{f_init: in, o_f: out}}, implementation: micro, multiplicity: 3}}
+      micro: {{description: answers, ports: {{f_init: in, o_f: out}}, implementation: twin, multiplicity: 3}}
+      end: {{description: gathers, ports: {{f_init: back}}, implementation: gather}}
+    conduits:
+      driver.out: [{receivers}]
+      micro.out: driver.back
+      other.out: end.back
+programs:
+  driver: {{executable: python3, args: [{here}/driver.py], env: {{HOW: '{{"1": "exit"}}', BY: slot}}}}
+  micro: {{executable: python3, args: [{here}/member.py]}}
+  twin: {{executable: python3, args: [{here}/member.py], env: {{WELL: '1'}}}}
+  gather: {{executable: python3, args: [{here}/gather.py]}}
+titin: {{grace: 1 s, ensemble: {{other: {{allow_failures: 1}}}}}}
+"""
+
+
+@pytest.mark.parametrize("receivers", ["other.in, micro.in", "micro.in, other.in"])
+def test_the_other_receivers_of_a_multicast_have_each_message(tmp_path: Path, receivers: str) -> None:
+    (tmp_path / "model.ymmsl").write_text(MULTICAST.format(here=HERE, receivers=receivers))
+    done = titin(tmp_path, "model.ymmsl")
+    assert done.code == 0, done.said
+    assert done.results() == [[0, 2, 4]] * 2
+    assert [member["name"] for member in done.end["ensembles"][0]["failed"]] == ["other[1]"]

@@ -159,3 +159,39 @@ def test_members_of_a_sampler_all_run(tmp_path: Path) -> None:
     assert done.code == 2
     [problem] = done.end["problems"]
     assert problem["what"] == 'not all members of "member" would run' and problem["line"] == 18
+
+
+def test_a_member_that_answers_twice_ends_the_study(tmp_path: Path) -> None:
+    # Else each later result of the member would stand in the line of another row.
+    write(tmp_path, "k,n,how", [f"{number}.5,{number},{'twice' if number == 2 else 'fine'}" for number in range(40)])
+    done = run(tmp_path, 2)
+    assert done.code == 1
+    assert "has sent a second result for a row" in " ".join(done.said.split()), done.said
+    for number, row in results(tmp_path).items():
+        assert float(row["product"]) == (number + 0.5) * number, row
+
+
+def test_the_results_are_no_file_of_the_user(tmp_path: Path) -> None:
+    write(tmp_path, "k,n", ["1,2"])
+    notes = "a,b\n1,2\nthe last line has no end"
+    (tmp_path / "results.csv").write_text(notes)
+    done = run(tmp_path, 1)
+    assert done.code == 1 and "is not of this table" in " ".join(done.said.split()), done.said
+    assert (tmp_path / "results.csv").read_text() == notes
+
+
+def test_a_study_goes_on_after_a_run_without_any_result(tmp_path: Path) -> None:
+    write(tmp_path, "k,n,how", [f"1.0,{number},{'exit' if number == 0 else 'fine'}" for number in range(4)])
+    assert run(tmp_path, 1, "{allow_failures: 1}").code == 1
+    done = run(tmp_path, 1)
+    assert done.code == 0, done.said
+    found = results(tmp_path)
+    assert [found[number]["status"] for number in range(4)] == ["failed", "done", "done", "done"]
+    assert found[0]["product"] == "" and float(found[3]["product"]) == 3
+
+
+def test_a_table_of_a_spreadsheet_may_begin_with_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"\xef\xbb\xbfk,n\r\n0.5,3\r\n")
+    done = run(tmp_path, 1)
+    assert done.code == 0, done.said
+    assert float(results(tmp_path)[0]["product"]) == 1.5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import TITIN, WATCHDOG
-from .conftest import pair
+from .conftest import pair, save
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +199,70 @@ def test_over_ssh_a_line_is_printed(over, view):
     odd = view(over, SSH_CONNECTION="192.0.2.7 50000 2001:db8::1 22", USER="a;rm -r x")
     assert odd.end().splitlines()[-1].endswith(" 2001:db8::1")
     assert "ssh" not in view(over, SSH_CONNECTION="").end()
+
+
+def hostile(over: Path, folder: Path) -> Path:
+    """A copy of a run directory, for a test to spoil."""
+    return Path(shutil.copytree(over, folder / "run"))
+
+
+@pytest.mark.parametrize("name", ["end.json", "performance.sqlite", "configuration.ymmsl", "connection.json"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "zeros", "empty", "types", "deep", "noise"])
+def test_a_spoiled_run_directory_holds_nobody_up(over, view, tmp_path, name, kind):
+    file = hostile(over, tmp_path) / name
+    file.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "zeros":
+        file.symlink_to("/dev/zero")
+    else:
+        texts = {"empty": b"", "deep": b"[" * 1_000_000, "noise": os.urandom(100_000)}
+        types = b'{"outcome": 1, "model": [], "seconds": "x", "instances": {"a": -1}, "addresses": 7, "secret": null}'
+        file.write_bytes(texts.get(kind, types))
+    server = view(file.parent)
+    server.enter()
+    expected = "silent" if name == "connection.json" else "lost" if name == "performance.sqlite" else "done"
+    state = server.json("state")
+    assert state["phase"] in {expected, "done"}, state
+    assert json.loads(server.get("facts"))["instances"]
+    assert server.get().startswith("<!doctype html>")
+
+
+def test_a_link_out_of_the_run_directory_is_not_followed(over, view, tmp_path):
+    directory = hostile(over, tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("the key of the user")
+    sender = directory / "instances/sender"
+    sender.mkdir(exist_ok=True)
+    (sender / "stdout.txt").unlink(missing_ok=True)
+    (sender / "stdout.txt").symlink_to(secret)
+    (directory / "titin_manager.log").unlink()
+    (directory / "titin_manager.log").symlink_to(secret)
+    end = json.loads((directory / "end.json").read_text())
+    outside = tmp_path / "stderr.txt"
+    outside.write_text("the key of the user")
+    end["instances"][1]["name"] = "../.."
+    (directory / "end.json").write_text(json.dumps(end))
+    server = view(directory)
+    server.enter()
+    for query in ("log?of=", "log?of=sender", "log?of=../..&stream=stderr"):
+        assert server.json(query) == {"text": "", "cut": False}, query
+    assert "the key of the user" not in save(directory, tmp_path / "page.html")
+
+
+def test_a_log_of_many_gigabytes_is_read_at_its_end(over, view, tmp_path):
+    directory = hostile(over, tmp_path)
+    with (directory / "titin_manager.log").open("ab") as log:
+        log.truncate(10 << 30)
+        log.seek(0, os.SEEK_END)
+        log.write(b"\nlast\n")
+    server = view(directory)
+    server.enter()
+    memory = resident(server.process.pid)
+    assert server.json("log?of=") == {"text": "last\n", "cut": True}
+    assert resident(server.process.pid) < memory + 20e6
 
 
 @pytest.mark.parametrize("options", [[], ["--save", "page.html"]])

@@ -17,7 +17,7 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use titin_runtime::{BuiltIn, Instance, Kind, Operator, Overlay, Patience};
+use titin_runtime::{BuiltIn, Instance, Kind, Message, Operator, Overlay, Patience, Setting};
 
 use crate::data::{MessageMeta, Value, send, view};
 use crate::format::cells;
@@ -53,6 +53,8 @@ struct Sampler<'a> {
     free: VecDeque<u32>,
     /// The rows that are with members, by the slots of the members.
     at_work: BTreeMap<u32, Job>,
+    /// The settings of the row that the member at a slot has answered last.
+    answered: BTreeMap<u32, Vec<(String, Setting)>>,
     /// The slots of failed members.
     lost: BTreeSet<u32>,
     /// The rows that are handed out again.
@@ -84,6 +86,7 @@ impl<'a> Sampler<'a> {
             retry: settings.count("", "retry")?.unwrap_or(0),
             free: (0..members as u32).collect(),
             at_work: BTreeMap::new(),
+            answered: BTreeMap::new(),
             lost: BTreeSet::new(),
             again: VecDeque::new(),
             instance,
@@ -155,10 +158,11 @@ impl<'a> Sampler<'a> {
             .receive_any(&[self.back.id], Patience::Forever)
         {
             Ok((_, slot, message)) => {
-                let Some(job) = self.at_work.remove(&slot) else {
+                let job = self.at_work.remove(&slot);
+                let Some(job) = job.filter(|job| !self.is_second(slot, &message, job)) else {
                     return Err(Error::Data(format!(
-                        "{}: the member at slot {slot} has sent a result without having a row: a member answers each message \
-                         of a sampler with one",
+                        "{}: the member at slot {slot} has sent a second result for a row: a member answers each message of a \
+                         sampler with one",
                         self.instance.name()
                     )));
                 };
@@ -166,12 +170,26 @@ impl<'a> Sampler<'a> {
                 let results = cells(&view(&message))
                     .map_err(|why| Error::Data(format!("the result of row {row}: {why}")))?;
                 self.results.write(&job.row, Outcome::Done(results))?;
+                self.answered.insert(slot, job.row.settings);
                 self.free.push_back(slot);
                 Ok(())
             }
             Err(error) if error.kind == Kind::MemberFailed => self.lose_member(&error),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a message is one more result of the row before. The message of a member has the overlay of
+    /// the use in which it was sent.
+    fn is_second(&self, slot: u32, message: &Message, job: &Job) -> bool {
+        let (Some(overlay), Some(before)) = (&message.settings, self.answered.get(&slot)) else {
+            return false;
+        };
+        let is_of = |row: &[(String, Setting)]| {
+            let mut settings = row.iter();
+            settings.all(|(name, value)| overlay.get(name) == Some(value))
+        };
+        is_of(before) && !is_of(&job.row.settings)
     }
 
     /// A member has failed: its row goes to another member, or has failed too.

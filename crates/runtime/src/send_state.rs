@@ -9,7 +9,7 @@ use titin_wire::settings::Overlay;
 
 use crate::filter::no_memory;
 use crate::iteration::Iteration;
-use crate::{Payload, Result};
+use crate::{Error, Payload, Result};
 
 /// The timestamp of a message, and the next timestamp.
 pub(crate) type Timestamps = (f64, Option<f64>);
@@ -38,6 +38,9 @@ pub(crate) struct SendState {
     pub(crate) filtered: Option<Box<(SharedBuffer, Meta, Timestamps)>>,
     /// The link of the next conduit is gone, and the reason is not known yet.
     pub(crate) lost: bool,
+    /// The error about the first receiver that is a failed member of an ensemble. The other receivers
+    /// get the message before the call fails.
+    pub(crate) member_failure: Option<Box<Error>>,
     /// The chunk of a field's piece in the message, if there is such a chunk.
     pub(crate) chunk: Option<PieceChunk>,
 }
@@ -69,8 +72,24 @@ impl SendState {
             done: 0,
             filtered: None,
             lost: false,
+            member_failure: None,
             chunk: None,
         }
+    }
+
+    /// Goes on to the next conduit.
+    #[inline(always)]
+    pub(crate) fn pass_on(&mut self) {
+        self.done += 1;
+        self.goes_plain = false;
+    }
+
+    /// Goes on to the next conduit, since the receiver has failed.
+    #[cold]
+    pub(crate) fn pass_over(&mut self, failure: Error) {
+        self.member_failure.get_or_insert_with(|| failure.into());
+        (self.filtered, self.lost) = (None, false);
+        self.pass_on();
     }
 
     /// A copy of the payload, which the message keeps for further receivers.

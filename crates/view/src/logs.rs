@@ -1,6 +1,6 @@
 //! The ends of log files.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -23,18 +23,23 @@ impl LogEnd {
     }
 }
 
-fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {
+/// Opens a file that is a file: the programs of a run may have put anything into the run directory.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     // A pipe without a writer must not hold the reader.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut file = OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags)
         .open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(LogEnd::default());
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file")),
     }
-    let from = metadata.len().saturating_sub(most);
+}
+
+fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {
+    let mut file = open_file(path)?;
+    let from = file.metadata()?.len().saturating_sub(most);
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from))?;
     file.take(most).read_to_end(&mut bytes)?;

@@ -1,5 +1,6 @@
 //! Asks the manager of a run for the state of the run, by a control link with the run's secret.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -11,11 +12,16 @@ use titin_wire::control::{self, ToManager, ToProgram};
 use titin_wire::handshake::{Agreement, Purpose};
 use titin_wire::observation::ObservedRun;
 
+use crate::logs::open_file;
+
 /// The tag of the link.
 const MANAGER: u128 = 0;
 
 /// How long the manager may take to answer. A user looks at a page meanwhile.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The longest connection file that is read.
+const LONGEST_CONNECTION: u64 = 16 << 20;
 
 /// A line to the manager, opened at the first question.
 pub(crate) struct Observer {
@@ -85,8 +91,10 @@ impl Observer {
     }
 
     fn connection(&self) -> Result<Connection, String> {
-        let text = std::fs::read_to_string(&self.file);
-        let text = text.map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let mut text = String::new();
+        let read = open_file(&self.file)
+            .and_then(|file| file.take(LONGEST_CONNECTION).read_to_string(&mut text));
+        read.map_err(|error| format!("{}: {error}", self.file.display()))?;
         Connection::from_json(&text).map_err(|error| format!("{}: {error}", self.file.display()))
     }
 }

@@ -1,7 +1,6 @@
 //! A run as its page shows it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +14,7 @@ use titin_os::host;
 use titin_wire::observation::ObservedRun;
 
 use crate::facts::Facts;
-use crate::logs::LogEnd;
+use crate::logs::{LogEnd, open_file};
 use crate::observer::Observer;
 use crate::processes::Processes;
 use crate::state::{RecordedEnd, RunPhase, State};
@@ -220,7 +219,7 @@ impl ViewedRun {
 
     fn recorded_end(&self) -> Option<RecordedEnd> {
         let mut text = String::new();
-        let file = File::open(self.directory.end()).ok()?;
+        let file = open_file(&self.directory.end()).ok()?;
         file.take(LONGEST_END).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok()
     }
@@ -280,26 +279,34 @@ impl ViewedRun {
     pub(crate) fn log(&self, instance: &str, is_error: bool) -> Option<LogEnd> {
         let (facts, _) = self.look();
         if instance.is_empty() {
-            return Some(LogEnd::read(&self.directory.log(), LOG));
+            return Some(self.own_log(&self.directory.log(), LOG));
         }
         // Only names of the run are names of folders.
         let is_known = facts.instances.iter().any(|(name, _)| name == instance);
-        is_known.then(|| LogEnd::read(&self.output(instance, is_error), LOG))
+        is_known.then(|| self.output(instance, is_error, LOG))
     }
 
-    fn output(&self, instance: &str, is_error: bool) -> PathBuf {
+    fn output(&self, instance: &str, is_error: bool, most: u64) -> LogEnd {
         let file = if is_error { "stderr.txt" } else { "stdout.txt" };
-        self.directory.instance(instance).join(file)
+        self.own_log(&self.directory.instance(instance).join(file), most)
+    }
+
+    /// The end of a log. A link out of the run directory is not followed: a saved page may be given away.
+    fn own_log(&self, path: &Path, most: u64) -> LogEnd {
+        match path.canonicalize() {
+            Ok(path) if path.starts_with(self.path()) => LogEnd::read(&path, most),
+            _ => LogEnd::default(),
+        }
     }
 
     pub(crate) fn saved(&self) -> SavedRun {
         let (facts, state) = self.look();
         let count = facts.instances.len().max(1) as u64 * 2;
         let most = (ALL_SAVED_LOGS / count).clamp(LEAST_SAVED_LOG, LOG);
-        let mut logs = BTreeMap::from([(String::new(), LogEnd::read(&self.directory.log(), LOG))]);
+        let mut logs = BTreeMap::from([(String::new(), self.own_log(&self.directory.log(), LOG))]);
         for (name, _) in &facts.instances {
             for (stream, is_error) in [("stdout", false), ("stderr", true)] {
-                let end = LogEnd::read(&self.output(name, is_error), most);
+                let end = self.output(name, is_error, most);
                 logs.insert(format!("{name}/{stream}"), end);
             }
         }

@@ -471,6 +471,9 @@ pub struct WaitOn {
     /// of a field.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub closes: bool,
+    /// Of a sender: whether the sender waits for the receiver to join the run.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub joins: bool,
 }
 
 /// How far an instance has come.

@@ -70,8 +70,10 @@ impl View {
 
     fn viewed_run(&self) -> Result<ViewedRun, ViewError> {
         // Without the description the page has all but the picture.
-        let description = Sources::of_run(&self.run).load(StartPolicy::ByHand, false);
-        let description = description.ok();
+        let sources = Sources::of_run(&self.run);
+        let is_file = sources.files.iter().all(|file| file.is_file());
+        let description = is_file.then(|| sources.load(StartPolicy::ByHand, false).ok());
+        let description = description.flatten();
         ViewedRun::open(&self.run, description)
     }
 }

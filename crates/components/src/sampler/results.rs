@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ use crate::{Error, Result};
 const ROW: &str = "row";
 const STATUS: &str = "status";
 const REASON: &str = "reason";
+
+/// The most bytes of the first line that are compared.
+const LONGEST_HEAD: u64 = 1 << 20;
 
 /// How a row has ended.
 pub(super) enum Outcome {
@@ -43,6 +46,8 @@ pub(super) struct ResultsFile {
     rows: HashMap<u64, u64>,
     /// Lines of failed rows that wait for the first result, which tells the columns.
     waiting: Vec<Vec<String>>,
+    /// Whether the waiting lines are those of the file, which a run without any result has left.
+    is_without_results: bool,
 }
 
 impl ResultsFile {
@@ -65,10 +70,12 @@ impl ResultsFile {
             columns: None,
             rows: HashMap::new(),
             waiting: Vec::new(),
+            is_without_results: false,
         };
-        let lines = results.length_of_lines()?;
-        results.read_rows(lines)?;
-        results.file.set_len(lines).on_file(path, "cut")?;
+        results.lock()?;
+        results.check_head()?;
+        results.cut_last_line()?;
+        results.read_rows()?;
         results.file.seek(SeekFrom::End(0)).on_file(path, "read")?;
         Ok(results)
     }
@@ -77,60 +84,95 @@ impl ResultsFile {
         &self.path
     }
 
-    /// The bytes of the lines that have ended. An earlier run may have left a last line without an end.
-    fn length_of_lines(&self) -> Result<u64> {
+    /// Keeps other samplers away from the file as long as it is open. Some file systems have no locks.
+    fn lock(&self) -> Result<()> {
+        match self.file.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(Error::file(
+                &self.path,
+                "another sampler, perhaps of another run, writes to it: name another file, or wait for its end",
+            )),
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+        }
+    }
+
+    /// Fails if the file is not of this table, before the file is changed.
+    fn check_head(&mut self) -> Result<()> {
+        let own = self.head();
+        let mut record = StringRecord::new();
+        let found = reader_of(&self.file).read_record(&mut record);
+        self.rewind()?;
+        let is_whole = record.len() >= own.len() && record.iter().zip(&own).all(|(a, b)| a == b);
+        if is_whole && found.is_ok() {
+            return Ok(());
+        }
+        // An earlier run may have ended in the middle of the first line.
+        let mut begin = Vec::new();
+        let mut file = (&self.file).take(LONGEST_HEAD);
+        file.read_to_end(&mut begin).on_file(&self.path, "read")?;
+        self.rewind()?;
+        if self.line(&own)?.starts_with(&begin) {
+            return Ok(());
+        }
+        let why = format!(
+            "it is there already, and is not of this table: its columns do not begin with {}; name another file",
+            own.join(", ")
+        );
+        Err(Error::file(&self.path, why))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.file.rewind().on_file(&self.path, "read")
+    }
+
+    /// Cuts off a last line that an earlier run has not ended.
+    fn cut_last_line(&mut self) -> Result<()> {
         let mut reader = BufReader::new(&self.file);
-        let (mut ended, mut line) = (0, Vec::new());
+        let (mut whole, mut line) = (0, Vec::new());
         loop {
             line.clear();
             let length = reader
                 .read_until(b'\n', &mut line)
                 .on_file(&self.path, "read")?;
             if line.last() != Some(&b'\n') {
-                let (own, found) = (self.head().join(","), String::from_utf8_lossy(&line));
-                let is_ours = ended > 0 || own.starts_with(&*found) || found.starts_with(&own);
-                return is_ours
-                    .then_some(ended)
-                    .ok_or_else(|| self.of_another_table());
+                break;
             }
-            ended += length as u64;
+            whole += length as u64;
         }
+        self.file.set_len(whole).on_file(&self.path, "cut")?;
+        self.rewind()
     }
 
-    fn of_another_table(&self) -> Error {
-        let why = format!(
-            "it is there already, and is not of this table: its columns do not begin with {}; name another file",
-            self.head().join(", ")
-        );
-        Error::file(&self.path, why)
-    }
-
-    /// Reads which rows are in the file, up to a number of bytes.
-    fn read_rows(&mut self, bytes: u64) -> Result<()> {
+    /// Reads which rows are in the file.
+    fn read_rows(&mut self) -> Result<()> {
         let path = self.path.clone();
         let broken = |error: csv::Error| Error::file(&path, format!("cannot read it: {error}"));
-        let mut file = self.file.try_clone().on_file(&path, "read")?;
-        file.seek(SeekFrom::Start(0)).on_file(&path, "read")?;
-        let mut reader = ReaderBuilder::new()
-            .has_headers(false)
-            .from_reader(BufReader::new(file.take(bytes)));
+        let file = self.file.try_clone().on_file(&path, "read")?;
+        let mut reader = reader_of(&file);
         let mut record = StringRecord::new();
         if !reader.read_record(&mut record).map_err(broken)? {
             return Ok(());
         }
-        let count = self.settings.len();
-        let own = self.head();
-        let is_ours = record.len() >= own.len() && record.iter().zip(&own).all(|(a, b)| a == b);
-        if !is_ours {
-            return Err(self.of_another_table());
-        }
-        self.columns = Some(record.iter().skip(own.len()).map(str::to_owned).collect());
+        let (settings, own) = (self.settings.len(), self.head().len());
+        let columns: Vec<String> = record.iter().skip(own).map(str::to_owned).collect();
+        // A run in which all rows have failed does not know the columns of the results.
+        self.is_without_results = columns.is_empty();
+        self.columns = Some(columns);
         while reader.read_record(&mut record).map_err(broken)? {
             let number = record[0].parse().map_err(|_| {
                 Error::file(&path, format!("'{}' is no number of a row", &record[0]))
             })?;
-            let settings = hash(record.iter().skip(1).take(count));
-            self.rows.insert(number, settings);
+            let values = hash(record.iter().skip(1).take(settings));
+            self.rows.insert(number, values);
+            if self.is_without_results && record.get(1 + settings) == Some("failed") {
+                self.waiting
+                    .push(record.iter().map(str::to_owned).collect());
+            } else {
+                self.is_without_results = false;
+            }
+        }
+        match self.is_without_results {
+            true => self.columns = None,
+            false => self.waiting.clear(),
         }
         Ok(())
     }
@@ -161,7 +203,10 @@ impl ResultsFile {
         match outcome {
             Outcome::Done(cells) => {
                 line.extend(["done".to_owned(), String::new()]);
-                let (names, values): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+                let cells = self.in_order(cells).into_iter();
+                let (names, values): (Vec<String>, Vec<String>) = cells
+                    .map(|(name, value)| (on_one_line(&name), value))
+                    .unzip();
                 self.begin(&names)?;
                 self.check_columns(row.number, &names)?;
                 line.extend(values.iter().map(|value| on_one_line(value)));
@@ -191,6 +236,10 @@ impl ResultsFile {
                 .into_iter()
                 .chain(columns.iter().cloned())
                 .collect();
+            if std::mem::take(&mut self.is_without_results) {
+                self.file.set_len(0).on_file(&self.path, "write")?;
+                self.rewind()?;
+            }
             self.append(&head)?;
             self.columns = Some(columns.to_vec());
         }
@@ -204,6 +253,14 @@ impl ResultsFile {
             self.append(&line)?;
         }
         Ok(())
+    }
+
+    /// The cells in the order of the columns of the file, if the file has the same columns.
+    fn in_order(&self, mut cells: Vec<(String, String)>) -> Vec<(String, String)> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        let place = |name: &str| columns.iter().position(|column| column == name);
+        cells.sort_by_key(|(name, _)| place(&on_one_line(name)).unwrap_or(usize::MAX));
+        cells
     }
 
     fn check_columns(&self, row: u64, names: &[String]) -> Result<()> {
@@ -222,17 +279,27 @@ impl ResultsFile {
     fn head(&self) -> Vec<String> {
         let first = std::iter::once(ROW.to_owned());
         let last = [STATUS, REASON].map(str::to_owned);
-        first.chain(self.settings.clone()).chain(last).collect()
+        let settings = self.settings.iter().map(|name| on_one_line(name));
+        first.chain(settings).chain(last).collect()
     }
 
     /// Writes a line at once.
     fn append(&mut self, line: &[String]) -> Result<()> {
-        let mut writer = WriterBuilder::new().flexible(true).from_writer(Vec::new());
-        let written = writer.write_record(line);
-        let bytes = written.and_then(|()| writer.into_inner().map_err(|e| e.into_error().into()));
-        let bytes = bytes.map_err(|error| Error::file(&self.path, error))?;
+        let bytes = self.line(line)?;
         self.file.write_all(&bytes).on_file(&self.path, "write")
     }
+
+    fn line(&self, cells: &[String]) -> Result<Vec<u8>> {
+        let mut writer = WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        let written = writer.write_record(cells);
+        let bytes = written.and_then(|()| writer.into_inner().map_err(|e| e.into_error().into()));
+        bytes.map_err(|error| Error::file(&self.path, error))
+    }
+}
+
+fn reader_of(file: &File) -> csv::Reader<BufReader<&File>> {
+    let mut reader = ReaderBuilder::new();
+    reader.has_headers(false).from_reader(BufReader::new(file))
 }
 
 /// The settings of a row, as in the file.
@@ -307,10 +374,100 @@ mod tests {
     }
 
     #[test]
+    fn a_run_without_any_result_does_not_settle_the_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let columns = ["k".to_owned()];
+        let open = || ResultsFile::open(&path, &columns).unwrap();
+        for number in 0..2 {
+            let mut results = open();
+            assert_eq!(results.has(&row(0, 0.5)).unwrap(), number > 0);
+            let failure = Outcome::Failed("no more ice".to_owned());
+            results.write(&row(number, 0.5), failure).unwrap();
+            results.finish().unwrap();
+        }
+        let failed = "0,0.5,failed,no more ice";
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            format!("row,k,status,reason\n{failed}\n1{}\n", &failed[1..])
+        );
+        open().write(&row(2, 0.5), done("7")).unwrap();
+        let whole = format!(
+            "row,k,status,reason,value\n{failed},\n1{},\n2,0.5,done,,7\n",
+            &failed[1..]
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+        assert!((0..3).all(|number| open().has(&row(number, 0.5)).unwrap()));
+        // Results without a column are results.
+        std::fs::write(&path, "row,k,status,reason\n0,0.5,done,\n").unwrap();
+        let error = open().write(&row(1, 0.5), done("7")).unwrap_err();
+        assert!(
+            error.to_string().contains("has the columns value"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_cells_of_a_map_may_come_in_any_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let mut results = ResultsFile::open(&path, &["k".to_owned()]).unwrap();
+        let cells = |names: [&str; 2]| {
+            Outcome::Done(
+                names
+                    .map(|name| (name.to_owned(), format!("of {name}")))
+                    .into(),
+            )
+        };
+        results.write(&row(0, 1.0), cells(["b", "a"])).unwrap();
+        results.write(&row(1, 1.0), cells(["a", "b"])).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "row,k,status,reason,b,a\n0,1.0,done,,of b,of a\n1,1.0,done,,of b,of a\n"
+        );
+        assert!(results.write(&row(2, 1.0), cells(["a", "c"])).is_err());
+    }
+
+    #[test]
+    fn a_first_line_without_its_end_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        for begin in ["", "r", "row,k,stat", "row,k,status,reason,va"] {
+            std::fs::write(&path, begin).unwrap();
+            let mut results = ResultsFile::open(&path, &["k".to_owned()]).unwrap();
+            results.write(&row(0, 1.0), done("7")).unwrap();
+            assert_eq!(
+                std::fs::read_to_string(&path).unwrap(),
+                "row,k,status,reason,value\n0,1.0,done,,7\n"
+            );
+        }
+    }
+
+    #[test]
+    fn two_samplers_do_not_share_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let columns = ["k".to_owned()];
+        let first = ResultsFile::open(&path, &columns).unwrap();
+        let error = ResultsFile::open(&path, &columns).err().unwrap();
+        assert!(error.to_string().contains("another sampler"), "{error}");
+        drop(first);
+        assert!(ResultsFile::open(&path, &columns).is_ok());
+    }
+
+    #[test]
     fn a_file_of_another_table_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.csv");
-        for text in ["x,y\n1,2\n", "x,y\n1,2", "notes"] {
+        // The last line of a file of the user may have no end.
+        for text in [
+            "x,y\n1,2\n",
+            "x,y\n1,2",
+            "x",
+            "row,k,status,x\n1",
+            "row,k,statue",
+            "\"row",
+        ] {
             std::fs::write(&path, text).unwrap();
             let error = ResultsFile::open(&path, &["k".to_owned()]).err().unwrap();
             assert!(
@@ -318,11 +475,6 @@ mod tests {
                 "{error}"
             );
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        }
-        for text in ["", "row,k,sta", "row,k,status,reason,val"] {
-            std::fs::write(&path, text).unwrap();
-            ResultsFile::open(&path, &["k".to_owned()]).unwrap();
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), "", "{text}");
         }
         let error = ResultsFile::open(&path, &["status".to_owned()])
             .err()

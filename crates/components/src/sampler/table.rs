@@ -117,7 +117,14 @@ impl Table {
         let setting = |(name, value): (String, Value)| match setting_of(&value) {
             Some(setting) => Ok((name, setting)),
             None => {
-                let why = format!("row {number} has no value for '{name}' that a setting can have");
+                let why = match value {
+                    Value::Float(_) | Value::Float32(_) => {
+                        format!(
+                            "row {number}: '{name}' is not finite, and no setting can have such a value"
+                        )
+                    }
+                    _ => format!("row {number} has no value for '{name}' that a setting can have"),
+                };
                 Err(Error::file(&self.path, why))
             }
         };

@@ -433,7 +433,7 @@ const OWN_FORMAT: &str = "titin_format";
 fn profile_file(given: &Path) -> Result<PathBuf, ReadError> {
     if given.is_dir() {
         let path = given.join("performance.sqlite");
-        return match path.exists() {
+        return match path.is_file() {
             true => Ok(path),
             false => Err(ReadError::NotInDirectory(path)),
         };

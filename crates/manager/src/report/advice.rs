@@ -275,6 +275,10 @@ fn advice_for_deadlock(deadlock: &Deadlock) -> &'static [&'static str] {
         DeadlockAdvice::DeclareFields => &[
             "Declare the field at both ends, and all fields before the first call that waits for something.",
         ],
+        DeadlockAdvice::RaiseAtOnce => &[
+            "Members that run wait for the instance that waits for members not yet started: raise `at_once`",
+            "under `titin: ensemble`, or choose a smaller `multiplicity` and send each member several messages.",
+        ],
         DeadlockAdvice::ReorderCalls => &[
             "Each of them must send before the other can go on: compare the order of sends and receives in",
             "the programs with the description; `titin plot` draws it.",

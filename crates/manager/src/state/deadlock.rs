@@ -12,12 +12,14 @@
 //! - An instance that waits for the declaration of a field goes on when both ends have declared the
 //!   field.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use titin_wire::control::{ToProgram, WaitOn};
 
 use super::Manager;
+use super::ensemble::FullEnsemble;
 use super::failure::Cause;
 use super::wait_graph::{
     AwaitedConduit, Deadlock, DeadlockAdvice, FullBuffers, ReportedWait, WaitCycle, WaitGraph,
@@ -66,6 +68,10 @@ struct Probe {
 impl Probe {
     /// Whether an instance waits for a message in flight.
     fn is_in_flight(&self, id: InstanceId, on: &AwaitedConduit) -> bool {
+        // No message comes from a member that has not been started.
+        if on.held_back.is_some() {
+            return false;
+        }
         let count = |end| self.counts.get(&(on.reported.conduit, end));
         let received = count(id);
         !on.reported.sends && (received.is_none() || count(on.peer) != received)
@@ -209,7 +215,44 @@ impl Manager {
             peer: there.instance,
             reported,
             is_pulled: planned.is_pulled(),
+            held_back: None,
         })
+    }
+
+    /// The reported waits. An instance that waits for a member that is held back waits for any of the
+    /// members that run: the first that ends makes room.
+    fn wait_graph(&self) -> Cow<'_, WaitGraph> {
+        let waits = &self.deadlock_search.waits;
+        let full = self.full_ensembles();
+        if full.is_empty() {
+            return Cow::Borrowed(waits);
+        }
+        let graph = waits.iter().map(|(id, wait)| {
+            let mut awaited = Vec::with_capacity(wait.awaited.len());
+            let mut listed = vec![false; full.len()];
+            for on in &wait.awaited {
+                let holds = |full: &FullEnsemble| full.held_back.contains(&on.peer);
+                let Some(place) = full.iter().position(holds) else {
+                    awaited.push(on.clone());
+                    continue;
+                };
+                // A driver may wait for thousands of members: all that run stand there once.
+                let most = match std::mem::replace(&mut listed[place], true) {
+                    false => usize::MAX,
+                    true => 1,
+                };
+                awaited.extend(behind_running(on, &full[place]).take(most));
+            }
+            let (number, reported_at, polls) = (wait.number, wait.reported_at, wait.polls);
+            let wait = ReportedWait {
+                number,
+                reported_at,
+                polls,
+                awaited,
+            };
+            (*id, wait)
+        });
+        Cow::Owned(graph.collect())
     }
 
     /// Searches for a set that looks stuck, if a search is due.
@@ -225,7 +268,7 @@ impl Manager {
             return;
         }
         search.next_search = None;
-        let stuck = stuck(&search.waits, |_, _| false);
+        let stuck = stuck(&self.wait_graph(), |_, on| on.is_about_to_join());
         if !stuck.is_empty() {
             self.send_probe(stuck);
         }
@@ -319,10 +362,13 @@ impl Manager {
 
     /// Fails the run by a deadlock of a closed set of instances.
     fn fail_by_deadlock(&mut self, set: &BTreeSet<InstanceId>, full_buffers: Option<FullBuffers>) {
-        let cycle = WaitCycle::of(self.deadlock_search.graph(), set, |id| self.name(id));
-        let advice = match cycle.is_for_declaration() {
-            true => DeadlockAdvice::DeclareFields,
-            false => DeadlockAdvice::ReorderCalls,
+        let cycle = WaitCycle::of(&self.wait_graph(), set, |id| self.name(id));
+        let advice = if cycle.is_for_held_back() {
+            DeadlockAdvice::RaiseAtOnce
+        } else if cycle.is_for_declaration() {
+            DeadlockAdvice::DeclareFields
+        } else {
+            DeadlockAdvice::ReorderCalls
         };
         self.fail(Cause::Deadlock(Deadlock {
             cycle,
@@ -339,17 +385,17 @@ impl Manager {
         };
         let is_about_to_end = |id: InstanceId, on: &AwaitedConduit| match on.reported.field {
             true => is_declared(on.reported.conduit),
-            false => probe.is_in_flight(id, on),
+            false => on.is_about_to_join() || probe.is_in_flight(id, on),
         };
-        let waits = self.deadlock_search.graph();
-        let mut stuck = stuck(waits, is_about_to_end);
+        let waits = self.wait_graph();
+        let mut stuck = stuck(&waits, is_about_to_end);
         stuck.retain(|id| probe.members.contains_key(id));
-        closed_set(waits, &stuck)
+        closed_set(&waits, &stuck)
     }
 
     /// The waits for room in a buffer in a set of instances.
     fn waits_for_room(&self, set: &BTreeSet<InstanceId>) -> Vec<(InstanceId, WaitOn)> {
-        let waits = self.deadlock_search.graph();
+        let waits = self.wait_graph();
         let mut senders = Vec::new();
         for &id in set {
             let for_room = waits[&id].awaited.iter().filter(|on| on.is_for_room());
@@ -399,6 +445,19 @@ impl Manager {
         };
         self.tell_instance(id, message);
     }
+}
+
+/// A wait for a member that is held back, as a wait for each member that runs.
+fn behind_running(
+    on: &AwaitedConduit,
+    ensemble: &FullEnsemble,
+) -> impl Iterator<Item = AwaitedConduit> {
+    let running = ensemble.running.iter();
+    running.map(|&peer| AwaitedConduit {
+        peer,
+        held_back: Some(ensemble.at_once),
+        ..on.clone()
+    })
 }
 
 /// The memory of the messages in the buffers of the senders.

@@ -5,6 +5,7 @@
 //! told, its process is ended, and the run goes on. A member whose process has ended before it joined
 //! has exchanged no message, so it can be started again, and no peer notices.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use titin_wire::control::ToProgram;
@@ -35,6 +36,15 @@ impl Ensembles {
             next_signal: None,
         }
     }
+}
+
+/// An ensemble of which members wait for a turn.
+pub(super) struct FullEnsemble {
+    /// How many members run at a time.
+    pub(super) at_once: usize,
+    pub(super) running: Vec<InstanceId>,
+    /// The members that are not started before a running member has ended.
+    pub(super) held_back: HashSet<InstanceId>,
 }
 
 /// The failed members of an ensemble, for the user.
@@ -203,6 +213,32 @@ impl Manager {
     pub(super) fn has_turn(&self, id: InstanceId) -> bool {
         let place = self.plan.ensemble_of(id);
         place.is_none_or(|place| self.ensembles.running[place] < self.plan.ensembles[place].at_once)
+    }
+
+    /// The ensembles of which members wait for a turn.
+    pub(super) fn full_ensembles(&self) -> Vec<FullEnsemble> {
+        let all = self.plan.ensembles.iter().enumerate();
+        let full = all.filter_map(|(place, ensemble)| {
+            if self.ensembles.running[place] < ensemble.at_once {
+                return None;
+            }
+            let waits = |id: &&InstanceId| self.plan.ensemble_of(**id) == Some(place);
+            let held_back: HashSet<InstanceId> =
+                self.deferred_starts.iter().filter(waits).copied().collect();
+            let runs = |id: &InstanceId| {
+                let process = self.members[*id].process;
+                let is_starting = process == InstanceProcess::Starting && !held_back.contains(id);
+                is_starting || matches!(process, InstanceProcess::Running(_))
+            };
+            let running: Vec<InstanceId> =
+                self.members_of(&ensemble.component).filter(runs).collect();
+            (!held_back.is_empty() && !running.is_empty()).then_some(FullEnsemble {
+                at_once: ensemble.at_once,
+                running,
+                held_back,
+            })
+        });
+        full.collect()
     }
 
     /// Counts a program that is being started.

@@ -37,6 +37,9 @@ pub(super) struct AwaitedConduit {
     pub(super) reported: WaitOn,
     /// Whether the conduit carries a field, and the sender keeps versions of the field.
     pub(super) is_pulled: bool,
+    /// The instance at the other end is a member of an ensemble that is not started before another
+    /// member has ended: how many members run at a time. `peer` is the other member.
+    pub(super) held_back: Option<usize>,
 }
 
 impl ReportedWait {
@@ -50,6 +53,11 @@ impl ReportedWait {
         self.awaited.iter().any(|on| on.reported.field)
     }
 
+    /// The limit of an ensemble, if one of the alternatives is a member that the limit holds back.
+    fn held_back(&self) -> Option<usize> {
+        self.awaited.iter().find_map(|on| on.held_back)
+    }
+
     fn peers(&self) -> impl Iterator<Item = InstanceId> {
         self.awaited.iter().map(|on| on.peer)
     }
@@ -59,7 +67,20 @@ impl AwaitedConduit {
     /// Whether the instance waits for room in a buffer. An instance that closes waits for its
     /// receiver to take the last version of a field, and needs no room.
     pub(super) fn is_for_room(&self) -> bool {
-        self.reported.sends && !self.reported.field && !self.reported.closes
+        let WaitOn {
+            sends,
+            field,
+            closes,
+            joins,
+            ..
+        } = self.reported;
+        sends && !field && !closes && !joins && self.held_back.is_none()
+    }
+
+    /// Whether the instance waits for a receiver that is coming: only a limit of an ensemble holds one
+    /// back. The receiver may have joined already, while the instance still connects to it.
+    pub(super) fn is_about_to_join(&self) -> bool {
+        self.reported.joins && self.held_back.is_none()
     }
 }
 
@@ -71,11 +92,14 @@ impl fmt::Display for ReportedWait {
             true => "polls, or waits with a time limit,",
             false => "waits",
         })?;
-        for (number, on) in self.awaited.iter().take(MOST).enumerate() {
+        // A member that is held back stands there once for each member that would make room.
+        let mut awaited: Vec<&AwaitedConduit> = self.awaited.iter().collect();
+        awaited.dedup_by_key(|on| (on.reported.conduit, on.reported.sends));
+        for (number, on) in awaited.iter().take(MOST).enumerate() {
             let separator = if number == 0 { " " } else { ", or " };
             write!(f, "{separator}{on}")?;
         }
-        match self.awaited.len().saturating_sub(MOST) {
+        match awaited.len().saturating_sub(MOST) {
             0 => Ok(()),
             more => write!(f, ", or {more} more"),
         }
@@ -101,6 +125,10 @@ impl fmt::Display for AwaitedConduit {
                 f,
                 "for {peer}.{peer_port} to take the last version of the field on {port}, to close"
             ),
+            (true, _) if self.reported.joins => write!(
+                f,
+                "to send message {number} on {port}, for {peer} to join the run"
+            ),
             (true, true) => write!(
                 f,
                 "for room for a version of the field on {port}, for {peer}.{peer_port} to take one"
@@ -116,6 +144,13 @@ impl fmt::Display for AwaitedConduit {
             (false, false) => write!(
                 f,
                 "to receive message {number} on {port}, for {peer}.{peer_port}"
+            ),
+        }?;
+        match self.held_back {
+            None => Ok(()),
+            Some(at_once) => write!(
+                f,
+                ", which starts when another member has ended (`at_once: {at_once}`)"
             ),
         }
     }
@@ -258,8 +293,17 @@ impl WaitCycle {
 
     /// Whether an instance waits for a field to be declared at the other end.
     pub(super) fn is_for_declaration(&self) -> bool {
-        let mut all = self.members.iter().chain(&self.dependents);
-        all.any(|waiting| waiting.wait.is_for_declaration())
+        self.waits().any(ReportedWait::is_for_declaration)
+    }
+
+    /// Whether an instance waits for a member of an ensemble that is held back.
+    pub(super) fn is_for_held_back(&self) -> bool {
+        self.waits().any(|wait| wait.held_back().is_some())
+    }
+
+    fn waits(&self) -> impl Iterator<Item = &ReportedWait> {
+        let all = self.members.iter().chain(&self.dependents);
+        all.map(|waiting| &waiting.wait)
     }
 
     /// The cycle in words, a line for each instance, behind a first line that begins with
@@ -323,6 +367,8 @@ pub struct FullBuffers {
 pub enum DeadlockAdvice {
     /// Declare a field at both of its ends.
     DeclareFields,
+    /// Let more members of an ensemble run at a time.
+    RaiseAtOnce,
     /// Change the order in which the programs send and receive.
     ReorderCalls,
 }

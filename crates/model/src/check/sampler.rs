@@ -151,6 +151,8 @@ fn first_line(description: &Description, name: &str) -> Option<String> {
     let mut paths = description.files().filter_map(beside);
     let path: PathBuf = paths.find(|path| path.is_file())?;
     let reader = BufReader::new(File::open(path).ok()?.take(LONGEST_HEAD));
-    let mut lines = reader.lines().map_while(Result::ok);
+    let lines = reader.lines().map_while(Result::ok);
+    // Spreadsheets begin a file of UTF-8 with a byte order mark.
+    let mut lines = lines.map(|line| line.trim_start_matches('\u{feff}').to_owned());
     lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'))
 }

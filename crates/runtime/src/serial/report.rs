@@ -101,6 +101,7 @@ impl Serial {
             ahead_bytes,
             field: false,
             closes: false,
+            joins: false,
         })
     }
 

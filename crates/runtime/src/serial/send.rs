@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use titin_model::Operator;
 use titin_transport::{Carrier, LinkError, Outgoing, Room, SendReport, SharedBuffer, Shortage};
 use titin_wire::ConduitId;
+use titin_wire::control::WaitOn;
 use titin_wire::frame::Head;
 use titin_wire::meta::{Layout, MAX_RANK, Meta};
 use titin_wire::settings::{Overlay, encode_overlay};
@@ -385,9 +386,14 @@ impl Serial {
                 continue;
             }
             let known = &mut state.outlets[outlet.number];
-            let sent = self.send_along(port, outlet, known, payload, message)?;
-            message.done += 1;
-            message.goes_plain = false;
+            let sent = match self.send_along(port, outlet, known, payload, message) {
+                Err(error) if error.kind == Kind::MemberFailed => {
+                    message.pass_over(error);
+                    continue;
+                }
+                sent => sent?,
+            };
+            message.pass_on();
             if self.profile.trace.on {
                 let stop = self.profile.trace.now();
                 let (number, size) = sent;
@@ -407,7 +413,10 @@ impl Serial {
         if let Some((start, before, times)) = clock {
             self.sent_for(start.elapsed().saturating_sub(waited() - before), times);
         }
-        Ok(())
+        match message.member_failure.take() {
+            Some(failure) => Err(*failure),
+            None => Ok(()),
+        }
     }
 
     /// The carrier of an outlet. Waits until the receiver has come; `None` if the receiver has
@@ -426,10 +435,15 @@ impl Serial {
             }
             self.reachable(&outlet.end).map(|()| None)
         };
-        // The manager does not hear of this wait: the receiver alone can end the wait, and the
-        // manager itself waits for the receiver.
+        // The receiver may be a member of an ensemble that is started only once this instance goes on.
+        let on = || {
+            let on = self.wait_on(&outlet.end, Some(&outlet.window), None);
+            on.map(|on| WaitOn { joins: true, ..on })
+                .into_iter()
+                .collect()
+        };
         self.counted(&outlet.end, || {
-            self.wait(Wait::about(outlet.end.conduit), Vec::new, poll)
+            self.wait(Wait::about(outlet.end.conduit), on, poll)
         })
     }
 

@@ -11,6 +11,7 @@ use titin_wire::frame::Frame;
 use titin_wire::handshake::{Handshake, Purpose};
 use titin_wire::line::{ControlMessage, LinePurpose, PeerAnswer, PeerGreeting, RunRefusal};
 use titin_wire::meta::{Codec, Content, Dtype, Layout, Meta, StorageOrder};
+use titin_wire::observation::{AwaitedPort, ObservedInstance, ObservedRun, ProcessPlace};
 use titin_wire::path::{LongMessage, PathControl};
 use titin_wire::ranks::{
     CollectiveReport, CollectiveResult, FieldSteps, Invitation, Outcome, RankMessage, RankProcess,
@@ -266,6 +267,36 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ahead_bytes: 1 << 40,
         field: false,
         closes: false,
+        joins: false,
+    };
+    let to_join = WaitOn {
+        joins: true,
+        ..waiting.clone()
+    };
+    let observed = ObservedRun {
+        model: "demo".into(),
+        host: "here".into(),
+        seconds: 1.5,
+        failure: Some("micro ended with exit code 3".into()),
+        instances: vec![ObservedInstance {
+            name: "micro".into(),
+            state: "waiting".into(),
+            simulated: Some(0.5),
+            end: Some(2.0),
+            messages: 4,
+            bytes: 1 << 40,
+            process: Some(ProcessPlace {
+                host: Some("node1".into()),
+                pid: 7,
+            }),
+            text: Some("waits".into()),
+            waits: vec![AwaitedPort {
+                port: "in[2]".into(),
+                peer: "macro".into(),
+                peer_port: "out".into(),
+                sends: true,
+            }],
+        }],
     };
     let instance = || "micro".to_owned();
     let profile = Profile {
@@ -348,7 +379,16 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
             control::encode(&ToManager::Waiting { instance: instance(), wait: 1, on: vec![waiting] }),
         ),
         ("good_profile", control::encode(&ToManager::Profile(profile))),
+        (
+            "good_waiting_to_join",
+            control::encode(&ToManager::Waiting { instance: instance(), wait: 1, on: vec![to_join] }),
+        ),
         ("good_observe", control::encode(&ToManager::Observe {})),
+        ("good_observed", control::encode(&ToProgram::Observed(Box::new(observed)))),
+        (
+            "good_member_failed",
+            control::encode(&ToProgram::MemberFailed { instance: instance(), text: "why".into() }),
+        ),
         ("good_done", control::encode(&ToManager::Done { instance: instance() })),
         ("good_refused", control::encode(&ToProgram::Refused { instance: instance(), text: "why".into() })),
         ("good_peers", control::encode(&ToProgram::Peers { peers: Vec::new() })),

@@ -40,6 +40,7 @@ impl Rig {
             ahead_bytes: if sends { 400 } else { 0 },
             field: false,
             closes: false,
+            joins: false,
         }
     }
 
@@ -66,7 +67,7 @@ impl Rig {
 
     /// Answers probes: every instance is still in its wait, and `count` gives the counts of the
     /// conduits.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         probes: &[(String, u64, Vec<ConduitId>)],
         count: impl Fn(&str, u32) -> u64,
@@ -266,6 +267,7 @@ fn a_wait_on_what_the_plan_does_not_have_is_passed_over() {
         ahead_bytes: 0,
         field: false,
         closes: false,
+        joins: false,
     };
     let waiting = |on| ToManager::Waiting {
         instance: "macro".into(),
@@ -551,6 +553,7 @@ fn who_waits_for_a_field_to_be_declared_is_helped_by_that_alone() {
             ahead_bytes,
             field: true,
             closes: false,
+            joins: false,
         };
         rig.say(
             rig.link("a"),

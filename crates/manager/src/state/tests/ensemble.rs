@@ -1,5 +1,8 @@
 //! Members of ensembles that fail, are started again, and wait for a turn.
 
+use titin_wire::control::WaitOn;
+
+use super::super::{Cause, DeadlockAdvice};
 use super::*;
 use crate::plan::PlannedEnsemble;
 
@@ -207,4 +210,94 @@ fn members_wait_for_their_turn() {
     assert_eq!(rig.starts(), ["micro[2]"]);
     // Waiting members are not late.
     assert_eq!(rig.failure(), None);
+}
+
+impl Rig {
+    /// The study with all programs but `micro[1]` and `micro[2]`, which wait for a turn.
+    fn study_in_turns() -> Self {
+        let mut rig = Rig::begun(study(0, 0, 1));
+        rig.started("micro[0]");
+        rig.join_driver();
+        rig.join("micro[0]");
+        rig
+    }
+
+    /// The driver waits to send to a member that has not joined.
+    fn wait_to_join(&mut self, conduit: u32) {
+        let on = WaitOn {
+            joins: true,
+            ahead: 0,
+            ahead_bytes: 0,
+            ..self.end("driver", &(conduit, 0))
+        };
+        self.say(
+            self.link("driver"),
+            ToManager::Waiting {
+                instance: "driver".into(),
+                wait: 1,
+                on: vec![on],
+            },
+        );
+    }
+}
+
+#[test]
+fn a_driver_that_waits_for_a_member_that_is_held_back_is_a_deadlock() {
+    // Conduit 4 is that of micro[1] to the driver, and conduit 1 that of the driver to micro[1].
+    for receives in [true, false] {
+        let mut rig = Rig::study_in_turns();
+        match receives {
+            true => rig.wait("driver", 1, &[(4, 0), (5, 0)]),
+            false => rig.wait_to_join(1),
+        }
+        assert!(rig.probes().is_empty(), "micro[0] computes, and may end");
+        rig.wait("micro[0]", 1, &[(0, 1)]);
+        let probes = rig.probes();
+        assert_eq!(probes.len(), 2);
+        rig.answer(&probes, |_, conduit| u64::from(conduit == 0));
+        rig.assert_failure_begins("deadlock: 2 instances wait for each other in a cycle");
+        rig.assert_failure_says(match receives {
+            true => "for micro[1].back, which starts when another member has ended (`at_once: 1`)",
+            false => "for micro[1] to join the run, which starts when another member has ended",
+        });
+        let failure = rig.manager.run_state.failure().unwrap();
+        let Cause::Deadlock(deadlock) = &failure.cause else {
+            panic!("{failure:?}")
+        };
+        assert_eq!(deadlock.advice, DeadlockAdvice::RaiseAtOnce);
+    }
+}
+
+#[test]
+fn a_driver_that_waits_for_a_member_in_the_queue_waits_for_a_running_member_to_end() {
+    let mut rig = Rig::study_in_turns();
+    rig.wait("driver", 1, &[(4, 0)]);
+    rig.done("micro[0]");
+    rig.lose("micro[0]");
+    rig.exit("micro[0]", Exit::Code(0));
+    assert_eq!(rig.starts()[2..], ["micro[1]"]);
+    rig.started("micro[1]");
+    assert!(rig.probes().is_empty(), "micro[1] is about to join");
+    rig.join("micro[1]");
+    assert!(rig.probes().is_empty(), "micro[1] computes");
+    assert_eq!(rig.failure(), None);
+}
+
+#[test]
+fn a_wait_for_a_receiver_that_joins_is_no_deadlock() {
+    let mut rig = Rig::begun(study(0, 0, 3));
+    rig.started("micro[1]");
+    rig.join_driver();
+    rig.wait_to_join(1);
+    rig.join("micro[1]");
+    rig.wait("micro[1]", 1, &[(1, 0)]);
+    assert!(rig.probes().is_empty(), "the driver connects to micro[1]");
+    // The receiver joins while the manager asks: the driver's wait was for a member held back.
+    let mut rig = Rig::study_in_turns();
+    rig.wait_to_join(1);
+    rig.wait("micro[0]", 1, &[(0, 1)]);
+    let probes = rig.probes();
+    rig.manager.deferred_starts.clear();
+    rig.answer(&probes, |_, conduit| u64::from(conduit == 0));
+    assert_eq!((rig.failure(), rig.manager.raised().count()), (None, 0));
 }
