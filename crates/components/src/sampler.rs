@@ -167,8 +167,11 @@ impl<'a> Sampler<'a> {
                     )));
                 };
                 let row = job.row.number;
-                let results = cells(&view(&message))
-                    .map_err(|why| Error::Data(format!("the result of row {row}: {why}")))?;
+                let results = cells(&view(&message)).map_err(|why| {
+                    Error::Data(format!(
+                        "the result of row {row}: {why}; have the members send one of these"
+                    ))
+                })?;
                 self.results.write(&job.row, Outcome::Done(results))?;
                 self.answered.insert(slot, job.row.settings);
                 self.free.push_back(slot);

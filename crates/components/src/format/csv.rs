@@ -474,7 +474,10 @@ impl CsvWriter {
 
 impl MessageWriter for CsvWriter {
     fn write(&mut self, value: &View<'_>, meta: &MessageMeta) -> Result<()> {
-        let cells = cells(value).map_err(|why| Error::file(self.file.path(), why))?;
+        let cells = cells(value).map_err(|why| {
+            let why = format!("{why}; a .jsonl or .npy file can keep it");
+            Error::file(self.file.path(), why)
+        })?;
         let (names, cells): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
         let mut rows = self.check_columns(names, value, meta.timestamp)?;
         let times = [
@@ -511,8 +514,7 @@ pub(crate) fn cells(value: &View<'_>) -> Result<Vec<(String, String)>, RecordErr
 
 fn does_not_fit_a_row(value: &View<'_>) -> RecordError {
     RecordError::new(format!(
-        "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}; \
-         a .jsonl or .npy file can keep it",
+        "a row of a .csv file holds single values, an array of rank 1, or a map of single values; the message is {}",
         describe(value)
     ))
 }

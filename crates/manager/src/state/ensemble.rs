@@ -71,6 +71,15 @@ impl FailedMembers<'_> {
     }
 }
 
+/// A fault in words, with the outcome in the first line: a trace of the program may follow.
+fn with_outcome(fault: &Fault, outcome: &str) -> String {
+    let fault = fault.to_string();
+    match fault.split_once('\n') {
+        Some((first, rest)) => format!("{first}; {outcome}\n{rest}"),
+        None => format!("{fault}; {outcome}"),
+    }
+}
+
 impl Manager {
     /// The ensembles with failed members.
     pub fn failed_members(&self) -> Vec<FailedMembers<'_>> {
@@ -121,7 +130,10 @@ impl Manager {
         if !has_exchanged_nothing || restarts > retry || self.plan.hosting(id).is_some() {
             return false;
         }
-        let text = format!("{fault}; it is started again ({restarts} of {retry})");
+        let text = with_outcome(
+            fault,
+            &format!("it is started again ({restarts} of {retry})"),
+        );
         self.log(Level::Warning, Some(id), text);
         let recent_log = std::mem::take(&mut self.members[id].recent_log);
         self.members[id] = Member {
@@ -151,8 +163,11 @@ impl Manager {
             return false;
         }
         let component = &self.plan.ensembles[place].component;
-        let text = format!(
-            "{fault}; the run goes on without it (failure {count} of the {allowed} that {component} may have)"
+        let text = with_outcome(
+            fault,
+            &format!(
+                "the run goes on without it (failure {count} of the {allowed} that {component} may have)"
+            ),
         );
         self.log(Level::Warning, Some(id), text);
         self.members[id].left_out = true;
