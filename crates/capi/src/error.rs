@@ -407,10 +407,10 @@ mod tests {
 
     #[test]
     fn every_number_has_a_name() {
-        assert_eq!(NAMES.len(), Kind::MessageLost as usize + 1);
+        assert_eq!(NAMES.len(), Kind::MemberFailed as usize + 1);
         for kind in 0..NAMES.len() as c_int {
             assert!(!titin_error_name(kind).is_null());
         }
-        assert!(titin_error_name(19).is_null() && titin_error_name(-1).is_null());
+        assert!(titin_error_name(20).is_null() && titin_error_name(-1).is_null());
     }
 }
