@@ -1,4 +1,4 @@
-//! The services of the operating system for titin: locks of folders, files with secrets, the resources of this host,
+//! The services of the operating system for titin: locks of folders, files with secrets, regular files, the resources of this host,
 //! descriptors for a forked child to close, memory still in sight of forked children, options of
 //! sockets, and times for system calls.
 //!
@@ -20,6 +20,7 @@ pub mod forks;
 pub mod host;
 pub mod private_file;
 pub mod process_use;
+pub mod regular_file;
 pub mod sockets;
 pub mod threads;
 pub mod time;

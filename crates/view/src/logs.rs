@@ -1,11 +1,11 @@
 //! The ends of log files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde::Serialize;
+use titin_os::regular_file::{self, Links};
 
 /// The end of a log.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -25,16 +25,8 @@ impl LogEnd {
 
 /// Opens a file that is a file: the programs of a run may have put anything into the run directory.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    // A pipe without a writer must not hold the reader.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no file")),
-    }
+    let file = regular_file::open(path, Links::Followed)?;
+    file.ok_or_else(|| io::Error::other("it is no file"))
 }
 
 fn read_end(path: &Path, most: u64) -> io::Result<LogEnd> {

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_OMIT};
 use serde::{Deserialize, Serialize};
+use titin_os::regular_file::{self, Links};
 
 use crate::sparse::next_data;
 
@@ -323,16 +324,8 @@ fn place_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// If there is no such file, if it is a link, a pipe or a device, or if the system refuses.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = flags.bits().cast_signed();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("is not a file any more")),
-    }
+    let file = regular_file::open(path, Links::Refused)?;
+    file.ok_or_else(|| io::Error::other("is not a file any more"))
 }
 
 /// An error with the path of the file.
