@@ -92,7 +92,7 @@ def main(quick: bool) -> list[Record]:
     imports = alternate(rounds, lambda: imported(ours), lambda: imported(theirs))
     return [
         *found,
-        compare(WHOLE, "against MUSCLE3", runs, rival=MUSCLE3, unit="s", target=0.25),
-        compare(MANY, "against MUSCLE3", crowds, rival=MUSCLE3, unit="s", target=0.5),
-        compare(IMPORT, "against MUSCLE3", imports, rival=MUSCLE3, unit="s", target=0.65),
+        compare(WHOLE, "run of 2 programs", runs, rival=MUSCLE3, unit="s", target=0.25),
+        compare(MANY, "run of 100 programs", crowds, rival=MUSCLE3, unit="s", target=0.5),
+        compare(IMPORT, "import", imports, rival=MUSCLE3, unit="s", target=0.65),
     ]
