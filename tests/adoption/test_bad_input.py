@@ -126,6 +126,11 @@ MISTAKES = {
     ),
     "object": ("", {"macro": ("None, 1)", "None, object())")}, ["TypeMismatch", "object"]),
     "number as a key": ("", {"macro": ("None, 1)", "None, {1: 2})")}, ["key"]),
+    "a level that is none": (
+        "muscle_local_log_level: 7",
+        {},
+        ["muscle_local_log_level", "micro reported an error: TypeError"],
+    ),
     "a program without an instance": ("", {"micro": (MICRO, "print('hello')")}, ["micro", "before it had joined"]),
     "exit code 0 in the middle": (
         "",
@@ -235,16 +240,18 @@ def test_an_instance_that_the_description_lacks(tmp_path):
     text = PAIR.replace("SETTINGS", "").replace("FOLDER/micro.py", "FOLDER/micro.py --muscle-instance=mikro")
     code, said = run(tmp_path, text, {"macro.py": MACRO, "micro.py": MICRO})
     assert code == 1 and "mikro" in said and "micro" in said, said
+    assert "Its output says why. If that is not about titin" in said, said
 
 
 def test_a_program_of_muscle3s_in_a_run_of_titin(tmp_path):
-    """MUSCLE3's library takes the path for an address, and says so; the run names the program."""
+    """MUSCLE3's library takes the path for an address; the run names the program, the cause and the remedy."""
     text = PAIR.replace("SETTINGS", "")
     text += "# the micro model has MUSCLE3's own library\nresources: {}\n"
     (tmp_path / "macro.py").write_text(MACRO)
     (tmp_path / "micro.py").write_text(f"import sys\nsys.path.insert(0, {str(ORIGINALS[-1].folder)!r})\n{MICRO}")
     code, said = run(tmp_path, text)
     assert code == 1 and "micro" in said and "before it had joined" in said, said
+    assert "MUSCLE3's own library, which cannot join a run of titin's" in said and "titin-muscle3" in said, said
 
 
 def test_an_exception_that_nothing_catches_is_the_reason(tmp_path):

@@ -19,9 +19,9 @@ SYSTEMS = [*ORIGINALS, TITIN]
 NEWEST = ORIGINALS[-1]
 
 
-def python(system: System, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def python(system: System, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Python with a system's libmuscle."""
-    environment = system.environment | {"MPLBACKEND": "agg"}
+    environment = system.environment | {"MPLBACKEND": "agg"} | environment
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=WATCHDOG
     )
@@ -316,6 +316,14 @@ def test_profiles_are_drawn_or_printed(profiles, tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError('No module named matplotlib')")
     printed = python(TITIN, tmp_path, "-m", "muscle3.commands", "profile", "-i", str(profiles["titin"]))
     assert printed.returncode == 0 and "macro" in printed.stdout and "matplotlib" in printed.stderr
+    (tmp_path / "matplotlib.py").unlink()
+    timeline = ["-m", "muscle3.commands", "profile", "-t", str(profiles["titin"])]
+    hidden = python(TITIN, tmp_path, *timeline, MPLBACKEND="", DISPLAY="", WAYLAND_DISPLAY="")
+    assert hidden.returncode == 0 and "macro" in hidden.stdout
+    assert "no display" in hidden.stderr and "titin profile" in hidden.stderr and "--plot" in hidden.stderr
+    (tmp_path / "text").write_text("no database")
+    wrong = python(TITIN, tmp_path, "-m", "muscle3.commands", "profile", "-i", "text")
+    assert wrong.returncode == 2 and "text is no profile" in wrong.stderr
     nothing = python(TITIN, tmp_path, "-m", "muscle3.commands", "profile", str(profiles["titin"]))
     assert nothing.returncode == 1 and "-i, -r or -t" in nothing.stdout
 

@@ -122,6 +122,10 @@ pub(crate) fn flatten(
         extras: description.extras.clone(),
         matching_timelines: Vec::new(),
     };
+    if description.allow_missing && network.components.is_empty() && !root.components.is_empty() {
+        report_nothing_to_run(root, problems);
+        return None;
+    }
     join(&nodes, &mut network, problems)?;
     network.bundles.shrink_to_fit();
     check_dead_ends(&nodes, problems);
@@ -378,6 +382,14 @@ fn warn_of_missing(component: &Component, path: &str, problems: &mut Problems) {
         why.to_owned(),
         hint,
     );
+}
+
+fn report_nothing_to_run(root: &Model, problems: &mut Problems) {
+    let what = format!("nothing of the model {} can run", root.name);
+    let why = "all its components are left out, since none has an implementation";
+    let hint =
+        "add \"implementation: ...\" to the components, or the file that has the implementations";
+    problems.error_hint(root.at, Code::NoImplementation, what, why, hint.to_owned());
 }
 
 fn report_too_large(component: &Component, path: &str, problems: &mut Problems) {

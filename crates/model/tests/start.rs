@@ -58,6 +58,14 @@ fn what_is_missing_is_left_out_where_that_is_allowed() {
     let network = description.network(None).unwrap();
     let paths: Vec<_> = network.components.iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths, ["sink"]);
+
+    let described = described.replace(", implementation: titin.sink", "");
+    let description = load_texts(&[("t", described.as_str())], &options);
+    let report = description
+        .and_then(|description| description.network(None))
+        .unwrap_err();
+    let told = report.to_string();
+    assert!(told.contains("nothing of the model m can run"), "{told}");
     assert!(network.bundles.is_empty());
 }
 
@@ -245,6 +253,18 @@ fn settings_alone_name_a_model_with_the_basic_model_interface() {
     let report = load(&described.replace("titin.bmi", "titin.bmy")).unwrap_err();
     let mut hints = report.problems.iter().filter_map(|p| p.hint.as_deref());
     assert!(hints.any(|hint| hint == "did you mean \"titin.bmi\"?"));
+}
+
+#[test]
+fn a_program_with_keys_of_the_basic_model_interface_names_a_model() {
+    let described = BMI.replace("bmi: 'heat.py:Heat', ", "");
+    let report = load_texts(&[("t", described.as_str())], &LoadOptions::default()).unwrap_err();
+    let told = report.to_string();
+    assert!(
+        told.contains("names no model with the Basic Model Interface"),
+        "{told}"
+    );
+    assert!(told.contains("write {bmi: "), "{told}");
 }
 
 #[test]

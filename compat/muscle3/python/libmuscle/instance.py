@@ -108,7 +108,12 @@ class Instance:
         self._strict_types = self._setting("muscle_strict_types", False) is True
         from libmuscle import logs, uncaught
 
-        self._handler = logs.set_up(self._titin, self._known_settings())
+        try:
+            self._handler = logs.set_up(self._titin, self._known_settings())
+        except BaseException as raised:
+            # The run has this instance by now, and has to hear why it goes.
+            self._end_by(raised)
+            raise
         uncaught.watch(self)
 
     # The reuse loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -43,15 +44,18 @@ def _profile(options: argparse.Namespace) -> int:
     if not os.path.exists(options.file):
         print(f"muscle3: there is no profile at {options.file}", file=sys.stderr)
         return 2
+    if not _is_database(options.file):
+        print(f"muscle3: {options.file} is no profile: name the performance.sqlite of a run", file=sys.stderr)
+        return 2
     if not (options.instances or options.resources or options.timeline):
         print("Please specify -i, -r or -t to choose which data you would like to see.")
         return 1
     try:
         from muscle3 import plots
     except ImportError as missing:
-        # Everything that the pictures show stands in titin's tables too.
-        print(f"muscle3: tables, not pictures ({missing}); for pictures: pip install matplotlib", file=sys.stderr)
-        return subprocess.run([titin(), "profile", options.file]).returncode
+        return _tables(options, f"{missing}; for pictures: pip install matplotlib")
+    if not plots.can_show():
+        return _tables(options, "there is no display")
     if options.instances:
         plots.instances(options.file)
     if options.resources:
@@ -60,6 +64,21 @@ def _profile(options: argparse.Namespace) -> int:
         plots.timeline(options.file)
     plots.show()
     return 0
+
+
+def _is_database(file: str) -> bool:
+    """Whether SQLite can have written the file."""
+    with open(file, "rb") as opened:
+        return opened.read(16) == b"SQLite format 3\0"
+
+
+def _tables(options: argparse.Namespace, reason: str) -> int:
+    """Prints titin's tables, which have the times of instances and of cores."""
+    print(f"muscle3: tables, not pictures ({reason})", file=sys.stderr)
+    if options.timeline:
+        file = shlex.quote(options.file)
+        print(f"muscle3: for a timeline: titin profile {file} --plot timeline.svg", file=sys.stderr)
+    return subprocess.run([titin(), "profile", options.file]).returncode
 
 
 def _resources(options: argparse.Namespace) -> int:

@@ -12,6 +12,8 @@ from muscle3.command import Child
 _DIRECTORY = "run directory: "
 _BY_HAND = "Start each of these programs"
 _LAST_LINES = 50
+#: The levels of MUSCLE3.
+_LEVELS = ("DISABLE", "CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG", "LOCAL")
 
 
 def main() -> None:
@@ -46,7 +48,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", metavar="YMMSL_FILE", help="a description in yMMSL; - is standard input")
     parser.add_argument("--start-all", action="store_true", help="start all programs, but those that are manual")
     parser.add_argument("--no-start-all", action="store_false", dest="start_all", help="start none (the default)")
-    parser.add_argument("--log-level", metavar="LEVEL", default="INFO", help="DEBUG shows the whole log; default: INFO")
+    parser.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        default="INFO",
+        type=str.upper,
+        choices=_LEVELS,
+        help=f"one of {', '.join(_LEVELS)}; DEBUG shows the whole log; default: INFO",
+    )
     parser.add_argument("--run-dir", metavar="DIRECTORY", help="where files go; default: run_MODEL_DATE_TIME")
     parser.add_argument("--location-file", metavar="FILE", help="where to write what MUSCLE_MANAGER has to be")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model to run, if the files have several")
@@ -57,7 +66,7 @@ def _arguments(options: argparse.Namespace) -> list[str]:
     # The recording of sends and receives is on, as in MUSCLE3; `muscle_profile_level: none` switches it off.
     # Components without an implementation are left out, as in MUSCLE3.
     arguments = ["run" if options.start_all else "manager", "--trace", "--allow-missing"]
-    if options.log_level.upper() == "DEBUG":
+    if options.log_level == "DEBUG":
         arguments.append("--verbose")
     if options.run_dir:
         arguments += ["--run-dir", options.run_dir]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 
@@ -75,6 +76,12 @@ def timeline(file: str) -> None:
     axes.set_title("Timeline")
     if axes.get_legend_handles_labels()[0]:
         axes.legend()
+
+
+def can_show() -> bool:
+    """Whether there is a display, or the user has chosen how pictures come out."""
+    # Without either, matplotlib chooses the backend that shows nothing.
+    return bool(os.environ.get("MPLBACKEND")) or pyplot.get_backend().lower() != "agg"
 
 
 def show() -> None:

@@ -11,6 +11,12 @@ use crate::state::{Cause, Deadlock, DeadlockAdvice, Failure, Fault, Manager};
 /// The text of a Python without the package.
 const NO_TITIN: &str = "No module named 'titin'";
 
+/// Files of MUSCLE3's own library in a Python traceback of a program that cannot join a run.
+const MUSCLE3_CLIENT: [&str; 2] = [
+    "libmuscle/mmp_client.py",
+    "libmuscle/mcp/tcp_transport_client.py",
+];
+
 /// The text of Python's debugger without a terminal.
 const NO_TERMINAL: &str = "bdb.BdbQuit";
 
@@ -84,6 +90,12 @@ pub(super) fn advice_for_output(culprit: &Culprit<'_>, titin: &Path) -> Option<V
             ]),
             false => advice_for_other_python(titin),
         });
+    }
+    if printed.iter().any(|line| is_of_muscle3_client(line)) {
+        return Some(owned(&[
+            "The program runs with MUSCLE3's own library, which cannot join a run of titin's: start it with an environment that",
+            "has titin-muscle3 in the place of muscle3. The program itself stays as it is.",
+        ]));
     }
     if printed.iter().any(|line| lacks_room(line)) {
         return Some(match culprit.is_elsewhere {
@@ -333,6 +345,11 @@ pub(crate) fn advice_for_lost_files(reasons: &[String]) -> Option<String> {
     lack_room.then(|| FULL_DISK.to_owned())
 }
 
+/// Whether a line of a traceback names the part of MUSCLE3's library that talks to a manager.
+fn is_of_muscle3_client(line: &str) -> bool {
+    MUSCLE3_CLIENT.iter().any(|file| line.contains(file))
+}
+
 /// Whether an error is about a disk without room.
 fn lacks_room(why: &str) -> bool {
     NO_ROOM.iter().any(|text| why.contains(text))
@@ -348,9 +365,9 @@ fn fixed_advice(fault: &Fault) -> &'static [&'static str] {
         Fault::BeforeJoining(Exit::Code(0)) => {
             &["Does the program open an instance? In Python: titin.Instance(...)."]
         }
-        Fault::BeforeJoining(_) => {
-            &["It failed on its own, not in the coupling: its output says why. Try it by itself."]
-        }
+        Fault::BeforeJoining(_) => &[
+            "Its output says why. If that is not about titin or the run, try the program by itself.",
+        ],
         Fault::WithoutClosing(_) | Fault::ProcessGone => &[
             "Close the instance before the program ends (`with titin.Instance(...)`, titin_close), also",
             "where it returns early; or call reuse() until it is false.",

@@ -238,6 +238,12 @@ fn a_program_that_says_what_is_wrong_with_its_start_is_listened_to() {
             .unwrap()
             .starts_with("The shared library libx.so.1 is not found")
     );
+    let line = "  File \"/venv/libmuscle/mcp/tcp_transport_client.py\", line 249, in _connect";
+    assert!(
+        told(line)
+            .unwrap()
+            .contains("MUSCLE3's own library, which cannot join")
+    );
     assert_eq!(told("ValueError"), None);
 }
 

@@ -260,7 +260,7 @@ pub(super) fn program(
     let hosted = fields.take("titin");
     fields.finish(problems);
     match hosted {
-        Some(node) if has_any(node, &["bmi"]) => {
+        Some(node) if has_any(node, &["bmi", "config", "variables", "every"]) => {
             bmi_kind(&mut program, &start, node, &what, problems);
         }
         Some(node) => hosted_kind(&mut program, &start, node, &what, problems),
@@ -449,6 +449,10 @@ fn bmi_kind(
             program.files_in_args.push(args.len());
             let written = text(node, &format!("\"{key}\" of {what}"), problems);
             args.push(written.unwrap_or_default());
+        } else if key == "bmi" {
+            let why = "write {bmi: \"package.module:Class\", config: file} for Python, or {bmi: ./library.so, config: file}";
+            let what = format!("{what} names no model with the Basic Model Interface");
+            problems.error(node.at, Code::MissingKey, what, why);
         }
     }
     for (key, option) in [("variables", "--variable"), ("every", "--every")] {
