@@ -25,6 +25,7 @@ use crate::mapper::{InstancePort, connected, ends};
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 use results::{Outcome, ResultsFile};
+pub(crate) use table::columns as table_columns;
 use table::{Row, Table};
 
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
