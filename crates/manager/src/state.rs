@@ -15,7 +15,8 @@
 //! - `ensemble`: members of ensembles that fail, are started again, or wait for a turn;
 //! - `deadlock`: the search for instances that wait for each other (`wait_graph`);
 //! - `stall`: waits for room that last because another instance polls;
-//! - `fields`: the conduits that carry fields.
+//! - `fields`: the conduits that carry fields;
+//! - `traffic`: how much each instance has sent.
 //!
 //! A run begins with the start of every program. The run ends when every instance is done and every
 //! process has ended. After a failure, the run ends when no process is left.
@@ -36,6 +37,7 @@ mod observation;
 mod registry;
 mod stall;
 mod status;
+mod traffic;
 mod wait_graph;
 mod watch;
 mod welcome;
@@ -107,6 +109,8 @@ pub struct Manager {
     next_conduit: u32,
     /// The declarations of fields, by the conduits that carry them.
     fields: HashMap<ConduitId, fields::FieldEnds>,
+    /// The messages and bytes that came from instances that were not done, by what receivers have told.
+    received: HashMap<ConduitId, (u64, u64)>,
     /// When the manager's process last went on after a stop, and how long the stop lasted.
     last_suspension: Option<(Duration, Duration)>,
     now: Duration,
@@ -178,6 +182,7 @@ impl Manager {
             first_unfinished: InstanceId(0),
             next_conduit: plan.conduits.len() as u32,
             fields: HashMap::new(),
+            received: HashMap::new(),
             last_suspension: None,
             now: Duration::ZERO,
             actions: Vec::new(),
@@ -269,6 +274,7 @@ impl Manager {
             self.next_heartbeat = self.now + self.heartbeat_interval();
             self.exchange_heartbeats();
             self.exchange_heartbeats_with_hosts();
+            self.warn_of_full_ensembles();
         }
         let is_due = |due: &mut Duration| *due <= self.now;
         if self.next_host_loss.take_if(is_due).is_some() {

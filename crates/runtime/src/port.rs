@@ -409,8 +409,8 @@ impl Port {
                 "is a vector port of {} slots: give a slot",
                 self.slots()
             )),
-            Some(slot) if !self.vector => wrong(format!(
-                "is no vector port, but slot {slot} was given; declare it as '{}[]' if it has slots",
+            Some(_) if !self.vector => wrong(format!(
+                "is no vector port, but a slot was given; declare it as '{}[]' if it has slots",
                 self.name
             )),
             // A receiver learns the number of slots from the first message. Until then any slot may
@@ -423,9 +423,15 @@ impl Port {
                     match self.resizable && self.operator.sends() && self.slots() == 0 {
                         true => "has no slots yet: set their number first".to_owned(),
                         false => {
+                            // The names of slots are those of logs. Fortran's own numbers are others.
+                            let (name, count) = (&self.name, self.slots());
+                            let known = match count {
+                                0 => "no slots".to_owned(),
+                                1 => format!("one slot, {name}[0]"),
+                                _ => format!("{count} slots, {name}[0] to {name}[{}]", count - 1),
+                            };
                             format!(
-                                "has slots 0 to {}, but slot {slot} was given",
-                                i64::from(self.slots()) - 1
+                                "has {known}, and there is no {name}[{slot}]; slots count from 0, in Fortran from 1"
                             )
                         }
                     },
@@ -751,7 +757,7 @@ mod tests {
                 .find(Some(3))
                 .unwrap_err()
                 .text
-                .contains("slots 0 to 2")
+                .contains("has 3 slots, out[0] to out[2], and there is no out[3]")
         );
         assert!(vector.find(None).unwrap_err().text.contains("give a slot"));
     }

@@ -17,6 +17,9 @@ use super::member::{InstanceProcess, Member};
 use crate::event::{Level, Signal};
 use crate::plan::{InstanceId, Plan, PlannedEnsemble};
 
+/// How long all members that run wait before the log says that others wait for their turn.
+const LONG_WAIT: Duration = Duration::from_secs(30);
+
 /// The failed members of the ensembles.
 #[derive(Debug, Default)]
 pub(super) struct Ensembles {
@@ -24,6 +27,8 @@ pub(super) struct Ensembles {
     failed: Vec<Vec<InstanceId>>,
     /// How many programs of members have been started and have not ended, by the same places.
     running: Vec<usize>,
+    /// The ensembles, by the same places, of which the log says that no member ends to make room.
+    told_full: HashSet<usize>,
     /// No process of a left-out member gets a signal before this time.
     pub(super) next_signal: Option<Duration>,
 }
@@ -33,6 +38,7 @@ impl Ensembles {
         Ensembles {
             failed: vec![Vec::new(); plan.ensembles.len()],
             running: vec![0; plan.ensembles.len()],
+            told_full: HashSet::new(),
             next_signal: None,
         }
     }
@@ -40,6 +46,8 @@ impl Ensembles {
 
 /// An ensemble of which members wait for a turn.
 pub(super) struct FullEnsemble {
+    /// The place in [`Plan::ensembles`].
+    place: usize,
     /// How many members run at a time.
     pub(super) at_once: usize,
     pub(super) running: Vec<InstanceId>,
@@ -248,12 +256,44 @@ impl Manager {
             let running: Vec<InstanceId> =
                 self.members_of(&ensemble.component).filter(runs).collect();
             (!held_back.is_empty() && !running.is_empty()).then_some(FullEnsemble {
+                place,
                 at_once: ensemble.at_once,
                 running,
                 held_back,
             })
         });
         full.collect()
+    }
+
+    /// Warns of ensembles in which all members that run have waited for long, while others wait for their turn. If a
+    /// driver waits for the latter by one thread alone, the search for deadlocks finds it. The waits of several
+    /// threads are not known.
+    pub(super) fn warn_of_full_ensembles(&mut self) {
+        if self.deferred_starts.is_empty() || self.run_state.failure().is_some() {
+            return;
+        }
+        let waits = self.deadlock_search.graph();
+        let has_waited = |id: &InstanceId| {
+            let wait = waits.get(id);
+            wait.is_some_and(|wait| wait.reported_at + LONG_WAIT <= self.now)
+        };
+        let stuck = self.full_ensembles().into_iter();
+        let stuck = stuck.filter(|full| full.running.iter().all(has_waited));
+        let stuck: Vec<FullEnsemble> = stuck.collect();
+        let places: HashSet<usize> = stuck.iter().map(|full| full.place).collect();
+        let told = std::mem::replace(&mut self.ensembles.told_full, places);
+        for full in stuck.iter().filter(|full| !told.contains(&full.place)) {
+            let component = &self.plan.ensembles[full.place].component;
+            let text = format!(
+                "all members of {component} that run have waited for {} s, and {} more wait until one ends (`at_once: {}`). If \
+                 an instance waits for one of the latter, by several threads perhaps, none goes on: raise `at_once` under \
+                 `titin: ensemble`",
+                LONG_WAIT.as_secs(),
+                full.held_back.len(),
+                full.at_once,
+            );
+            self.log(Level::Warning, None, text);
+        }
     }
 
     /// Counts a program that is being started.

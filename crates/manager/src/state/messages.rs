@@ -51,6 +51,7 @@ impl Manager {
             ToManager::Field { port, field, .. } => self.declare_field(id, &port, field),
             ToManager::Progress(progress) => self.members[id].progress = Some(progress),
             ToManager::Profile(profile) => {
+                self.note_received(id, &profile);
                 let profile = Box::new(profile);
                 self.actions.push(RunAction::StoreProfile(profile));
             }

@@ -1,8 +1,8 @@
 //! Members of ensembles that fail, are started again, and wait for a turn.
 
-use titin_wire::control::WaitOn;
+use titin_wire::control::{ConduitProfile, Profile, WaitOn};
 
-use super::super::{Cause, DeadlockAdvice};
+use super::super::{Cause, DeadlockAdvice, Progress};
 use super::*;
 use crate::plan::PlannedEnsemble;
 
@@ -98,6 +98,43 @@ fn the_run_goes_on_without_a_failed_member() {
         failed.summary(),
         "1 of 3 members of micro failed (1 allowed)"
     );
+}
+
+#[test]
+fn what_a_killed_member_has_sent_is_known_of_its_receivers() {
+    let mut rig = Rig::study(1);
+    let progress = |messages| Progress {
+        instance: "micro[1]".into(),
+        simulated: None,
+        messages,
+        bytes: 8 * messages,
+        end: None,
+    };
+    rig.say(rig.link("micro[1]"), ToManager::Progress(progress(1)));
+    rig.lose("micro[1]");
+    rig.exit("micro[1]", KILLED);
+    assert_eq!(rig.manager.traffic(rig.id("micro[1]")), (1, 8));
+    let conduit = |conduit, sends, messages| ConduitProfile {
+        conduit,
+        sends,
+        messages,
+        bytes: 8 * messages,
+        ..ConduitProfile::default()
+    };
+    // What the driver has sent by conduit 1 says nothing about the member; there is no conduit 99.
+    let conduits = vec![
+        conduit(1, true, 5),
+        conduit(4, false, 3),
+        conduit(99, false, 7),
+    ];
+    let profile = Profile {
+        instance: "driver".into(),
+        conduits,
+        ..Profile::default()
+    };
+    rig.say(rig.link("driver"), ToManager::Profile(profile));
+    assert_eq!(rig.manager.traffic(rig.id("micro[1]")), (3, 24));
+    assert_eq!(rig.manager.traffic(rig.id("micro[0]")), (0, 0));
 }
 
 #[test]
@@ -266,6 +303,28 @@ fn a_driver_that_waits_for_a_member_that_is_held_back_is_a_deadlock() {
         };
         assert_eq!(deadlock.advice, DeadlockAdvice::RaiseAtOnce);
     }
+}
+
+#[test]
+fn members_that_wait_while_others_wait_for_their_turn_are_told_once() {
+    let mut rig = Rig::study_in_turns();
+    let told = |rig: &Rig| {
+        let begin = "all members of micro that run have waited for 30 s, and 2 more wait";
+        rig.logs
+            .iter()
+            .filter(|(_, text)| text.starts_with(begin))
+            .count()
+    };
+    // The driver has several threads, so it reports no wait.
+    rig.wait("micro[0]", 1, &[(0, 1)]);
+    rig.pass(ms(29_000));
+    assert_eq!(told(&rig), 0);
+    rig.pass(ms(10_000));
+    rig.pass(ms(60_000));
+    assert_eq!((told(&rig), rig.failure()), (1, None));
+    rig.proceed("micro[0]", 1);
+    rig.pass(ms(60_000));
+    assert_eq!(told(&rig), 1, "it computes");
 }
 
 #[test]
