@@ -13,6 +13,7 @@
 //! - `assessment`: the signs of a failure, and when the failure is certain;
 //! - `ending`: the grace period after the first failure, and the end of the run;
 //! - `ensemble`: members of ensembles that fail, are started again, or wait for a turn;
+//! - `attempts`: members that are started again after they have joined;
 //! - `deadlock`: the search for instances that wait for each other (`wait_graph`);
 //! - `stall`: waits for room that last because another instance polls;
 //! - `fields`: the conduits that carry fields;
@@ -22,6 +23,7 @@
 //! process has ended. After a failure, the run ends when no process is left.
 
 mod assessment;
+mod attempts;
 mod deadlock;
 mod ending;
 mod ensemble;
@@ -90,6 +92,8 @@ pub struct Manager {
     members: PerInstance<Member>,
     /// The failed members of ensembles.
     ensembles: ensemble::Ensembles,
+    /// The conduits of members that are started again.
+    attempts: attempts::Attempts,
     /// Instances to be started after all hosts are ready, and certain peers have joined.
     deferred_starts: Vec<InstanceId>,
     links: BTreeMap<LinkId, ControlLink>,
@@ -156,6 +160,8 @@ impl Manager {
         } = InstanceNeighbours::of(&plan);
         let name = |id: InstanceId| (plan.instances[id].name.clone(), id);
         let instances = plan.instances.iter();
+        let attempts = attempts::Attempts::of(&plan);
+        let next_conduit = plan.conduits.len() as u32 + attempts.conduit_count();
         Manager {
             hosts: vec![hosts::Host::of_manager(host)],
             hosts_deadline: None,
@@ -170,6 +176,7 @@ impl Manager {
                 .map(|planned| Member::new(&planned.start))
                 .collect(),
             ensembles: ensemble::Ensembles::of(&plan),
+            attempts,
             deferred_starts: Vec::new(),
             links: BTreeMap::new(),
             deadlock_search: deadlock::DeadlockSearch::default(),
@@ -180,7 +187,7 @@ impl Manager {
             next_deadline_to_join: None,
             next_doubt_due: None,
             first_unfinished: InstanceId(0),
-            next_conduit: plan.conduits.len() as u32,
+            next_conduit,
             fields: HashMap::new(),
             received: HashMap::new(),
             last_suspension: None,
@@ -317,7 +324,8 @@ impl Manager {
 
     /// Raised buffers: the conduit, the number of raises, and the present limit in messages.
     pub fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
-        self.deadlock_search.raised()
+        let raised = self.deadlock_search.raised();
+        raised.map(|(conduit, times, messages)| (self.described_conduit(conduit), times, messages))
     }
 
     fn ids(&self) -> impl Iterator<Item = InstanceId> + use<> {

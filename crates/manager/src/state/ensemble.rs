@@ -3,7 +3,8 @@
 //!
 //! A member that fails is left out, as long as its ensemble has failures left to allow: its peers are
 //! told, its process is ended, and the run goes on. A member whose process has ended before it joined
-//! has exchanged no message, so it can be started again, and no peer notices.
+//! has exchanged no message, so it can be started again, and no peer notices. `attempts` has the members
+//! that are started again later.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use titin_wire::control::ToProgram;
 use super::Manager;
 use super::ending::TERMINATE_TO_KILL;
 use super::fault::Fault;
-use super::member::{InstanceProcess, Member};
+use super::member::{InstanceProcess, Member, ReturnPlan};
 use crate::event::{Level, Signal};
 use crate::plan::{InstanceId, Plan, PlannedEnsemble};
 
@@ -80,7 +81,7 @@ impl FailedMembers<'_> {
 }
 
 /// A fault in words, with the outcome in the first line: a trace of the program may follow.
-fn with_outcome(fault: &Fault, outcome: &str) -> String {
+pub(super) fn with_outcome(fault: &Fault, outcome: &str) -> String {
     let fault = fault.to_string();
     match fault.split_once('\n') {
         Some((first, rest)) => format!("{first}; {outcome}\n{rest}"),
@@ -116,13 +117,19 @@ impl Manager {
 
     /// The message to peers about a left-out member.
     pub(super) fn member_failure(&self, id: InstanceId) -> Option<ToProgram> {
-        if !self.members[id].left_out {
+        let returns = self.members[id].return_plan;
+        if !self.members[id].left_out || returns == Some(ReturnPlan::Unseen) {
             return None;
         }
         let text = self.fault_text(id);
+        let outcome = match returns {
+            Some(_) => "; it is started again when something is sent to it",
+            None => "",
+        };
         Some(ToProgram::MemberFailed {
-            instance: self.name(id).to_owned(),
-            text: text.lines().next().unwrap_or_default().to_owned(),
+            instance: self.name_for_peers(id),
+            text: text.lines().next().unwrap_or_default().to_owned() + outcome,
+            again: returns.is_some(),
         })
     }
 
@@ -146,6 +153,7 @@ impl Manager {
         let recent_log = std::mem::take(&mut self.members[id].recent_log);
         self.members[id] = Member {
             restarts,
+            attempt: self.members[id].attempt,
             recent_log,
             ..Member::new(&self.plan.instances[id].start)
         };
@@ -187,7 +195,7 @@ impl Manager {
         true
     }
 
-    fn tell_peers_of_failure(&mut self, id: InstanceId) {
+    pub(super) fn tell_peers_of_failure(&mut self, id: InstanceId) {
         let Some(message) = self.member_failure(id) else {
             return;
         };
@@ -198,7 +206,7 @@ impl Manager {
 
     /// Has the process of a left-out member ended, if it does not end by itself. Other instances of
     /// the process go on.
-    fn end_process_of(&mut self, id: InstanceId) {
+    pub(super) fn end_process_of(&mut self, id: InstanceId) {
         if self.plan.sharers(id).len() > 1 {
             return;
         }
