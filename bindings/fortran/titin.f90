@@ -16,7 +16,8 @@
 !
 ! Every procedure that can fail has an optional ierr: 0, or one of titin_error_... Without ierr an error fails the run and
 ! stops the program with the text that titin_error_text() gives. Text is trimmed; slots, entries and dimensions count from
-! one. titin.h says which calls wait, and which threads may call.
+! one. In texts, such as those of errors, slots and members have the names of the description and of logs, which count from zero:
+! the third slot is back[2]. titin.h says which calls wait, and which threads may call.
 !
 ! This module exports the names of all others. An instance is made of layers: titin_properties (names, scales, settings),
 ! titin_ports, titin_sending, titin_loans, titin_receiving, titin_fields (arrays that are spread over ranks), and

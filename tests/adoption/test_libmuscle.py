@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,7 +65,7 @@ if __name__ == "__main__":
     + [("fork", "growth", "missing"), ("fork", "growth", "fails")],
 )
 def test_the_runner_runs_functions_as_muscle3_does(method, model, what, tmp_path):
-    printed, logs = {}, {}
+    printed, logs, kept, sends = {}, {}, {}, {}
     for system in (NEWEST, TITIN):
         folder = tmp_path / system.name
         folder.mkdir()
@@ -72,11 +75,27 @@ def test_the_runner_runs_functions_as_muscle3_does(method, model, what, tmp_path
         # Instances write at once, so the lines of several come in any order.
         printed[system.name] = sorted(done.stdout.splitlines())
         logs[system.name] = sorted(file.name for file in folder.glob("muscle3.*.log"))
+        kept[system.name] = [name for name in ("muscle3_manager.log", "performance.sqlite") if (folder / name).exists()]
+        if kept[system.name]:
+            sends[system.name] = sends_in(folder / "performance.sqlite")
+    assert kept["titin"] == kept[NEWEST.name] and bool(kept["titin"]) == (what != "missing")
+    if what == "all":
+        assert sends["titin"] == sends[NEWEST.name] != []
     if what == "fails":
         # The log of an instance has its exception on titin, and MUSCLE3's has not.
         printed = {name: [line[:25] for line in lines if "raised" in line] for name, lines in printed.items()}
     assert printed["titin"] == printed[NEWEST.name] != []
     assert logs["titin"] == logs[NEWEST.name]
+
+
+def sends_in(file: Path) -> list[tuple[str, int]]:
+    """How often each instance has sent, by the profile of a run."""
+    query = (
+        "SELECT name, count(*) FROM events JOIN instances ON instances.oid = instance_oid"
+        " WHERE event_type_oid = (SELECT oid FROM event_types WHERE name = 'SEND') GROUP BY name ORDER BY name"
+    )
+    with closing(sqlite3.connect(file)) as database:
+        return database.execute(query).fetchall()
 
 
 ENDED = f"""
@@ -388,6 +407,32 @@ def test_a_run_goes_on_when_nobody_reads_what_the_manager_says(tmp_path):
     manager.stderr.close()
     assert manager.wait(WATCHDOG) == 0
     assert "done" in (tmp_path / "run/muscle3_manager.log").read_text()
+
+
+@pytest.mark.parametrize("options", [[], ["--start-all"]])
+def test_a_manager_that_is_killed_takes_its_run_with_it(options, tmp_path):
+    path = tmp_path / "sleeps.ymmsl"
+    path.write_text(
+        "ymmsl_version: v0.1\nmodel: {name: sleeps, components: {one: {ports: {}, implementation: sleep}}}\n"
+        "implementations: {sleep: {executable: sleep, args: '1000'}}\n"
+    )
+    command = [TOOLS / "muscle_manager", *options, "--run-dir", tmp_path / "run", path]
+    manager = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=TITIN.environment)
+    connection = tmp_path / "run/connection.json"
+    until(connection.exists)
+    [child] = Path(f"/proc/{manager.pid}/task/{manager.pid}/children").read_text().split()
+    manager.kill()
+    manager.wait()
+    assert ends(int(child))
+    assert "the user ended the run (SIGTERM)" in (tmp_path / "run/titin_manager.log").read_text()
+    assert not connection.exists()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + WATCHDOG
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
 
 
 #: A command in the place of titin's, which sends a signal to its parent first, and ends of that once it is passed on.

@@ -38,6 +38,15 @@ def test_the_driver_is_told_and_the_others_go_on(study: Study, by: str) -> None:
     assert phases["micro[1]"] == "failed" and phases["micro[0]"] == phases["driver"] == "done"
 
 
+@pytest.mark.parametrize("how", ["exit", "signal", "raise"])
+def test_the_messages_of_a_failed_member_are_counted(study: Study, how: str) -> None:
+    done = study(2, {1: f"later {how}"}, "{allow_failures: 1}")
+    assert done.code == 0, done.said
+    sent = {instance["name"]: (instance["messages"], instance["bytes"]) for instance in done.end["instances"]}
+    assert sent["micro[1]"][0] == 1 and sent["micro[1]"][1] > 0, sent
+    assert sent["micro[0]"][0] == 2
+
+
 def test_more_failures_than_allowed_end_the_run(study: Study) -> None:
     done = study(6, HOW, "{allow_failures: 2}")
     assert done.code == 1

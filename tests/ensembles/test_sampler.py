@@ -91,6 +91,26 @@ def test_a_row_goes_to_another_member(tmp_path: Path) -> None:
     assert len(done.end["ensembles"][0]["failed"]) == 1
 
 
+def test_members_that_fail_are_started_again(tmp_path: Path) -> None:
+    write(tmp_path, "k,n,how", [f"1.0,{number},{'exit' if number in (2, 5, 6) else 'fine'}" for number in range(12)])
+    done = run(tmp_path, 2, "{retry: 3}")
+    assert done.code == 0, done.said
+    found = results(tmp_path)
+    assert {number for number, row in found.items() if row["status"] == "failed"} == {2, 5, 6}
+    assert all(float(row["product"]) == number for number, row in found.items() if row["status"] == "done")
+    assert len(found) == 12 and done.end["ensembles"] == []
+
+
+def test_a_table_without_rows_is_no_hindrance_for_the_next_run(tmp_path: Path) -> None:
+    write(tmp_path, "k,n", [])
+    assert run(tmp_path, 1).code == 0
+    assert (tmp_path / "results.csv").read_text() == "row,k,n,status,reason\n"
+    write(tmp_path, "k,n,name", ["0.5,3,x"])
+    done = run(tmp_path, 1)
+    assert done.code == 0, done.said
+    assert float(results(tmp_path)[0]["product"]) == 1.5
+
+
 def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     write(tmp_path, "k,n,how", [f"1.0,{number},{'exit' if number == 6 else 'fine'}" for number in range(10)])
     stopped = run(tmp_path, 1, "{allow_failures: 1}")
@@ -141,6 +161,31 @@ def test_wrong_tables_are_named(tmp_path: Path, columns: str, rows: list[str], s
     said = " ".join((done.said + str(done.end)).split())
     for word in words:
         assert word in said, said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        # A blank before a quotation mark makes it a part of the name.
+        ("table.csv", '# k, and n\nk, "n"\n1,2\n', 'column ""n"" of "table.csv" is no setting of "member"'),
+        ("table.csv", 'k,"n,m"\n1,2\n', 'column "n,m" of "table.csv" is no setting of "member"'),
+        ("rows.jsonl", '{"data": {"k": 1.0, "nam": "x"}}\n', 'column "nam" of "rows.jsonl" is no setting of "member"'),
+        ("table.csv", "", "it is empty"),
+        ("table.npy", "no array", "table.npy"),
+    ],
+)
+def test_the_check_reads_the_table_as_the_sampler_does(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = run(tmp_path, 2, settings=f"sampler.table: {name}")
+    assert done.code == 2, done.said
+    told = done.said + " ".join(f"{problem['what']}: {problem['why']}" for problem in done.end["problems"])
+    assert said in told, told
+
+
+def test_a_table_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
+    done = run(tmp_path, 1)
+    assert done.code == 1, "the sampler looks for it in vain"
+    assert '"table.csv", the table of "sampler", is not there' in " ".join(done.said.split()), done.said
 
 
 def test_a_table_of_numpy_has_its_columns_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Drivers in C, C++ and Fortran are told of a failed member, and go on with the others."""
+"""Drivers in C, C++ and Fortran are told of a failed member, and go on with the others, or with the member itself."""
 
 from __future__ import annotations
 
@@ -31,3 +31,25 @@ def model(driver: Path, env: str = "") -> str:
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])
 def test_the_driver_is_told_in_its_language(build: Build, tmp_path: Path, language: str) -> None:
     run(tmp_path, model(build("members", language)))
+
+
+AGAIN = """\
+ymmsl_version: v0.2
+models:
+  study:
+    components:
+      driver: {{ports: {{o_i: out, s: back}}, implementation: driver}}
+      micro: {{ports: {{f_init: in, o_f: out}}, implementation: micro, multiplicity: 2}}
+    conduits: {{driver.out: micro.in, micro.out: driver.back}}
+programs:
+  driver: {{executable: {driver}}}
+  micro: {{executable: python3, args: [{here}/../ensembles/fragile.py], env: {{DOUBLES: '1'}}}}
+settings: {{micro.how: signal}}
+titin: {{ensemble: {{micro: {{retry: 2}}}}}}
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_a_member_that_is_started_again_is_sent_to_again(build: Build, tmp_path: Path, language: str) -> None:
+    # Each member fails twice, each time at the second message of a process.
+    run(tmp_path, AGAIN.format(driver=build("again", language), here=HERE))

@@ -230,6 +230,26 @@ def test_a_spoiled_run_directory_holds_nobody_up(over, view, tmp_path, name, kin
     assert server.get().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 2}, "has version 2, and this release of titin reads version 1"),
+        ({"version": None}, "has no version, and this release of titin reads version 1"),
+        ({"seconds": "long"}, 'cannot be read: invalid type: string "long"'),
+    ],
+)
+def test_a_record_of_another_version_is_told(over, view, tmp_path, change, said):
+    directory = hostile(over, tmp_path)
+    end = json.loads((directory / "end.json").read_text())
+    assert end["version"] == 1
+    (directory / "end.json").write_text(json.dumps({**end, **change}))
+    server = view(directory)
+    server.enter()
+    state = server.json("state")
+    # The profile says yet that the run is done.
+    assert state["phase"] == "done" and said in state["report"], state
+
+
 def test_a_link_out_of_the_run_directory_is_not_followed(over, view, tmp_path):
     directory = hostile(over, tmp_path)
     secret = tmp_path / "secret"
@@ -270,7 +290,12 @@ def test_what_is_no_run_is_refused(tmp_path, options):
     for name in (tmp_path, tmp_path / "none"):
         done = subprocess.run([TITIN, "view", name, *options], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 2
-        assert done.stderr == f"error: {name} is no run directory: it has no folder instances\n"
+        if name == tmp_path:
+            assert done.stderr == f"error: {name} is no run directory: it has no folder instances\n"
+        else:
+            assert done.stderr.startswith(f"error: there is no run directory {name}: give the directory that"), (
+                done.stderr
+            )
     assert list(tmp_path.iterdir()) == []
 
 

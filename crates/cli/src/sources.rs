@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use titin_model::{Description, LoadOptions, ProblemReport, StartPolicy, load};
+use titin_model::{Description, LoadOptions, ProblemReport, StartPolicy, TableFile, load};
 
 /// The files of a description, and the model in the files.
 #[derive(Args, Clone, Debug)]
@@ -47,9 +47,21 @@ impl Sources {
             strict_timelines,
             allow_missing: self.allow_missing,
             settings: self.settings.clone(),
+            table_columns: Some(table_columns),
         };
         load(&self.files, &options)
     }
+}
+
+/// The columns of a sampler's table, as the sampler reads them.
+fn table_columns(table: &TableFile<'_>) -> Result<Vec<String>, String> {
+    let TableFile {
+        path,
+        format,
+        delimiter,
+        columns,
+    } = *table;
+    titin_components::table_columns(path, format, delimiter, columns).map_err(|why| why.to_string())
 }
 
 fn variable_paths(variable: &str) -> Vec<PathBuf> {

@@ -93,6 +93,11 @@ pub(crate) enum RecordPosition {
 /// Reads the records of a file in order.
 pub(crate) trait RecordReader {
     fn next(&mut self) -> Result<Option<FileRecord>>;
+
+    /// The names of the columns with values, if the head of the file names them.
+    fn columns(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// Appends messages to a file.

@@ -31,7 +31,7 @@ mod sink;
 mod source;
 mod splitter;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use titin_runtime::{Checks, Instance, Options, OverlayUse};
 
@@ -48,6 +48,20 @@ pub const NAMES: [&str; 6] = [
     "splitter",
     "sampler",
 ];
+
+/// The names of the columns of a table for `titin.sampler`, read as the sampler reads them. `format`, `delimiter` and
+/// `columns` are settings of the sampler.
+///
+/// # Errors
+/// [`Error`] says why the sampler could not read the table.
+pub fn table_columns(
+    path: &Path,
+    format: Option<&str>,
+    delimiter: Option<&str>,
+    columns: Option<&str>,
+) -> Result<Vec<String>> {
+    sampler::table_columns(path, format, delimiter, columns)
+}
 
 /// Joins the run named by the environment as the component `name` (one of [`NAMES`]), and does the
 /// component's part until the end. Files to read are looked for in the work directory, then in

@@ -6,8 +6,8 @@
 //! member answers each message with one. A result is written as soon as it is there. Started again
 //! with the same file of results, the sampler leaves out the rows that the file has.
 //!
-//! A member that fails is left out, as far as `titin: ensemble` allows it. Its row goes to other
-//! members, `retry` times, and is then written as failed.
+//! A member that fails is started again or left out, as far as `titin: ensemble` allows it. Its row is
+//! handed out again, `retry` times, and is then written as failed.
 //!
 //! Settings: `table`, `results`, `columns`, `delimiter`, `retry`.
 
@@ -25,6 +25,7 @@ use crate::mapper::{InstancePort, connected, ends};
 use crate::settings::ComponentSettings;
 use crate::{Error, Result};
 use results::{Outcome, ResultsFile};
+pub(crate) use table::columns as table_columns;
 use table::{Row, Table};
 
 pub(crate) fn run(instance: &Instance, folders: &[PathBuf]) -> Result<()> {
@@ -113,15 +114,19 @@ impl<'a> Sampler<'a> {
                 return Ok(());
             };
             self.free.pop_front();
-            match self.send(slot, &job.row) {
-                Ok(()) => drop(self.at_work.insert(slot, job)),
-                Err(Error::Run(error)) if error.kind == Kind::MemberFailed => {
-                    // The member has not had the row.
-                    self.lost.insert(slot);
-                    self.again.push_front(job);
-                }
-                Err(error) => return Err(error),
+            let is_lost = |sent: &Result<()>| matches!(sent, Err(Error::Run(error)) if error.kind == Kind::MemberFailed);
+            let mut sent = self.send(slot, &job.row);
+            if is_lost(&sent) {
+                // The member has not had the row. If the member is started again, this goes to it.
+                sent = self.send(slot, &job.row);
             }
+            if is_lost(&sent) {
+                self.lost.insert(slot);
+                self.again.push_front(job);
+                continue;
+            }
+            sent?;
+            self.at_work.insert(slot, job);
         }
         Ok(())
     }
@@ -199,8 +204,11 @@ impl<'a> Sampler<'a> {
     fn lose_member(&mut self, error: &titin_runtime::Error) -> Result<()> {
         let slot = error.member.as_ref().and_then(|member| member.slot);
         let slot = slot.unwrap_or(0);
-        self.lost.insert(slot);
-        self.free.retain(|free| *free != slot);
+        // The next send tells whether the member is started again.
+        if !self.free.contains(&slot) {
+            self.free.push_back(slot);
+        }
+        self.answered.remove(&slot);
         let Some(mut job) = self.at_work.remove(&slot) else {
             return Ok(());
         };

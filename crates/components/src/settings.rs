@@ -13,7 +13,7 @@ const FORMS: [(&str, CsvForm); 3] = [
     ("map", CsvForm::Map),
     ("table", CsvForm::Table),
 ];
-const DELIMITERS: [(&str, u8); 5] = [
+pub(crate) const DELIMITERS: [(&str, u8); 5] = [
     (",", b','),
     (";", b';'),
     ("tab", b'\t'),
@@ -126,10 +126,7 @@ impl<'a> ComponentSettings<'a> {
 
     /// A list of words with commas between the words.
     fn list(&self, port: &str, name: &str) -> Result<Vec<String>> {
-        let text = self.text(port, name)?.unwrap_or_default();
-        let words = text.split(',').map(str::trim);
-        let words = words.filter(|word| !word.is_empty());
-        Ok(words.map(str::to_owned).collect())
+        Ok(words(&self.text(port, name)?.unwrap_or_default()))
     }
 
     /// The options for reading the file of a port.
@@ -158,6 +155,13 @@ impl<'a> ComponentSettings<'a> {
         self.word(port, "format", &Format::ENDINGS)?
             .map_or_else(|| Format::of(file.as_ref()), Ok)
     }
+}
+
+/// The words of a list with commas between the words.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let words = text.split(',').map(str::trim);
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// The part of a setting's path after the name of an instance or of the instance's component.

@@ -156,13 +156,20 @@ impl RunDirectory {
         self.path.join("end.json")
     }
 
-    /// Writes the record of the run's end.
+    /// Writes the record of the run's end. A reader finds the whole record, or none.
     ///
     /// # Errors
     /// [`DirectoryError`] if the file cannot be written.
     pub fn write_end(&self, text: &str) -> Result<(), DirectoryError> {
+        let part = self.path.join(".end.json.part");
         let path = self.end();
-        at(&path, fs::write(&path, text))
+        let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
+        at(
+            &path,
+            written.inspect_err(|_| {
+                let _ = fs::remove_file(&part);
+            }),
+        )
     }
 
     /// The folder with the folders of the instances.

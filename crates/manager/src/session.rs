@@ -41,7 +41,7 @@ use crate::starter::Starter;
 use crate::state::{InstanceStatus, Manager};
 
 use clock::RunClock;
-pub use end::{EnsembleResult, InstanceResult, MemberResult, RunEnd};
+pub use end::{END_VERSION, EnsembleResult, InstanceResult, MemberResult, RunEnd};
 use end_wait::SILENCE;
 use host_files::HostFiles;
 pub use open::{SessionError, SessionSetup};

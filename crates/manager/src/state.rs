@@ -13,14 +13,17 @@
 //! - `assessment`: the signs of a failure, and when the failure is certain;
 //! - `ending`: the grace period after the first failure, and the end of the run;
 //! - `ensemble`: members of ensembles that fail, are started again, or wait for a turn;
+//! - `attempts`: members that are started again after they have joined;
 //! - `deadlock`: the search for instances that wait for each other (`wait_graph`);
 //! - `stall`: waits for room that last because another instance polls;
-//! - `fields`: the conduits that carry fields.
+//! - `fields`: the conduits that carry fields;
+//! - `traffic`: how much each instance has sent.
 //!
 //! A run begins with the start of every program. The run ends when every instance is done and every
 //! process has ended. After a failure, the run ends when no process is left.
 
 mod assessment;
+mod attempts;
 mod deadlock;
 mod ending;
 mod ensemble;
@@ -36,6 +39,7 @@ mod observation;
 mod registry;
 mod stall;
 mod status;
+mod traffic;
 mod wait_graph;
 mod watch;
 mod welcome;
@@ -88,6 +92,8 @@ pub struct Manager {
     members: PerInstance<Member>,
     /// The failed members of ensembles.
     ensembles: ensemble::Ensembles,
+    /// The conduits of members that are started again.
+    attempts: attempts::Attempts,
     /// Instances to be started after all hosts are ready, and certain peers have joined.
     deferred_starts: Vec<InstanceId>,
     links: BTreeMap<LinkId, ControlLink>,
@@ -107,6 +113,8 @@ pub struct Manager {
     next_conduit: u32,
     /// The declarations of fields, by the conduits that carry them.
     fields: HashMap<ConduitId, fields::FieldEnds>,
+    /// The messages and bytes that came from instances that were not done, by what receivers have told.
+    received: HashMap<ConduitId, (u64, u64)>,
     /// When the manager's process last went on after a stop, and how long the stop lasted.
     last_suspension: Option<(Duration, Duration)>,
     now: Duration,
@@ -152,6 +160,8 @@ impl Manager {
         } = InstanceNeighbours::of(&plan);
         let name = |id: InstanceId| (plan.instances[id].name.clone(), id);
         let instances = plan.instances.iter();
+        let attempts = attempts::Attempts::of(&plan);
+        let next_conduit = plan.conduits.len() as u32 + attempts.conduit_count();
         Manager {
             hosts: vec![hosts::Host::of_manager(host)],
             hosts_deadline: None,
@@ -166,6 +176,7 @@ impl Manager {
                 .map(|planned| Member::new(&planned.start))
                 .collect(),
             ensembles: ensemble::Ensembles::of(&plan),
+            attempts,
             deferred_starts: Vec::new(),
             links: BTreeMap::new(),
             deadlock_search: deadlock::DeadlockSearch::default(),
@@ -176,8 +187,9 @@ impl Manager {
             next_deadline_to_join: None,
             next_doubt_due: None,
             first_unfinished: InstanceId(0),
-            next_conduit: plan.conduits.len() as u32,
+            next_conduit,
             fields: HashMap::new(),
+            received: HashMap::new(),
             last_suspension: None,
             now: Duration::ZERO,
             actions: Vec::new(),
@@ -269,6 +281,7 @@ impl Manager {
             self.next_heartbeat = self.now + self.heartbeat_interval();
             self.exchange_heartbeats();
             self.exchange_heartbeats_with_hosts();
+            self.warn_of_full_ensembles();
         }
         let is_due = |due: &mut Duration| *due <= self.now;
         if self.next_host_loss.take_if(is_due).is_some() {
@@ -311,7 +324,8 @@ impl Manager {
 
     /// Raised buffers: the conduit, the number of raises, and the present limit in messages.
     pub fn raised(&self) -> impl Iterator<Item = (ConduitId, u64, u64)> {
-        self.deadlock_search.raised()
+        let raised = self.deadlock_search.raised();
+        raised.map(|(conduit, times, messages)| (self.described_conduit(conduit), times, messages))
     }
 
     fn ids(&self) -> impl Iterator<Item = InstanceId> + use<> {

@@ -92,7 +92,7 @@ pub use names::{
 };
 pub use network::{Bundle, ConduitEnds, Network, NetworkComponent};
 pub use operator::{Operator, Timeline};
-pub use options::{LoadOptions, StartPolicy};
+pub use options::{LoadOptions, StartPolicy, TableColumns, TableFile};
 pub use pattern::{Pattern, PatternSide, Steps, TransferMode, VersionCache, WhenFull};
 pub use problem::{
     Code, MOST_PROBLEMS, Problem, ProblemReport, Severity, TextPosition, listing, nearest,

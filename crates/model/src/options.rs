@@ -1,6 +1,6 @@
 //! How a description is read and how its components come to run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where imports are searched, and how the description is checked.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,27 @@ pub struct LoadOptions {
     pub allow_missing: bool,
     /// Settings in place of those of the files, each as `NAME=VALUE`. The value is YAML.
     pub settings: Vec<String>,
+    /// Reads the columns of the tables of samplers, as the sampler does; without it they are not checked.
+    pub table_columns: Option<TableColumns>,
+}
+
+/// Reads the names of the columns of a table.
+///
+/// # Errors
+/// In words, if the sampler could not read the table.
+pub type TableColumns = fn(&TableFile<'_>) -> Result<Vec<String>, String>;
+
+/// A table of a `titin.sampler`, with those settings of the sampler that say how to read it.
+#[derive(Clone, Copy, Debug)]
+pub struct TableFile<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The setting `format`.
+    pub format: Option<&'a str>,
+    /// The setting `delimiter`.
+    pub delimiter: Option<&'a str>,
+    /// The setting `columns`.
+    pub columns: Option<&'a str>,
 }
 
 /// How the components come to run.

@@ -10,6 +10,7 @@ use titin_transport::{
     Carrier, ConduitTable, Doorbell, Inbox, InboxOptions, Medium, Room, SpinLock, SpinLockGuard,
     Window,
 };
+use titin_wire::attempts::attempt_of;
 use titin_wire::control::ConduitEnd;
 use titin_wire::meta::{Codec, Content, Meta};
 use titin_wire::settings::Overlay;
@@ -63,8 +64,19 @@ pub(crate) struct Port {
     /// Per slot (one slot only if slots are counted at run time), the conduit from which the port
     /// receives.
     pub(crate) inlets: Vec<Option<Inlet>>,
+    /// The places of the slots' ends, where a peer may be started again after a failure.
+    attempts: Option<Box<AttemptPlaces>>,
     /// Locked by the call that uses the port.
     state: SpinLock<PortState>,
+}
+
+/// Where the ends of slots are, if peers may be started again: each attempt of a peer has ends of its
+/// own. The places of the first attempts are the numbers of the slots, and the others follow.
+struct AttemptPlaces {
+    /// By slot, the place of the ends in use.
+    in_use: Vec<AtomicU32>,
+    /// The slots of the places that follow.
+    slots: Vec<u32>,
 }
 
 /// The state that a port keeps from one call to the next. One call at a time may use the state.
@@ -313,6 +325,13 @@ impl InletState {
     }
 }
 
+impl AttemptPlaces {
+    fn place_of(&self, slot: u32) -> usize {
+        let place = self.in_use.get(slot as usize);
+        place.map_or(slot, |place| place.load(Ordering::Relaxed)) as usize
+    }
+}
+
 impl Port {
     pub(crate) fn new(name: Arc<str>, operator: Operator, vector: bool) -> Self {
         Port {
@@ -325,12 +344,16 @@ impl Port {
             slots: AtomicU32::new(1),
             outlets: Vec::new(),
             inlets: Vec::new(),
+            attempts: None,
             state: SpinLock::default(),
         }
     }
 
     /// Makes room for the end of a conduit. The place of the slot.
     pub(crate) fn place(&mut self, wire: &ConduitEnd) -> usize {
+        if attempt_of(&wire.peer).1 > 0 {
+            return self.place_of_attempt(wire);
+        }
         self.resizable |= wire.resizable;
         let place = wire.slot.unwrap_or(0) as usize;
         if self.outlets.len() <= place {
@@ -351,6 +374,62 @@ impl Port {
         };
         self.slots.store(slots, Ordering::Relaxed);
         place
+    }
+
+    /// Makes room for the end of a later attempt of a peer. The ends of all first attempts are there.
+    fn place_of_attempt(&mut self, wire: &ConduitEnd) -> usize {
+        let slots = self.slots();
+        let attempts = self.attempts.get_or_insert_with(|| {
+            Box::new(AttemptPlaces {
+                in_use: (0..slots).map(AtomicU32::new).collect(),
+                slots: Vec::new(),
+            })
+        });
+        attempts.slots.push(wire.slot.unwrap_or(0));
+        let place = self.outlets.len();
+        self.outlets.push(Vec::new());
+        if !wire.sends {
+            self.inlets.resize_with(place + 1, || None);
+        }
+        place
+    }
+
+    /// Whether a peer may be started again, and then has other ends.
+    #[inline(always)]
+    pub(crate) fn has_attempts(&self) -> bool {
+        self.attempts.is_some()
+    }
+
+    /// The place of the ends of a slot that are in use.
+    #[inline(always)]
+    pub(crate) fn place_of(&self, slot: u32) -> usize {
+        match &self.attempts {
+            None => slot as usize,
+            Some(attempts) => attempts.place_of(slot),
+        }
+    }
+
+    /// The slot of a place.
+    pub(crate) fn slot_of(&self, place: usize) -> u32 {
+        let later = self.attempts.as_ref().and_then(|attempts| {
+            let at = place.checked_sub(attempts.in_use.len())?;
+            attempts.slots.get(at).copied()
+        });
+        later.unwrap_or(place as u32)
+    }
+
+    /// Whether the ends at a place are those of the peer's present attempt.
+    pub(crate) fn is_in_use(&self, place: usize) -> bool {
+        self.place_of(self.slot_of(place)) == place
+    }
+
+    /// From now on the slot of a place has its ends there.
+    pub(crate) fn use_place(&self, place: usize) {
+        let slot = self.slot_of(place) as usize;
+        let attempts = self.attempts.as_ref();
+        if let Some(in_use) = attempts.and_then(|attempts| attempts.in_use.get(slot)) {
+            in_use.store(place as u32, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn connected(&self) -> bool {
@@ -391,7 +470,7 @@ impl Port {
         match slot {
             None if !self.vector => Ok((0, 0)),
             Some(slot) if self.vector && !self.resizable && slot < self.slots() => {
-                Ok((slot as usize, slot))
+                Ok((self.place_of(slot), slot))
             }
             slot => self.find_slot(slot),
         }
@@ -409,8 +488,8 @@ impl Port {
                 "is a vector port of {} slots: give a slot",
                 self.slots()
             )),
-            Some(slot) if !self.vector => wrong(format!(
-                "is no vector port, but slot {slot} was given; declare it as '{}[]' if it has slots",
+            Some(_) if !self.vector => wrong(format!(
+                "is no vector port, but a slot was given; declare it as '{}[]' if it has slots",
                 self.name
             )),
             // A receiver learns the number of slots from the first message. Until then any slot may
@@ -423,9 +502,15 @@ impl Port {
                     match self.resizable && self.operator.sends() && self.slots() == 0 {
                         true => "has no slots yet: set their number first".to_owned(),
                         false => {
+                            // The names of slots are those of logs. Fortran's own numbers are others.
+                            let (name, count) = (&self.name, self.slots());
+                            let known = match count {
+                                0 => "no slots".to_owned(),
+                                1 => format!("one slot, {name}[0]"),
+                                _ => format!("{count} slots, {name}[0] to {name}[{}]", count - 1),
+                            };
                             format!(
-                                "has slots 0 to {}, but slot {slot} was given",
-                                i64::from(self.slots()) - 1
+                                "has {known}, and there is no {name}[{slot}]; slots count from 0, in Fortran from 1"
                             )
                         }
                     },
@@ -433,7 +518,12 @@ impl Port {
             }
             slot => {
                 let slot = slot.unwrap_or(0);
-                Ok((if self.resizable { 0 } else { slot as usize }, slot))
+                let place = if self.resizable {
+                    0
+                } else {
+                    self.place_of(slot)
+                };
+                Ok((place, slot))
             }
         }
     }
@@ -713,7 +803,7 @@ impl PortEnd {
 
     /// The other end, as users write the end.
     pub(crate) fn other(&self) -> String {
-        format!("{}.{}", self.peer, self.peer_port)
+        format!("{}.{}", attempt_of(&self.peer).0, self.peer_port)
     }
 
     /// The text about messages that came to this end of the port, with what has become of them.
@@ -751,7 +841,7 @@ mod tests {
                 .find(Some(3))
                 .unwrap_err()
                 .text
-                .contains("slots 0 to 2")
+                .contains("has 3 slots, out[0] to out[2], and there is no out[3]")
         );
         assert!(vector.find(None).unwrap_err().text.contains("give a slot"));
     }

@@ -123,6 +123,10 @@ struct ProcessState {
     finished: HashSet<String>,
     /// The members of ensembles that have failed, and why. They are among the finished, too.
     failed_members: HashMap<String, String>,
+    /// The attempts, but the first, that the manager begins when an instance asks for them.
+    possible_attempts: HashSet<String>,
+    /// The attempts that an instance has asked for.
+    attempts: HashSet<String>,
     /// The fields of instances that have asked to join, or are open.
     fields: HashMap<String, Arc<dyn FieldHandler>>,
     rank_messages: RankMessageLinks,

@@ -4,6 +4,7 @@
 //! above; fields stand above both. The serial instance knows neither: where the layers above are to
 //! act, the serial instance asks the [`UpperLayers`].
 
+mod attempts;
 mod close;
 mod compress;
 mod open;
@@ -17,6 +18,7 @@ mod send;
 mod step_filters;
 mod wait;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
@@ -76,6 +78,8 @@ pub(crate) struct Serial {
     pub(crate) reporter: WaitReporter,
     pub(crate) profile: ProfileState,
     any: ReceiveAnyState,
+    /// The members of which a call has told the program that they have failed, with their ends yet in use.
+    told_failures: Mutex<HashSet<String>>,
     above: OnceLock<Weak<dyn UpperLayers>>,
     /// Whether messages of ports may go the short way (`repeated.rs`): the instance is serial and blocks,
     /// counts no steps and keeps no rows.

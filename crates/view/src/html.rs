@@ -7,7 +7,19 @@ use crate::viewed_run::{ViewError, ViewedRun};
 
 const PAGE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
-const SCRIPT: &str = include_str!("../page/page.js");
+
+/// The parts of the script, in their order: the later ones use the earlier ones.
+const SCRIPT: &str = concat!(
+    include_str!("../page/script/base.js"),
+    include_str!("../page/script/units.js"),
+    include_str!("../page/script/figures.js"),
+    include_str!("../page/script/header.js"),
+    include_str!("../page/script/graph.js"),
+    include_str!("../page/script/tables.js"),
+    include_str!("../page/script/history.js"),
+    include_str!("../page/script/logs.js"),
+    include_str!("../page/script/look.js"),
+);
 
 /// The page of a server, and the policy for its header. Only the style and the script of the page itself
 /// have the nonce.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use titin_manager::profile::{InstanceTotals, RunProfile};
 use titin_manager::report::Report;
+use titin_manager::session::END_VERSION;
 use titin_wire::observation::{ObservedInstance, ObservedRun};
 
 use crate::grouping::without_indices;
@@ -121,12 +122,14 @@ impl State {
         }
     }
 
-    /// The state of a run that is over, by what its manager has left. The names are those of the facts.
+    /// The state of a run that is over, by what its manager has left. The names are those of the facts. `recorded`
+    /// is the record of the end, or why it cannot be read.
     pub(crate) fn of_end(
         names: &[(String, usize)],
-        end: Option<&RecordedEnd>,
+        recorded: Result<Option<&RecordedEnd>, &str>,
         profile: Option<&RunProfile>,
     ) -> State {
+        let end = recorded.unwrap_or_default();
         let ends: BTreeMap<&str, &RecordedInstance> = match end {
             Some(end) => end
                 .instances
@@ -153,11 +156,13 @@ impl State {
             seconds: end.map(|end| end.seconds).or(run.map(|run| run.seconds)),
             instances: instances.collect(),
             waits: Vec::new(),
-            report: match (end, run) {
-                (Some(end), _) => end.story.as_ref().map(|report| report.page(false)),
-                (None, Some(run)) if run.outcome != "done" => Some(run.outcome.clone()),
-                (None, Some(_)) => None,
-                (None, None) => Some("The run directory does not say how the run has ended: its manager was killed, or the directory was copied before the end.".to_owned()),
+            report: match (recorded, run) {
+                (Ok(Some(end)), _) => end.story.as_ref().map(|report| report.page(false)),
+                (Err(why), Some(run)) if run.outcome != "done" => Some(format!("{}\n{why}", run.outcome)),
+                (Err(why), _) => Some(why.to_owned()),
+                (Ok(None), Some(run)) if run.outcome != "done" => Some(run.outcome.clone()),
+                (Ok(None), Some(_)) => None,
+                (Ok(None), None) => Some("The run directory does not say how the run has ended: its manager was killed, or the directory was copied before the end.".to_owned()),
             },
         }
     }
@@ -173,7 +178,38 @@ pub(crate) struct RecordedEnd {
     pub(crate) instances: Vec<RecordedInstance>,
 }
 
+/// The version alone, which says whether the rest can be read.
+#[derive(Deserialize)]
+struct RecordVersion {
+    version: Option<u64>,
+}
+
 impl RecordedEnd {
+    /// Reads a record of this version.
+    ///
+    /// # Errors
+    /// In words, if the record is of another version, or is broken.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let broken = |why: serde_json::Error| {
+            format!("end.json, which says how the run has ended, cannot be read: {why}")
+        };
+        let found: RecordVersion = serde_json::from_str(text).map_err(broken)?;
+        match found.version {
+            Some(version) if version == u64::from(END_VERSION) => {
+                serde_json::from_str(text).map_err(broken)
+            }
+            found => {
+                let found = found.map_or("no version".to_owned(), |version| {
+                    format!("version {version}")
+                });
+                Err(format!(
+                    "end.json, which says how the run has ended, has {found}, and this release of titin reads version \
+                     {END_VERSION}: look at the run with the release of titin that ran it"
+                ))
+            }
+        }
+    }
+
     fn phase(&self) -> RunPhase {
         match self.outcome.as_str() {
             "done" => RunPhase::Done,

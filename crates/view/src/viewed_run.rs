@@ -35,6 +35,9 @@ const LONGEST_END: u64 = 256 << 20;
 /// Why a run cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
+    /// There is no such directory.
+    #[error("there is no run directory {}: give the directory that `titin run` prints at the beginning of a run", .0.display())]
+    NoDirectory(PathBuf),
     /// The directory is not that of a run.
     #[error("{} is no run directory: it has no folder instances", .0.display())]
     NoRun(PathBuf),
@@ -90,10 +93,13 @@ impl ViewedRun {
     /// The run in a directory. `description` is what was run, if it can be read.
     ///
     /// # Errors
-    /// [`ViewError::NoRun`] if the directory is not that of a run.
+    /// [`ViewError::NoDirectory`] if there is no such directory, [`ViewError::NoRun`] if it is not that of a run.
     pub fn open(directory: &Path, description: Option<Description>) -> Result<Self, ViewError> {
         let no_run = || ViewError::NoRun(directory.to_owned());
-        let path = directory.canonicalize().map_err(|_| no_run())?;
+        let path = directory.canonicalize().map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound => ViewError::NoDirectory(directory.to_owned()),
+            _ => no_run(),
+        })?;
         let directory = RunDirectory::at(path);
         if !directory.instances().is_dir() {
             return Err(no_run());
@@ -169,7 +175,7 @@ impl ViewedRun {
         if last.facts.instances.is_empty() {
             let names = self.names_at_end(None, None, "");
             last.facts = Arc::new(self.facts("", None, names));
-            last.state = Arc::new(State::of_end(&last.facts.instances, None, None));
+            last.state = Arc::new(State::of_end(&last.facts.instances, Ok(None), None));
         }
         last.state = Arc::new(State {
             phase: RunPhase::Silent,
@@ -182,8 +188,8 @@ impl ViewedRun {
 
     /// The manager has let go of the connection file. At the end it copies results, and records the end last.
     fn look_at_end(&self, last: &mut LastLook) {
-        let end = self.recorded_end();
-        last.is_over = end.is_some();
+        let recorded = self.recorded_end();
+        last.is_over = !matches!(recorded, Ok(None));
         if !last.is_over && last.was_alive {
             last.state = Arc::new(State {
                 phase: RunPhase::Ending,
@@ -196,7 +202,8 @@ impl ViewedRun {
             .as_ref()
             .and_then(|database| database.profile().ok());
         let run = profile.as_ref().and_then(|profile| profile.run.as_ref());
-        let model = match (&end, run) {
+        let end = recorded.as_ref().ok().and_then(Option::as_ref);
+        let model = match (end, run) {
             (Some(end), _) => end.model.clone(),
             (None, Some(run)) => run.model.clone(),
             (None, None) => last.facts.model.clone(),
@@ -204,24 +211,35 @@ impl ViewedRun {
         let host = run
             .map(|run| run.host.clone())
             .or_else(|| last.facts.host.clone());
-        let names = self.names_at_end(end.as_ref(), profile.as_ref(), &model);
+        let names = self.names_at_end(end, profile.as_ref(), &model);
         let mut facts = self.facts(&model, host, names);
         if let (Some(database), Some(profile)) = (&database, &profile) {
             facts.measure(database, profile);
         }
         last.state = Arc::new(State::of_end(
             &facts.instances,
-            end.as_ref(),
+            recorded
+                .as_ref()
+                .map(Option::as_ref)
+                .map_err(String::as_str),
             profile.as_ref(),
         ));
         last.facts = Arc::new(facts);
     }
 
-    fn recorded_end(&self) -> Option<RecordedEnd> {
+    /// The record of the end, if it is there.
+    ///
+    /// # Errors
+    /// In words, if the record cannot be read.
+    fn recorded_end(&self) -> Result<Option<RecordedEnd>, String> {
         let mut text = String::new();
-        let file = open_file(&self.directory.end()).ok()?;
-        file.take(LONGEST_END).read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
+        let read = open_file(&self.directory.end())
+            .and_then(|file| file.take(LONGEST_END).read_to_string(&mut text));
+        match read {
+            Ok(_) => RecordedEnd::read(&text).map(Some),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(format!("end.json cannot be read: {why}")),
+        }
     }
 
     fn names_at_end(

@@ -104,6 +104,14 @@ pub enum ToManager {
         /// The decomposition of the array over the ranks, for the other end.
         field: FieldEnd,
     },
+    /// The program sends to a failed member that is to be started again, see
+    /// [`ToProgram::MemberFailed`].
+    Resume {
+        /// The instance that sends.
+        instance: String,
+        /// The next attempt of the member, as in [`crate::attempts`].
+        member: String,
+    },
     /// The instance has failed; the run is to end and name the instance.
     Failed {
         /// The instance.
@@ -195,10 +203,14 @@ pub enum ToProgram {
     /// A member of an ensemble has failed, and the run goes on without it. The processes of all
     /// instances at the other ends of its conduits get the message.
     MemberFailed {
-        /// The member.
+        /// The member; of a member that was started again, the attempt, as in [`crate::attempts`].
         instance: String,
         /// Why it has failed, on one line; the text follows the name.
         text: String,
+        /// Whether the member is started again, as its next attempt, when a peer asks for it by
+        /// [`ToManager::Resume`].
+        #[serde(default, skip_serializing_if = "is_false")]
+        again: bool,
     },
     /// The run has failed: all waiting calls and all later calls return an error that names the
     /// culprit.
@@ -369,7 +381,8 @@ pub struct ConduitEnd {
     /// The timeline of the port, unless the port is on the usual timeline of the instance.
     #[serde(default)]
     pub timeline: Option<String>,
-    /// The instance at the other end.
+    /// The instance at the other end. For a member of an ensemble that may be started again there is an
+    /// end for each attempt, see [`crate::attempts`]; those for later attempts come last.
     pub peer: String,
     /// The port at the other end.
     pub peer_port: String,
@@ -569,6 +582,10 @@ pub struct ConduitProfile {
     pub by_socket: u64,
     /// Seconds of waiting.
     pub waiting: f64,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn is_zero(count: &u64) -> bool {

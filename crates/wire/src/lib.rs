@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attempts;
 pub mod circuit;
 pub mod connection;
 pub mod control;

@@ -6,6 +6,7 @@ import json
 import logging
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -30,7 +31,8 @@ def run_simulation(configuration: Any, implementations: Mapping[str, Callable[[]
 
     ``configuration``: a description of the package ``ymmsl``, of version 0.1 or 0.2. ``implementations``: a function
     without arguments for each name of an implementation; it makes its :class:`libmuscle.Instance` itself. Each instance
-    is a process of ``multiprocessing``, and writes its log to ``muscle3.<instance>.log`` in the current folder.
+    is a process of ``multiprocessing``, and writes its log to ``muscle3.<instance>.log`` in the current folder. The log
+    of the manager, ``muscle3_manager.log``, and the profile, ``performance.sqlite``, are there once the run is over.
 
     Raises ValueError if a function is missing, and RuntimeError with the last lines of their logs if instances fail, or
     if the description has imports or is not consistent.
@@ -48,10 +50,22 @@ def run_simulation(configuration: Any, implementations: Mapping[str, Callable[[]
     from libmuscle.serving import Serving
 
     with tempfile.TemporaryDirectory(prefix="muscle3_") as folder:
-        arguments = ["manager", "--run-dir", f"{folder}/run", "--model", str(model.name), "--", "-"]
-        with Serving(arguments, _description(configuration)) as serving:
-            run_instances(instances, serving.location)
-            serving.end()
+        arguments = ["manager", "--trace", "--run-dir", f"{folder}/run", "--model", str(model.name), "--", "-"]
+        try:
+            with Serving(arguments, _description(configuration)) as serving:
+                run_instances(instances, serving.location)
+                serving.end()
+        finally:
+            _keep(Path(folder, "run", "titin_manager.log"), "muscle3_manager.log")
+            _keep(Path(folder, "run", "performance.sqlite"), "performance.sqlite")
+
+
+def _keep(file: Path, name: str) -> None:
+    """Copies a file of the run into the current folder, in place of that of an earlier run."""
+    if file.exists():
+        part = f".{name}.part"
+        shutil.copyfile(file, part)
+        os.replace(part, name)
 
 
 def run_instances(instances: Mapping[str, Callable[[], Any]], manager_location: str) -> None:

@@ -65,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
 def _arguments(options: argparse.Namespace) -> list[str]:
     # The recording of sends and receives is on, as in MUSCLE3; `muscle_profile_level: none` switches it off.
     # Components without an implementation are left out, as in MUSCLE3.
-    arguments = ["run" if options.start_all else "manager", "--trace", "--allow-missing"]
+    # A command that is killed takes its run with it.
+    arguments = ["run" if options.start_all else "manager", "--trace", "--allow-missing", f"--parent={os.getpid()}"]
     if options.log_level == "DEBUG":
         arguments.append("--verbose")
     if options.run_dir:

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use clap::Args;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
@@ -97,6 +98,9 @@ struct CommonOptions {
     /// Write there what TITIN_MANAGER has to be, once programs can join
     #[arg(long, value_name = "FILE")]
     location_file: Option<PathBuf>,
+    /// End the run, as SIGTERM does, when this process ends, which has started the command
+    #[arg(long, value_name = "PROCESS", hide = true)]
+    parent: Option<u32>,
     /// Have programs record when they send and receive
     #[arg(long)]
     trace: bool,
@@ -213,6 +217,9 @@ impl CommonOptions {
     }
 
     fn run(self, start: StartPolicy, choices: &Choices) -> ExitCode {
+        if self.parent.is_some_and(|parent| !ends_with(parent)) {
+            return ExitCode::from(INTERRUPTED);
+        }
         let opened = self
             .open(Instant::now(), start, choices)
             .and_then(|(session, forwarding)| {
@@ -268,7 +275,7 @@ impl CommonOptions {
         drop(network);
         complete(&mut plan, self.profile.as_deref())?;
         let reach = reach(self.listen.as_deref(), !plan.hosts.is_empty())?;
-        let caller = rustix::process::getppid()
+        let caller = getppid()
             .filter(|_| !choices.hosted.is_empty())
             .map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
         let relay = match plan.has_other_sites() {
@@ -332,6 +339,14 @@ impl CommonOptions {
             _ => ExitCode::from(FAILED),
         }
     }
+}
+
+/// Has the system send SIGTERM to this process when its parent ends. Returns whether the parent, a process with the
+/// given number, has not ended yet.
+fn ends_with(parent: u32) -> bool {
+    let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    // The parent may have ended before the system was asked.
+    getppid().is_some_and(|found| found.as_raw_nonzero().get().unsigned_abs() == parent)
 }
 
 /// Writes what `TITIN_MANAGER` has to be. The file is there at once with all its content, so another

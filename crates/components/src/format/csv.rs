@@ -281,6 +281,11 @@ impl RecordReader for RowReader {
             place: RecordPosition::Line(line(&row)),
         }))
     }
+
+    fn columns(&self) -> Option<Vec<String>> {
+        let names = self.rows.columns.iter();
+        Some(names.map(|(_, name)| name.clone()).collect())
+    }
 }
 
 /// The whole file as a single message: a map from column to array, or to a list of text.

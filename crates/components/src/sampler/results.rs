@@ -105,6 +105,10 @@ impl ResultsFile {
         if is_whole && found.is_ok() {
             return Ok(());
         }
+        if self.is_head_alone(&record)? {
+            self.file.set_len(0).on_file(&self.path, "write")?;
+            return Ok(());
+        }
         // An earlier run may have ended in the middle of the first line.
         let mut begin = Vec::new();
         let mut file = (&self.file).take(LONGEST_HEAD);
@@ -118,6 +122,16 @@ impl ResultsFile {
             own.join(", ")
         );
         Err(Error::file(&self.path, why))
+    }
+
+    /// Whether the file has nothing but the names of columns, as a sampler leaves them for a table without rows. The
+    /// table may have got other columns with its first rows.
+    fn is_head_alone(&mut self, head: &StringRecord) -> Result<bool> {
+        let length = self.file.metadata().on_file(&self.path, "read")?.len();
+        let cells: Vec<String> = head.iter().map(str::to_owned).collect();
+        let is_ours = cells.first().is_some_and(|cell| cell == ROW)
+            && cells.ends_with(&[STATUS.to_owned(), REASON.to_owned()]);
+        Ok(is_ours && self.line(&cells)?.len() as u64 == length)
     }
 
     fn rewind(&mut self) -> Result<()> {
@@ -223,9 +237,15 @@ impl ResultsFile {
         }
     }
 
-    /// Writes what waits for the first result, if none has come.
+    /// Writes what waits for the first result, if none has come. A table without rows leaves the names of its
+    /// columns, if these are known.
     pub(super) fn finish(&mut self) -> Result<()> {
-        self.begin(&[])
+        let is_unknown =
+            self.settings.is_empty() && self.rows.is_empty() && self.waiting.is_empty();
+        match self.columns.is_none() && is_unknown {
+            true => Ok(()),
+            false => self.begin(&[]),
+        }
     }
 
     /// Writes the names of the columns, and the lines that waited for them.
@@ -405,6 +425,38 @@ mod tests {
             error.to_string().contains("has the columns value"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_table_without_rows_leaves_a_file_for_the_next_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let text = || std::fs::read_to_string(&path).unwrap();
+        // The columns are not known, as in JSON lines without a line.
+        ResultsFile::open(&path, &[]).unwrap().finish().unwrap();
+        assert_eq!(text(), "");
+        let columns = ["k".to_owned()];
+        ResultsFile::open(&path, &columns)
+            .unwrap()
+            .finish()
+            .unwrap();
+        assert_eq!(text(), "row,k,status,reason\n");
+        // The table has another column with its first row, or a file is of an earlier release.
+        for old in ["row,n,status,reason\n", "row,status,reason\n"] {
+            std::fs::write(&path, old).unwrap();
+            let mut results = ResultsFile::open(&path, &columns).unwrap();
+            results.write(&row(0, 1.0), done("7")).unwrap();
+            assert_eq!(text(), "row,k,status,reason,value\n0,1.0,done,,7\n");
+        }
+        for other in [
+            "row,n,status,reason\n0,1,done,\n",
+            "row,n,status,reason,x\n",
+            "row,status\n",
+        ] {
+            std::fs::write(&path, other).unwrap();
+            assert!(ResultsFile::open(&path, &columns).is_err());
+            assert_eq!(text(), other);
+        }
     }
 
     #[test]

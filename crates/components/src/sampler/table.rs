@@ -7,8 +7,8 @@ use titin_runtime::Setting;
 use crate::data::Value;
 use crate::element_text;
 use crate::file_names::locate;
-use crate::format::{CsvForm, FileRecord, Format, RecordReader, open};
-use crate::settings::ComponentSettings;
+use crate::format::{CsvForm, FileRecord, Format, ReadOptions, RecordReader, open};
+use crate::settings::{ComponentSettings, DELIMITERS, words};
 use crate::{Error, Result};
 
 /// The settings of a row.
@@ -35,7 +35,11 @@ impl Table {
         folders: &[PathBuf],
     ) -> Result<Self> {
         let path = locate(Path::new(name), folders)?;
-        let mut reading = settings.reading("", name)?;
+        Table::read(path, settings.reading("", name)?)
+    }
+
+    /// Opens a table, and reads the names of its columns.
+    fn read(path: PathBuf, mut reading: ReadOptions) -> Result<Self> {
         let chosen = std::mem::take(&mut reading.columns);
         match reading.format {
             Format::Csv => {
@@ -50,7 +54,9 @@ impl Table {
         let first = records.next()?;
         let found = match first.as_ref().map(|record| &record.value) {
             Some(Value::Map(entries)) => entries.iter().map(|(name, _)| name.clone()).collect(),
-            _ => chosen,
+            Some(_) => chosen,
+            // A table without rows may have a head.
+            None => records.columns().unwrap_or(chosen),
         };
         if first.is_some() && found.is_empty() {
             let why = "its columns have no names; write `columns: a, b`, the names of the settings";
@@ -130,6 +136,30 @@ impl Table {
         };
         values.into_iter().map(setting).collect()
     }
+}
+
+/// The names of the columns of a table, read as the sampler reads them. `format`, `delimiter` and `columns` are the
+/// settings of the sampler.
+///
+/// # Errors
+/// The table cannot be read, or has no names of columns.
+pub(crate) fn columns(
+    path: &Path,
+    format: Option<&str>,
+    delimiter: Option<&str>,
+    columns: Option<&str>,
+) -> Result<Vec<String>> {
+    fn meaning<T: Copy>(word: Option<&str>, words: &[(&str, T)]) -> Option<T> {
+        let found = words.iter().find(|(known, _)| Some(*known) == word)?;
+        Some(found.1)
+    }
+    let reading = ReadOptions {
+        format: meaning(format, &Format::ENDINGS).map_or_else(|| Format::of(path), Ok)?,
+        delimiter: meaning(delimiter, &DELIMITERS).unwrap_or(b','),
+        columns: words(columns.unwrap_or_default()),
+        ..ReadOptions::default()
+    };
+    Ok(Table::read(path.to_owned(), reading)?.columns)
 }
 
 /// A cell as a setting; `None` for an empty cell.

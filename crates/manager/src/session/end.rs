@@ -16,9 +16,14 @@ use crate::profile::Summary;
 use crate::report::{Report, advice_for_lost_files};
 use crate::state::{InstanceStatus, Manager, Phase, RunOutcome};
 
+/// The version of the record of a run's end. Readers refuse other versions.
+pub const END_VERSION: u32 = 1;
+
 /// How a run ended. The names of the fields are also the names in `titin run --json`.
 #[derive(Debug, Serialize)]
 pub struct RunEnd {
+    /// The version of the record, [`END_VERSION`].
+    pub version: u32,
     /// "done", "failed" or "interrupted".
     pub outcome: &'static str,
     /// The report of a failed run.
@@ -163,6 +168,7 @@ impl Session {
             let _ = self.log.write_text(&format!("\n{}", report.page(false)));
         }
         let end = RunEnd {
+            version: END_VERSION,
             outcome: outcome(report.as_ref()),
             report,
             model,
@@ -292,12 +298,13 @@ fn instance_result(manager: &Manager, id: InstanceId, status: InstanceStatus) ->
         _ => "ended",
     };
     let progress = status.position.as_ref();
+    let (messages, bytes) = manager.traffic(id);
     InstanceResult {
         name: status.name,
         phase,
         process: manager.exit(id).map(|exit| exit.to_string()),
         simulated: progress.and_then(|progress| progress.simulated),
-        messages: progress.map_or(0, |progress| progress.messages),
-        bytes: progress.map_or(0, |progress| progress.bytes),
+        messages,
+        bytes,
     }
 }

@@ -286,6 +286,9 @@ impl Manager {
             if cause.is_none() && self.start_again(id, &fault) {
                 return;
             }
+            if cause.is_none() && self.come_back(id, &fault) {
+                return;
+            }
             self.members[id].fault = Some(fault.clone());
             if cause.is_none() && self.leave_out(id, &fault) {
                 return;

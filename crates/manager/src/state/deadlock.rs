@@ -206,7 +206,9 @@ impl Manager {
 
     /// The conduit of a wait; `None` if the instance has no such end of the conduit.
     pub(super) fn awaited(&self, id: InstanceId, reported: WaitOn) -> Option<AwaitedConduit> {
-        let planned = self.plan.conduit(reported.conduit)?;
+        let planned = self
+            .plan
+            .conduit(self.described_conduit(reported.conduit))?;
         let (here, there) = match reported.sends {
             true => (&planned.from, &planned.to),
             false => (&planned.to, &planned.from),
@@ -415,7 +417,7 @@ impl Manager {
 
     /// Raises the buffer of a conduit for a sender that waits for room.
     fn raise_buffer(&mut self, id: InstanceId, on: &WaitOn) {
-        let Some(planned) = self.plan.conduit(on.conduit) else {
+        let Some(planned) = self.plan.conduit(self.described_conduit(on.conduit)) else {
             return;
         };
         let raised = self.deadlock_search.raised.entry(on.conduit);

@@ -3,7 +3,8 @@
 //!
 //! A member that fails is left out, as long as its ensemble has failures left to allow: its peers are
 //! told, its process is ended, and the run goes on. A member whose process has ended before it joined
-//! has exchanged no message, so it can be started again, and no peer notices.
+//! has exchanged no message, so it can be started again, and no peer notices. `attempts` has the members
+//! that are started again later.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,9 +14,12 @@ use titin_wire::control::ToProgram;
 use super::Manager;
 use super::ending::TERMINATE_TO_KILL;
 use super::fault::Fault;
-use super::member::{InstanceProcess, Member};
+use super::member::{InstanceProcess, Member, ReturnPlan};
 use crate::event::{Level, Signal};
 use crate::plan::{InstanceId, Plan, PlannedEnsemble};
+
+/// How long all members that run wait before the log says that others wait for their turn.
+const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// The failed members of the ensembles.
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ pub(super) struct Ensembles {
     failed: Vec<Vec<InstanceId>>,
     /// How many programs of members have been started and have not ended, by the same places.
     running: Vec<usize>,
+    /// The ensembles, by the same places, of which the log says that no member ends to make room.
+    told_full: HashSet<usize>,
     /// No process of a left-out member gets a signal before this time.
     pub(super) next_signal: Option<Duration>,
 }
@@ -33,6 +39,7 @@ impl Ensembles {
         Ensembles {
             failed: vec![Vec::new(); plan.ensembles.len()],
             running: vec![0; plan.ensembles.len()],
+            told_full: HashSet::new(),
             next_signal: None,
         }
     }
@@ -40,6 +47,8 @@ impl Ensembles {
 
 /// An ensemble of which members wait for a turn.
 pub(super) struct FullEnsemble {
+    /// The place in [`Plan::ensembles`].
+    place: usize,
     /// How many members run at a time.
     pub(super) at_once: usize,
     pub(super) running: Vec<InstanceId>,
@@ -72,7 +81,7 @@ impl FailedMembers<'_> {
 }
 
 /// A fault in words, with the outcome in the first line: a trace of the program may follow.
-fn with_outcome(fault: &Fault, outcome: &str) -> String {
+pub(super) fn with_outcome(fault: &Fault, outcome: &str) -> String {
     let fault = fault.to_string();
     match fault.split_once('\n') {
         Some((first, rest)) => format!("{first}; {outcome}\n{rest}"),
@@ -108,13 +117,19 @@ impl Manager {
 
     /// The message to peers about a left-out member.
     pub(super) fn member_failure(&self, id: InstanceId) -> Option<ToProgram> {
-        if !self.members[id].left_out {
+        let returns = self.members[id].return_plan;
+        if !self.members[id].left_out || returns == Some(ReturnPlan::Unseen) {
             return None;
         }
         let text = self.fault_text(id);
+        let outcome = match returns {
+            Some(_) => "; it is started again when something is sent to it",
+            None => "",
+        };
         Some(ToProgram::MemberFailed {
-            instance: self.name(id).to_owned(),
-            text: text.lines().next().unwrap_or_default().to_owned(),
+            instance: self.name_for_peers(id),
+            text: text.lines().next().unwrap_or_default().to_owned() + outcome,
+            again: returns.is_some(),
         })
     }
 
@@ -138,6 +153,7 @@ impl Manager {
         let recent_log = std::mem::take(&mut self.members[id].recent_log);
         self.members[id] = Member {
             restarts,
+            attempt: self.members[id].attempt,
             recent_log,
             ..Member::new(&self.plan.instances[id].start)
         };
@@ -179,7 +195,7 @@ impl Manager {
         true
     }
 
-    fn tell_peers_of_failure(&mut self, id: InstanceId) {
+    pub(super) fn tell_peers_of_failure(&mut self, id: InstanceId) {
         let Some(message) = self.member_failure(id) else {
             return;
         };
@@ -190,7 +206,7 @@ impl Manager {
 
     /// Has the process of a left-out member ended, if it does not end by itself. Other instances of
     /// the process go on.
-    fn end_process_of(&mut self, id: InstanceId) {
+    pub(super) fn end_process_of(&mut self, id: InstanceId) {
         if self.plan.sharers(id).len() > 1 {
             return;
         }
@@ -248,12 +264,44 @@ impl Manager {
             let running: Vec<InstanceId> =
                 self.members_of(&ensemble.component).filter(runs).collect();
             (!held_back.is_empty() && !running.is_empty()).then_some(FullEnsemble {
+                place,
                 at_once: ensemble.at_once,
                 running,
                 held_back,
             })
         });
         full.collect()
+    }
+
+    /// Warns of ensembles in which all members that run have waited for long, while others wait for their turn. If a
+    /// driver waits for the latter by one thread alone, the search for deadlocks finds it. The waits of several
+    /// threads are not known.
+    pub(super) fn warn_of_full_ensembles(&mut self) {
+        if self.deferred_starts.is_empty() || self.run_state.failure().is_some() {
+            return;
+        }
+        let waits = self.deadlock_search.graph();
+        let has_waited = |id: &InstanceId| {
+            let wait = waits.get(id);
+            wait.is_some_and(|wait| wait.reported_at + LONG_WAIT <= self.now)
+        };
+        let stuck = self.full_ensembles().into_iter();
+        let stuck = stuck.filter(|full| full.running.iter().all(has_waited));
+        let stuck: Vec<FullEnsemble> = stuck.collect();
+        let places: HashSet<usize> = stuck.iter().map(|full| full.place).collect();
+        let told = std::mem::replace(&mut self.ensembles.told_full, places);
+        for full in stuck.iter().filter(|full| !told.contains(&full.place)) {
+            let component = &self.plan.ensembles[full.place].component;
+            let text = format!(
+                "all members of {component} that run have waited for {} s, and {} more wait until one ends (`at_once: {}`). If \
+                 an instance waits for one of the latter, by several threads perhaps, none goes on: raise `at_once` under \
+                 `titin: ensemble`",
+                LONG_WAIT.as_secs(),
+                full.held_back.len(),
+                full.at_once,
+            );
+            self.log(Level::Warning, None, text);
+        }
     }
 
     /// Counts a program that is being started.

@@ -48,6 +48,10 @@ pub(super) struct Member {
     pub(super) stopped: bool,
     /// How often the program was started again.
     pub(super) restarts: u32,
+    /// The number of the attempt for the peers: how often the program was started again after it had joined.
+    pub(super) attempt: u32,
+    /// How the left-out member is started again, if it is.
+    pub(super) return_plan: Option<ReturnPlan>,
     /// Whether the instance is a failed member of an ensemble, and the run goes on without it.
     pub(super) left_out: bool,
     /// When the process of a left-out member gets the next signal, and which.
@@ -79,6 +83,8 @@ impl Member {
             fault: None,
             stopped: false,
             restarts: 0,
+            attempt: 0,
+            return_plan: None,
             left_out: false,
             next_signal: None,
             too_late: false,
@@ -130,6 +136,17 @@ impl Member {
             None => fault,
         }
     }
+}
+
+/// How a failed member is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReturnPlan {
+    /// Once its process has ended. Its driver has not joined, so the driver never hears of it.
+    Unseen,
+    /// Once its driver sends to it.
+    OnRequest,
+    /// Once its process has ended, since its driver has sent to it.
+    Requested,
 }
 
 /// A failure from a certain time on, unless another report explains the signs before.

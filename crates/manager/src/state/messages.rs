@@ -48,9 +48,12 @@ impl Manager {
                 self.counts_reported(id, probe, wait, &counts);
                 self.poll_reported(id, probe, polls);
             }
+            ToManager::Resume { member, .. } => self.resume(id, &member),
             ToManager::Field { port, field, .. } => self.declare_field(id, &port, field),
             ToManager::Progress(progress) => self.members[id].progress = Some(progress),
-            ToManager::Profile(profile) => {
+            ToManager::Profile(mut profile) => {
+                self.merge_attempts(&mut profile);
+                self.note_received(id, &profile);
                 let profile = Box::new(profile);
                 self.actions.push(RunAction::StoreProfile(profile));
             }
@@ -144,6 +147,7 @@ fn instance_of(message: &ToManager) -> Option<&str> {
         | ToManager::Log { instance, .. }
         | ToManager::Missed { instance, .. }
         | ToManager::Field { instance, .. }
+        | ToManager::Resume { instance, .. }
         | ToManager::Failed { instance, .. }
         | ToManager::Done { instance } => Some(instance),
         ToManager::Progress(progress) => Some(&progress.instance),

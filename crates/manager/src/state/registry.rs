@@ -263,7 +263,7 @@ impl Manager {
         }
         for &peer in &self.peers[id].clone() {
             if let Membership::Done = self.members[peer].membership {
-                let instance = self.name(peer).to_owned();
+                let instance = self.name_for_peers(peer);
                 self.tell(link, ToProgram::Finished { instance });
             }
             if let Some(message) = self.member_failure(peer) {
@@ -359,7 +359,7 @@ impl Manager {
     fn peer(&self, id: InstanceId) -> Option<Peer> {
         let joined = self.members[id].joined()?;
         Some(Peer {
-            instance: self.name(id).to_owned(),
+            instance: self.name_for_peers(id),
             endpoint: joined.endpoint,
             addresses: joined.addresses.clone(),
             ranks: self.members[id].ranks.clone(),

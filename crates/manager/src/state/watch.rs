@@ -99,6 +99,7 @@ impl Manager {
                 self.record_fault(id, Fault::Stopped);
             }
             self.assess(id);
+            self.begin_attempt(id);
         }
         self.count_end(id);
     }
@@ -167,10 +168,13 @@ impl Manager {
 
     /// Tells an instance and the peers about the instance's end, each program once.
     fn tell_peers_of_end(&mut self, id: InstanceId, link: LinkId) {
-        let mut links = self.links_of_peers(id);
-        links.insert(link);
-        for link in links {
-            let instance = self.name(id).to_owned();
+        let peers = self.links_of_peers(id);
+        let (own, name) = (self.name(id).to_owned(), self.name_for_peers(id));
+        if own != name || !peers.contains(&link) {
+            self.tell(link, ToProgram::Finished { instance: own });
+        }
+        for link in peers {
+            let instance = name.clone();
             self.tell(link, ToProgram::Finished { instance });
         }
     }

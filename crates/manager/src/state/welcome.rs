@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use titin_model::{Name, Operator, SETTINGS_IN};
+use titin_wire::attempts::attempt_name;
 use titin_wire::control::{ConduitEnd, PortDeclaration, Welcome};
 
 use super::Manager;
@@ -26,7 +27,19 @@ impl Manager {
             timelines: timelines(&planned.ports),
         };
         let ends = self.conduit_ends[id].iter();
-        let wires = ends.map(|&end| self.wire_of(end, &joining)).collect();
+        let mut wires: Vec<ConduitEnd> = ends.map(|&end| self.wire_of(end, &joining)).collect();
+        // The ends for later attempts of members come last.
+        for place in 0..wires.len() {
+            let end = self.conduit_ends[id][place];
+            let peer = self.both_ends(end)[1].instance;
+            for (attempt, conduit) in self.later_attempts(id, peer, end.0) {
+                wires.push(ConduitEnd {
+                    conduit,
+                    peer: attempt_name(self.name(peer), attempt),
+                    ..wires[place].clone()
+                });
+            }
+        }
         let options = &self.plan.options;
         Welcome {
             instance: planned.name.clone(),
@@ -98,7 +111,7 @@ impl Manager {
         let port = here.port.as_str();
         let timeline = ports.timelines.get(port);
         ConduitEnd {
-            conduit,
+            conduit: self.conduit_number(here.instance, conduit),
             port: here.port.to_string(),
             slot: here.slot,
             sends,

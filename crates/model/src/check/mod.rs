@@ -99,7 +99,7 @@ fn check_network(
     checkpoints(description, problems);
     let check_paths = |(root, network): (&Model, &Network), problems: &mut Problems| {
         settings::check(description, root, network, problems);
-        sampler::check(description, network, problems);
+        sampler::check(description, network, options.table_columns, problems);
         titin_section::check(description, network, problems);
     };
     for_any_model(description, (root, network), problems, check_paths);

@@ -1,11 +1,9 @@
 //! The table of a `titin.sampler`: each column must be a setting of the members.
 //!
-//! The check reads the first line of a CSV file that is there. The sampler itself reports a file that
-//! is not there, since a run may make the file first.
+//! The caller reads the columns of a table that is there, as the sampler does. A table that is not there is a
+//! warning, since something may make the file before the run.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::settings::supported;
@@ -13,22 +11,32 @@ use crate::built_in::BuiltIn;
 use crate::description::Description;
 use crate::names::InstanceName;
 use crate::network::{Network, NetworkComponent};
+use crate::options::{TableColumns, TableFile};
 use crate::problem::{Code, Problems, TextPosition, did_you_mean, listing};
 use crate::settings::Setting;
 
-/// The most bytes of a line with the names of columns.
-const LONGEST_HEAD: u64 = 1 << 20;
+/// The table of a sampler without the setting `table`.
+const USUAL_TABLE: &str = "table.csv";
 
-pub(super) fn check(description: &Description, network: &Network, problems: &mut Problems) {
+pub(super) fn check(
+    description: &Description,
+    network: &Network,
+    read: Option<TableColumns>,
+    problems: &mut Problems,
+) {
     let is_sampler = |component: &&NetworkComponent| {
         component.implementation.as_deref() == Some(BuiltIn::Sampler.name())
     };
     for sampler in network.components.iter().filter(is_sampler) {
+        let table =
+            read.and_then(|read| SamplerTable::read(description, network, sampler, read, problems));
         let bundles = network.bundles.iter().map(|bundle| network.ends(bundle));
         let own = bundles.filter(|(sender, _)| sender.id == sampler.id);
         for (_, member) in own {
             check_turns(network, member, problems);
-            check_columns(description, network, sampler, member, problems);
+            if let Some(table) = &table {
+                check_columns(description, network, table, member, problems);
+            }
         }
     }
 }
@@ -50,27 +58,100 @@ fn check_turns(network: &Network, member: &NetworkComponent, problems: &mut Prob
     problems.error_hint(ensemble.at, Code::BadValue, what, why, hint.to_owned());
 }
 
+/// The table of a sampler, as the description names it.
+struct SamplerTable {
+    name: String,
+    columns: Vec<String>,
+    at: TextPosition,
+}
+
+impl SamplerTable {
+    /// Reads the columns of a table; `None` if they are not known before the run.
+    fn read(
+        description: &Description,
+        network: &Network,
+        sampler: &NetworkComponent,
+        read: TableColumns,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let instance = InstanceName::new(sampler.path.clone(), Vec::new());
+        let text = |setting: &str| match network.settings.find(&instance, setting) {
+            Some(Setting::Str(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let given = network.settings.find_entry(&instance, "table");
+        let (name, at) = match given {
+            None => (USUAL_TABLE, sampler.at),
+            Some((path, Setting::Str(name))) => {
+                let mut entries = description.settings.entries();
+                let at = entries.find(|(given, ..)| *given == path);
+                (name.as_str(), at.map_or(sampler.at, |(_, _, at)| at))
+            }
+            Some(_) => return None,
+        };
+        let Some(path) = beside(description, name) else {
+            // The program may find the table in its work directory.
+            let is_staged = network.extras.stage.contains_key(&sampler.path);
+            if !is_staged && text("columns").is_none() {
+                let what = format!(
+                    "\"{name}\", the table of \"{}\", is not there",
+                    sampler.path
+                );
+                let why = "a relative name begins beside the description, so the columns of the table cannot be checked";
+                let hint = "write the table before the run, or have `titin: stage` copy it for the sampler";
+                problems.warn(at, Code::File, what, why, hint.to_owned());
+            }
+            let columns = text("columns")?
+                .split(',')
+                .map(|word| word.trim().to_owned());
+            let columns = columns.filter(|word| !word.is_empty()).collect();
+            return Some(SamplerTable {
+                name: name.to_owned(),
+                columns,
+                at,
+            });
+        };
+        let columns = read(&TableFile {
+            path: &path,
+            format: text("format"),
+            delimiter: text("delimiter"),
+            columns: text("columns"),
+        });
+        match columns {
+            Ok(columns) => Some(SamplerTable {
+                name: name.to_owned(),
+                columns,
+                at,
+            }),
+            Err(why) => {
+                let what = format!("the table of \"{}\" cannot be read", sampler.path);
+                problems.error(at, Code::BadValue, what, why);
+                None
+            }
+        }
+    }
+}
+
+/// A file of the given name beside one of the files of the description.
+fn beside(description: &Description, name: &str) -> Option<PathBuf> {
+    let beside = |file: &str| Path::new(file).parent().map(|folder| folder.join(name));
+    let mut paths = description.files().filter_map(beside);
+    paths.find(|path| path.is_file())
+}
+
 fn check_columns(
     description: &Description,
     network: &Network,
-    sampler: &NetworkComponent,
+    table: &SamplerTable,
     member: &NetworkComponent,
     problems: &mut Problems,
 ) {
-    let instance = InstanceName::new(sampler.path.clone(), Vec::new());
-    let given = network.settings.find_entry(&instance, "table");
-    let Some((path, Setting::Str(name))) = given else {
-        return;
-    };
-    let mut entries = description.settings.entries();
-    let at = entries.find(|(given, ..)| *given == path);
-    let at = at.map_or(sampler.at, |(_, _, at)| at);
     let known = known_settings(description, network, member);
-    for column in columns(description, network, &instance, name) {
+    for column in &table.columns {
         let own = column.strip_prefix(member.path.as_str());
         let own = own.and_then(|rest| rest.strip_prefix('.'));
-        if !known.contains(own.unwrap_or(&column)) {
-            report(&column, name, member, &known, at, problems);
+        if !known.contains(own.unwrap_or(column)) {
+            report(column, &table.name, member, &known, table.at, problems);
         }
     }
 }
@@ -114,45 +195,4 @@ fn known_settings(
         name.to_owned()
     }));
     known
-}
-
-/// The columns of a table; none if they cannot be read here.
-fn columns(
-    description: &Description,
-    network: &Network,
-    instance: &InstanceName,
-    name: &str,
-) -> Vec<String> {
-    let text = |setting: &str| match network.settings.find(instance, setting) {
-        Some(Setting::Str(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let words = |text: &str, delimiter: char| -> Vec<String> {
-        let words = text
-            .split(delimiter)
-            .map(|word| word.trim().trim_matches('"'));
-        words.map(str::to_owned).collect()
-    };
-    if let Some(chosen) = text("columns") {
-        return words(chosen, ',');
-    }
-    let is_csv = text("format").map_or(name.ends_with(".csv"), |format| format == "csv");
-    let delimiter = match text("delimiter") {
-        Some("tab") => '\t',
-        given => given.and_then(|text| text.chars().next()).unwrap_or(','),
-    };
-    let head = is_csv.then(|| first_line(description, name)).flatten();
-    head.map(|head| words(&head, delimiter)).unwrap_or_default()
-}
-
-/// The first line of a file beside the description that is no comment.
-fn first_line(description: &Description, name: &str) -> Option<String> {
-    let beside = |file: &str| Path::new(file).parent().map(|folder| folder.join(name));
-    let mut paths = description.files().filter_map(beside);
-    let path: PathBuf = paths.find(|path| path.is_file())?;
-    let reader = BufReader::new(File::open(path).ok()?.take(LONGEST_HEAD));
-    let lines = reader.lines().map_while(Result::ok);
-    // Spreadsheets begin a file of UTF-8 with a byte order mark.
-    let mut lines = lines.map(|line| line.trim_start_matches('\u{feff}').to_owned());
-    lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'))
 }

@@ -73,6 +73,8 @@ impl UpperLayers for Layers {
 
     fn failed(&self, error: &Error) {
         let serial = &self.serial;
+        // The manager passes over what comes after the failure.
+        self.report_progress();
         self.tell_profile();
         serial.tell(&ToManager::Failed {
             instance: serial.core.name.clone(),

@@ -33,7 +33,8 @@ impl Instance {
             None => serial.next_use(),
             Some(group) => group.reuse(|| serial.next_use()),
         };
-        Ok(next?.map(|next| serial.begin(next)).is_some())
+        let next = next.inspect_err(|error| serial.note_failure(error))?;
+        Ok(next.map(|next| serial.begin(next)).is_some())
     }
 
     /// Sends a message. Returns when the caller may change the payload's memory. Waits only while
@@ -61,7 +62,8 @@ impl Instance {
             self.fields.refuse_send("send", port)?;
         }
         let times = (timestamp, next_timestamp);
-        serial.send(port, slot, payload, times, settings, None)
+        let sent = serial.send(port, slot, payload, times, settings, None);
+        sent.inspect_err(|error| serial.note_failure(error))
     }
 
     /// As [`Instance::send`], for an array with the layout of the last array that was sent on the
@@ -78,8 +80,10 @@ impl Instance {
         elements: impl FnOnce(usize) -> Option<&'a [u8]>,
         times: (f64, Option<f64>),
     ) -> Option<Result<()>> {
-        self.serial
-            .send_repeated(port, slot, array, elements, times)
+        let sent = self
+            .serial
+            .send_repeated(port, slot, array, elements, times)?;
+        Some(sent.inspect_err(|error| self.serial.note_failure(error)))
     }
 
     /// As [`Instance::receive`], if the message is there or, with `waits`, comes within a moment: the
@@ -168,7 +172,7 @@ impl Instance {
         let serial = &self.serial;
         self.refuse_fields(&[port])?;
         serial.enter()?;
-        match &self.group {
+        let received = match &self.group {
             None => {
                 let received = serial.receive(port, slot, patience, fits);
                 received.map(|(_, message)| message)
@@ -181,7 +185,8 @@ impl Instance {
                 let call = group.call_on("receive", port, slot);
                 group.receive_on(&call, receive, fits)
             }
-        }
+        };
+        received.inspect_err(|error| serial.note_failure(error))
     }
 
     /// Receives a message if there is one.
@@ -192,10 +197,14 @@ impl Instance {
         let serial = &self.serial;
         serial.enter()?;
         self.refuse_fields(&[port])?;
-        match &self.group {
-            None => Ok(serial.try_receive(port, slot)?.map(|(_, message)| message)),
+        let received = match &self.group {
+            None => {
+                let received = serial.try_receive(port, slot);
+                received.map(|received| received.map(|(_, message)| message))
+            }
             Some(group) => group.try_receive_on(port, slot),
-        }
+        };
+        received.inspect_err(|error| serial.note_failure(error))
     }
 
     /// Receives the next message of any of the given ports, and of all slots of vector ports. Ports
@@ -243,7 +252,8 @@ impl Instance {
         serial.enter()?;
         self.refuse_fields(choice.ports())?;
         let Some(group) = &self.group else {
-            return serial.receive_chosen(choice, patience);
+            let received = serial.receive_chosen(choice, patience);
+            return received.inspect_err(|error| serial.note_failure(error));
         };
         let names = choice
             .ports()
@@ -252,7 +262,8 @@ impl Instance {
         let names: Vec<&str> = names.collect();
         let call = format!("receive_any on ports {}", names.join(", "));
         let received = group.receive(&call, || serial.receive_chosen(choice, patience).map(Some));
-        received?.ok_or_else(|| unexpected(&call))
+        let received = received.inspect_err(|error| serial.note_failure(error))?;
+        received.ok_or_else(|| unexpected(&call))
     }
 
     /// Fails if one of the given ports carries a field.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use titin_transport::{Handler, Link, LinkError, LinkId};
 use titin_wire::ConduitId;
+use titin_wire::attempts::{attempt_name, attempt_of};
 use titin_wire::control::{self, Greeting, SILENT_MANAGER, ToManager, ToProgram};
 use titin_wire::handshake::Agreement;
 
@@ -242,7 +243,11 @@ impl Process {
                 }
             }
             ToProgram::Finished { instance } => self.instance_finished(instance),
-            ToProgram::MemberFailed { instance, text } => self.member_failed(instance, text),
+            ToProgram::MemberFailed {
+                instance,
+                text,
+                again,
+            } => self.member_failed(instance, text, again),
             ToProgram::RunFailed {
                 text,
                 deadlock: true,
@@ -301,8 +306,13 @@ impl Process {
     }
 
     /// A member of an ensemble has failed: calls on conduits with it fail.
-    fn member_failed(&self, instance: String, text: String) {
+    fn member_failed(&self, instance: String, text: String, again: bool) {
         let mut state = self.lock();
+        if again {
+            let (name, attempt) = attempt_of(&instance);
+            let next = attempt_name(name, attempt.saturating_add(1));
+            state.possible_attempts.insert(next);
+        }
         state.failed_members.insert(instance.clone(), text);
         drop(state);
         self.loss_count.fetch_add(1, Ordering::Release);

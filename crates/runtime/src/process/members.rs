@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use titin_transport::Doorbell;
+use titin_wire::attempts::{attempt_name, attempt_of};
 use titin_wire::control::{Registration, ToManager, Welcome};
 
 use super::clock::ManagerClock;
 use super::{FieldHandler, Process, ProcessMember, ProcessState, RouteMedium};
-use crate::peer_names::instance_of;
+use crate::peer_names::without_rank;
 use crate::{Error, Kind, Result};
 
 /// How long the manager may take to answer an instance, besides the time to reach the manager. The
@@ -218,9 +219,29 @@ impl Process {
         fields.iter().for_each(|fields| fields.forget());
     }
 
-    /// Whether an instance, or the instance of a rank, has finished in good order.
+    /// Whether an instance, or the instance of a rank, has finished in good order. An attempt that has not begun
+    /// counts as finished.
     pub(crate) fn finished(&self, peer: &str) -> bool {
-        self.lock().finished.contains(instance_of(peer))
+        let (state, peer) = (self.lock(), without_rank(peer));
+        let is_to_come = attempt_of(peer).1 > 0 && !state.attempts.contains(peer);
+        is_to_come || state.finished.contains(peer)
+    }
+
+    /// The attempt that follows a failed member, if the manager starts the member again.
+    pub(crate) fn next_attempt(&self, peer: &str) -> Option<String> {
+        let (instance, attempt) = attempt_of(peer);
+        let next = attempt_name(instance, attempt.saturating_add(1));
+        let state = self.lock();
+        state.possible_attempts.contains(&next).then_some(next)
+    }
+
+    /// Has the manager start a failed member again, as the given attempt, for an instance that sends to it.
+    pub(crate) fn resume(&self, instance: &str, member: &str) {
+        self.lock().attempts.insert(member.to_owned());
+        self.tell(&ToManager::Resume {
+            instance: instance.to_owned(),
+            member: member.to_owned(),
+        });
     }
 
     /// Why a member of an ensemble has failed; `None` if the peer has not.
@@ -228,7 +249,7 @@ impl Process {
         if self.loss_count() == 0 {
             return None;
         }
-        self.lock().failed_members.get(instance_of(peer)).cloned()
+        self.lock().failed_members.get(without_rank(peer)).cloned()
     }
 
     /// How many instances are open in this process.

@@ -74,7 +74,12 @@ impl Serial {
     /// Whether a receiver holds all sent messages, or takes no more. Fails if the receiver has
     /// become out of reach before.
     pub(crate) fn is_settled(&self, outlet: &Outlet) -> Result<bool> {
-        let settled = outlet.window.settled() || outlet.window.closed();
+        // An attempt of a member that has not begun has no carrier, and counts as finished.
+        let is_without_receiver = || {
+            let end = &outlet.end;
+            end.carrier.get().is_none() && self.core.process.finished(&end.peer)
+        };
+        let settled = outlet.window.settled() || outlet.window.closed() || is_without_receiver();
         if !settled {
             self.reachable(&outlet.end)?;
         }

@@ -97,6 +97,7 @@ impl Opened<'_> {
                 sending: AtomicU64::new(0),
             },
             any: ReceiveAnyState::default(),
+            told_failures: Mutex::default(),
             above: OnceLock::new(),
             is_plain,
         };

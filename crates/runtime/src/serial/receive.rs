@@ -253,8 +253,9 @@ impl Serial {
         number: usize,
         held: usize,
     ) -> impl Iterator<Item = ReceivingEnd<'_>> {
-        let ends = (0..self.table.ports[number].inlets.len())
-            .filter_map(move |place| self.end_of(number, place));
+        let port = &self.table.ports[number];
+        let places = (0..port.inlets.len()).filter(|place| port.is_in_use(*place));
+        let ends = places.filter_map(move |place| self.end_of(number, place));
         ends.map(move |source| ReceivingEnd { held, ..source })
     }
 
@@ -354,7 +355,7 @@ impl Serial {
             inlet,
             place,
             held: 0,
-            slot: Some(place as u32),
+            slot: Some(port.slot_of(place)),
         })
     }
 

@@ -324,6 +324,12 @@ impl Selection {
         if let Some(source) = ends().find(|source| source.inlet.inbox.is_waited_for()) {
             return Err(two_at_once(&source.port.name));
         }
+        // Since the choice was made, a member may have been started again.
+        for end in &mut self.ends {
+            let port = &serial.table.ports[end.port_number];
+            end.place = port.place_of(port.slot_of(end.place));
+        }
+        self.carriers = Carriers::Unknown;
         self.arrivals = Arc::default();
         let is_told = |end: &&ChosenEnd| {
             let inlet = serial.end_at(**end).inlet;

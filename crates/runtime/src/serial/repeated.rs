@@ -289,7 +289,7 @@ impl Serial {
                 port_number: end.port_number,
                 port: &self.table.ports[end.port_number],
                 place: end.place,
-                number: end.place as u32,
+                number: self.table.ports[end.port_number].slot_of(end.place),
                 is_of_field: false,
             };
             let Some((mut state, inlet)) = slot.port.try_enter().zip(slot.inlet()) else {
@@ -349,7 +349,9 @@ impl Serial {
     ) -> Option<PortSlot<'_>> {
         let port_number = port.0;
         let port = &self.table.ports[port_number];
-        let is_special = port.resizable || port.has_field.load(Ordering::Relaxed) != is_of_field;
+        let is_special = port.resizable
+            || port.has_field.load(Ordering::Relaxed) != is_of_field
+            || port.has_attempts() && self.core.process.loss_count() > 0;
         if !self.is_plain || is_special || self.enter().is_err() {
             return None;
         }

@@ -11,6 +11,7 @@ use titin_wire::control::{
 };
 
 use super::{Serial, WARNING};
+use crate::peer_names::instance_of;
 use crate::port::{ConduitUse, Inlet, Outlet, Port, PortEnd};
 use crate::profile::{event, share};
 
@@ -90,7 +91,7 @@ impl Serial {
         Some(WaitOn {
             conduit: end.conduit,
             port: end.label.to_string(),
-            peer: end.peer.to_string(),
+            peer: instance_of(&end.peer).to_owned(),
             peer_port: end.peer_port.to_string(),
             sends: window.is_some(),
             count: window

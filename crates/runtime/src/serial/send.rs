@@ -48,6 +48,9 @@ impl Serial {
         if !port.operator.sends() {
             return Err(receives(port));
         }
+        if port.has_attempts() {
+            self.begin_anew(port, given)?;
+        }
         let mut state = port.enter()?;
         let (place, slot) = port.find(given)?;
         let outlets = port.outlets.get(place).map_or(&[][..], Vec::as_slice);
@@ -475,7 +478,7 @@ impl Serial {
         match self.core.process.unreachable(&end.peer, end.route_medium()) {
             Some(why) => {
                 let peer = match end.conduit_use {
-                    ConduitUse::Ports => format!("{} ({})", end.peer, end.other()),
+                    ConduitUse::Ports => format!("{} ({})", instance_of(&end.peer), end.other()),
                     ConduitUse::RankTree | ConduitUse::FieldLink => written(&end.peer),
                 };
                 let text = format!(
@@ -824,7 +827,7 @@ impl Serial {
                  the other",
                 self.core.name,
                 end.label,
-                end.peer,
+                instance_of(&end.peer),
                 end.other()
             ),
         };

@@ -383,11 +383,19 @@ fn control_seeds() -> Vec<(&'static str, Vec<u8>)> {
             "good_waiting_to_join",
             control::encode(&ToManager::Waiting { instance: instance(), wait: 1, on: vec![to_join] }),
         ),
+        (
+            "good_resume",
+            control::encode(&ToManager::Resume { instance: instance(), member: "micro[1]~2".into() }),
+        ),
         ("good_observe", control::encode(&ToManager::Observe {})),
         ("good_observed", control::encode(&ToProgram::Observed(Box::new(observed)))),
         (
             "good_member_failed",
-            control::encode(&ToProgram::MemberFailed { instance: instance(), text: "why".into() }),
+            control::encode(&ToProgram::MemberFailed { instance: instance(), text: "why".into(), again: false }),
+        ),
+        (
+            "good_member_starts_again",
+            control::encode(&ToProgram::MemberFailed { instance: "micro[1]~2".into(), text: "why".into(), again: true }),
         ),
         ("good_done", control::encode(&ToManager::Done { instance: instance() })),
         ("good_refused", control::encode(&ToProgram::Refused { instance: instance(), text: "why".into() })),

@@ -1,8 +1,8 @@
 //! Members of ensembles that fail, are started again, and wait for a turn.
 
-use titin_wire::control::WaitOn;
+use titin_wire::control::{ConduitProfile, Profile, WaitOn};
 
-use super::super::{Cause, DeadlockAdvice};
+use super::super::{Cause, DeadlockAdvice, Progress};
 use super::*;
 use crate::plan::PlannedEnsemble;
 
@@ -59,10 +59,26 @@ impl Rig {
     fn told_members(&mut self, name: &str) -> Vec<(String, String)> {
         let told = self.reported.remove(&self.link(name)).unwrap_or_default();
         let failed = told.into_iter().filter_map(|message| match message {
-            ToProgram::MemberFailed { instance, text } => Some((instance, text)),
+            ToProgram::MemberFailed { instance, text, .. } => Some((instance, text)),
             _ => None,
         });
         failed.collect()
+    }
+
+    /// The last welcome of an instance.
+    fn welcome(&self, name: &str) -> titin_wire::control::Welcome {
+        let told = self.reported[&self.link(name)].iter().rev();
+        let mut welcomes = told.filter_map(|message| match message {
+            ToProgram::Registered(welcome) => Some((**welcome).clone()),
+            _ => None,
+        });
+        welcomes.next().unwrap()
+    }
+
+    /// The driver sends to the next attempt of a member.
+    fn resume(&mut self, member: &str) {
+        let (instance, member) = ("driver".to_owned(), member.to_owned());
+        self.say(self.link("driver"), ToManager::Resume { instance, member });
     }
 
     fn starts(&mut self) -> Vec<String> {
@@ -98,6 +114,43 @@ fn the_run_goes_on_without_a_failed_member() {
         failed.summary(),
         "1 of 3 members of micro failed (1 allowed)"
     );
+}
+
+#[test]
+fn what_a_killed_member_has_sent_is_known_of_its_receivers() {
+    let mut rig = Rig::study(1);
+    let progress = |messages| Progress {
+        instance: "micro[1]".into(),
+        simulated: None,
+        messages,
+        bytes: 8 * messages,
+        end: None,
+    };
+    rig.say(rig.link("micro[1]"), ToManager::Progress(progress(1)));
+    rig.lose("micro[1]");
+    rig.exit("micro[1]", KILLED);
+    assert_eq!(rig.manager.traffic(rig.id("micro[1]")), (1, 8));
+    let conduit = |conduit, sends, messages| ConduitProfile {
+        conduit,
+        sends,
+        messages,
+        bytes: 8 * messages,
+        ..ConduitProfile::default()
+    };
+    // What the driver has sent by conduit 1 says nothing about the member; there is no conduit 99.
+    let conduits = vec![
+        conduit(1, true, 5),
+        conduit(4, false, 3),
+        conduit(99, false, 7),
+    ];
+    let profile = Profile {
+        instance: "driver".into(),
+        conduits,
+        ..Profile::default()
+    };
+    rig.say(rig.link("driver"), ToManager::Profile(profile));
+    assert_eq!(rig.manager.traffic(rig.id("micro[1]")), (3, 24));
+    assert_eq!(rig.manager.traffic(rig.id("micro[0]")), (0, 0));
 }
 
 #[test]
@@ -169,14 +222,201 @@ fn a_member_that_ends_before_it_joins_is_started_again() {
 }
 
 #[test]
-fn a_member_that_has_joined_is_not_started_again() {
-    let mut rig = Rig::new(study(1, 2, usize::MAX));
+fn a_member_that_sends_to_another_than_its_driver_is_not_started_again_once_it_has_joined() {
+    let plan = plan(
+        &[
+            "driver.out[0] o_i -> micro[0].in f_init",
+            "driver.out[1] o_i -> micro[1].in f_init",
+            "micro[0].back o_f -> driver.in[0] s",
+            "micro[1].back o_f -> driver.in[1] s",
+            "micro[1].more o_f -> end.in f_init",
+        ],
+        &[],
+    );
+    let ensembles = study(1, 2, usize::MAX).ensembles;
+    for (name, starts) in [
+        ("micro[0]", vec![name_of("micro[0]")]),
+        ("micro[1]", vec![]),
+    ] {
+        let mut rig = Rig::new(Plan {
+            ensembles: ensembles.clone(),
+            ..plan.clone()
+        });
+        rig.begun.clear();
+        rig.join_driver();
+        rig.join(name);
+        rig.lose(name);
+        rig.exit(name, Exit::Code(9));
+        rig.resume(&format!("{name}~1"));
+        assert_eq!((rig.starts(), rig.failure()), (starts, None), "{name}");
+    }
+}
+
+fn name_of(name: &str) -> String {
+    name.to_owned()
+}
+
+/// The failures that the driver hears of: the attempt, and whether another one follows.
+fn attempts_told(rig: &mut Rig) -> Vec<(String, bool)> {
+    let told = rig.reported.remove(&rig.link("driver")).unwrap_or_default();
+    let failed = told.into_iter().filter_map(|message| match message {
+        ToProgram::MemberFailed {
+            instance, again, ..
+        } => Some((instance, again)),
+        _ => None,
+    });
+    failed.collect()
+}
+
+#[test]
+fn a_member_with_a_driver_alone_is_started_again_with_conduits_of_its_own() {
+    let mut rig = Rig::new(study(0, 2, usize::MAX));
+    rig.join_driver();
+    let welcome = rig.welcome("driver");
+    let last: Vec<(u32, &str, Option<u32>)> = welcome.wires[6..]
+        .iter()
+        .map(|wire| (wire.conduit.0, wire.peer.as_str(), wire.slot))
+        .collect();
+    // The conduits of each member stand together: 0 and 3, 1 and 4, 2 and 5.
+    assert_eq!(
+        last,
+        [
+            (6, "micro[0]~1", Some(0)),
+            (12, "micro[0]~2", Some(0)),
+            (8, "micro[1]~1", Some(1)),
+            (14, "micro[1]~2", Some(1)),
+            (10, "micro[2]~1", Some(2)),
+            (16, "micro[2]~2", Some(2)),
+            (7, "micro[0]~1", Some(0)),
+            (13, "micro[0]~2", Some(0)),
+            (9, "micro[1]~1", Some(1)),
+            (15, "micro[1]~2", Some(1)),
+            (11, "micro[2]~1", Some(2)),
+            (17, "micro[2]~2", Some(2)),
+        ]
+    );
+    for name in ["micro[0]", "micro[1]", "micro[2]"] {
+        rig.join(name);
+    }
     rig.begun.clear();
+    rig.reported.clear();
+    // The program says why it fails, and ends a moment later.
+    rig.fail("micro[1]", "no more ice", false);
+    assert_eq!(attempts_told(&mut rig), [(name_of("micro[1]"), true)]);
+    rig.resume("micro[1]~1");
+    assert_eq!(rig.starts(), [""; 0], "its process lives");
+    rig.exit("micro[1]", Exit::Code(1));
+    assert_eq!(rig.starts(), ["micro[1]"]);
+    // What the first process may say yet is not of the second attempt.
+    rig.done("micro[1]");
+    assert_eq!(rig.phase("micro[1]"), Phase::Starting);
+
+    rig.started("micro[1]");
     rig.join("micro[1]");
+    let welcome = rig.welcome("micro[1]");
+    let conduits: Vec<u32> = welcome.wires.iter().map(|wire| wire.conduit.0).collect();
+    assert_eq!(conduits, [8, 9]);
+    assert!(welcome.wires.iter().all(|wire| wire.peer == "driver"));
+    let told = &rig.reported[&rig.link("driver")];
+    let is_peer = |message: &ToProgram| matches!(message, ToProgram::Peers { peers } if peers[0].instance == "micro[1]~1");
+    assert!(told.iter().any(is_peer), "{told:?}");
+
+    // A deadlock is found by the numbers of the second attempt.
+    let on = WaitOn {
+        conduit: titin_wire::ConduitId(9),
+        ..rig.end("driver", &(4, 0))
+    };
+    rig.say(
+        rig.link("driver"),
+        ToManager::Waiting {
+            instance: "driver".into(),
+            wait: 1,
+            on: vec![on],
+        },
+    );
+    assert_eq!(rig.phase("driver"), Phase::Waiting);
+    rig.proceed("driver", 1);
+
     rig.lose("micro[1]");
-    rig.exit("micro[1]", Exit::Code(9));
-    assert_eq!((rig.starts(), rig.failure()), (Vec::new(), None));
-    assert_eq!(rig.phase("micro[1]"), Phase::Failed);
+    rig.exit("micro[1]", KILLED);
+    assert_eq!(attempts_told(&mut rig), [(name_of("micro[1]~1"), true)]);
+    assert_eq!(
+        rig.starts(),
+        [""; 0],
+        "the driver may have nothing more for it"
+    );
+    for wrong in [
+        "micro[1]",
+        "micro[1]~1",
+        "micro[1]~3",
+        "micro[2]~1",
+        "nobody~1",
+    ] {
+        rig.resume(wrong);
+    }
+    assert_eq!(rig.starts(), [""; 0]);
+    rig.resume("micro[1]~2");
+    assert_eq!(rig.starts(), ["micro[1]"]);
+    rig.started("micro[1]");
+    rig.join("micro[1]");
+    for name in ["driver", "micro[0]", "micro[1]", "micro[2]"] {
+        rig.leave(name);
+    }
+    assert_eq!(rig.manager.outcome(), Some(RunOutcome::Done));
+    assert!(rig.manager.failed_members().is_empty());
+}
+
+#[test]
+fn a_member_that_fails_more_often_than_it_is_started_again_has_failed() {
+    let mut rig = Rig::new(study(1, 1, usize::MAX));
+    rig.join_driver();
+    for next in ["micro[0]~1", "micro[0]~2"] {
+        rig.started("micro[0]");
+        rig.join("micro[0]");
+        rig.lose("micro[0]");
+        rig.exit("micro[0]", KILLED);
+        rig.resume(next);
+    }
+    assert_eq!(
+        attempts_told(&mut rig),
+        [(name_of("micro[0]"), true), (name_of("micro[0]~1"), false)]
+    );
+    assert_eq!(
+        (rig.phase("micro[0]"), rig.failure()),
+        (Phase::Failed, None)
+    );
+    assert_eq!(rig.manager.failed_members()[0].failed.len(), 1);
+}
+
+#[test]
+fn a_member_that_fails_last_does_not_hold_up_the_end() {
+    let mut rig = Rig::new(study(0, 1, usize::MAX));
+    rig.join_driver();
+    for name in ["micro[0]", "micro[1]", "micro[2]"] {
+        rig.join(name);
+    }
+    rig.lose("micro[1]");
+    rig.exit("micro[1]", KILLED);
+    // The driver has nothing more to send.
+    for name in ["driver", "micro[0]", "micro[2]"] {
+        rig.leave(name);
+    }
+    assert_eq!(rig.manager.outcome(), Some(RunOutcome::Done));
+}
+
+#[test]
+fn a_member_that_fails_before_its_driver_has_joined_keeps_its_conduits() {
+    let mut rig = Rig::new(study(0, 1, usize::MAX));
+    rig.begun.clear();
+    rig.join("micro[0]");
+    rig.lose("micro[0]");
+    rig.exit("micro[0]", KILLED);
+    assert_eq!(rig.starts(), ["micro[0]"]);
+    rig.join_driver();
+    rig.started("micro[0]");
+    rig.join("micro[0]");
+    assert_eq!(attempts_told(&mut rig), []);
+    assert_eq!(rig.manager.members[rig.id("micro[0]")].attempt, 0);
 }
 
 #[test]
@@ -266,6 +506,36 @@ fn a_driver_that_waits_for_a_member_that_is_held_back_is_a_deadlock() {
         };
         assert_eq!(deadlock.advice, DeadlockAdvice::RaiseAtOnce);
     }
+}
+
+#[test]
+fn members_that_wait_while_others_wait_for_their_turn_are_told_once() {
+    let mut rig = Rig::study_in_turns();
+    let told = |rig: &Rig| {
+        let begin = "all members of micro that run have waited for 30 s, and 2 more wait";
+        rig.logs
+            .iter()
+            .filter(|(_, text)| text.starts_with(begin))
+            .count()
+    };
+    let pass = |rig: &mut Rig, seconds: u64| {
+        for _ in 0..seconds {
+            for name in ["driver", "micro[0]"] {
+                rig.say(rig.link(name), ToManager::Heartbeat {});
+            }
+            rig.pass(ms(1000));
+        }
+    };
+    // The driver has several threads, so it reports no wait.
+    rig.wait("micro[0]", 1, &[(0, 1)]);
+    pass(&mut rig, 29);
+    assert_eq!(told(&rig), 0);
+    pass(&mut rig, 10);
+    pass(&mut rig, 60);
+    assert_eq!((told(&rig), rig.failure()), (1, None));
+    rig.proceed("micro[0]", 1);
+    pass(&mut rig, 60);
+    assert_eq!(told(&rig), 1, "it computes");
 }
 
 #[test]
