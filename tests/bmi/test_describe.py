@@ -89,7 +89,7 @@ def test_names_that_no_port_may_have(stage, native):
 
 def test_what_cannot_be_described(stage):
     config = stage.write("config.json", '{"dt": {dt}}')
-    assert "the place {dt} cannot be filled in: no setting dt is given: add --setting dt=..." in describe(
+    assert "the place {dt} cannot be filled in: there is no setting dt: add --setting dt=..." in describe(
         "zoo:Tank", config, status=1
     )
     assert "no module nowhere" in describe("nowhere:Tank", status=1)
