@@ -54,6 +54,15 @@ def test_a_component_to_paste(stage):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("value", ["500 ms", "0.5 s", "0.5"])
+def test_settings_are_converted_as_in_a_run(stage, value):
+    """A place with a unit gets the number in this unit; a number alone is in it."""
+    config = stage.write("config.json", '{"dt": {dt:s}}')
+    assert "by steps of 0.5" in describe("zoo:Tank", config, "--setting", f"dt={value}")
+    said = describe("zoo:Tank", config, "--setting", "dt=soon", status=1)
+    assert "the place {dt:s} cannot be filled in: setting dt is 'soon', and no quantity in s" in said
+
+
 def test_grids_stand_below(stage):
     config = stage.write("config.json", '{"shape": [4, 6]}')
     found = describe("zoo:Heat", config)

@@ -11,7 +11,7 @@ import replies
 import shared
 import zoo
 
-from ..conftest import needs
+from ..conftest import TITIN, needs
 from .conftest import NATIVE, PEER, bmi
 
 TEMPERATURE, SOURCE = shared.TEMPERATURE, shared.SOURCE
@@ -83,6 +83,9 @@ def test_two_models_exchange_fields(stage, plate_model, plates, coolers):
         assert array.tobytes() == expected.tobytes() and array.shape == expected.shape
         assert about["grid"]["shape"] == [6, 7] and about["grid"]["spacing"] == [0.5, 0.5]
     assert np.any(source) and np.any(temperature != temperature[0])
+    done = subprocess.run([TITIN, "profile", stage.directory, "--json"], capture_output=True, text=True, check=True)
+    sent = next(one for one in json.loads(done.stdout)["conduits"] if one["to"] == f"cooler.{TEMPERATURE}")
+    assert sent["messages"] == 6 and sent["bytes"] < 6 * temperature.nbytes, "rank 0 sends its own half only"
 
 
 def by_hand(config, reply):

@@ -67,7 +67,9 @@ class Cooler(Base):
         self.shapes[0] = whole.shape
 
     def solve(self, step):
-        self.arrays[SOURCE][...] = 0.01 * (50.0 - self.arrays[TEMPERATURE])
+        # Each node has a source of its own, so that nodes cannot be taken for one another.
+        own = 0.001 * self.numbers.reshape(self.arrays[SOURCE].shape)
+        self.arrays[SOURCE][...] = 0.01 * (50.0 - self.arrays[TEMPERATURE]) + own
 
     def get_grid_global_node_nr(self, grid, numbers):
         numbers[:] = self.numbers
