@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import shared
 import zoo
 
 from ..conftest import TITIN, needs
-from .conftest import NATIVE, PEER, bmi
+from .conftest import MODELS, NATIVE, PEER, bmi
 
 TEMPERATURE, SOURCE = shared.TEMPERATURE, shared.SOURCE
 CONFIG = {"dt": 0.5, "end": 3.0, "shape": [6, 7]}
@@ -86,6 +88,20 @@ def test_two_models_exchange_fields(stage, plate_model, plates, coolers):
     done = subprocess.run([TITIN, "profile", stage.directory, "--json"], capture_output=True, text=True, check=True)
     sent = next(one for one in json.loads(done.stdout)["conduits"] if one["to"] == f"cooler.{TEMPERATURE}")
     assert sent["messages"] == 6 and sent["bytes"] < 6 * temperature.nbytes, "rank 0 sends its own half only"
+
+
+def test_such_a_model_may_be_one_process(stage):
+    """In a run, and where it is described; it gets the communicator of its process."""
+    config = stage.write("config.json", json.dumps(CONFIG))
+    stage.answered(["shared:Slab", config], TEMPERATURE, SOURCE, "cooling")
+    stage.ends_well()
+    kept = stage.kept("peer") + stage.kept("keep")
+    assert [message[3].tobytes() for message in kept] == [u.tobytes() for u in by_hand(config, replies.cooling)]
+    command = [sys.executable, "-m", "titin.bmi", "describe", "shared:Slab", config]
+    env = os.environ | {"PYTHONPATH": str(MODELS)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"- {TEMPERATURE}  # float64, 6 by 7 (y, x), K, grid 0" in done.stdout
 
 
 def by_hand(config, reply):

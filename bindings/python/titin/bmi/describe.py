@@ -16,6 +16,7 @@ from titin.bmi.grids import Grid
 from titin.bmi.loading import make
 from titin.bmi.model import Model
 from titin.bmi.options import Options
+from titin.bmi.parallel import Ranks
 from titin.bmi.ports import Variable
 from titin.bmi.units import UnitError, seconds
 
@@ -28,7 +29,7 @@ def known(options: Options, settings: Mapping[str, str]) -> dict[str, Any]:
     model = Model(options.model, make(options.model))
     with tempfile.TemporaryDirectory() as folder:
         path = config.fill(options.config, settings, config.given(settings, ": add --setting {name}=..."), Path(folder))
-        model.call("initialize", path, lacking="write it")
+        Ranks().initialize(model, path)
         grids: dict[int, Grid] = {}
         ways = {"inputs": "get_input_var_names", "outputs": "get_output_var_names"}
         told: dict[str, Any] = {

@@ -42,23 +42,28 @@ class Ranks:
 
     def initialize(self, model: Model, path: str) -> None:
         """Gives the model its communicator, and has it initialize itself. Returns when all ranks have done so."""
-        if self.comm is None:
-            model.call("initialize", path, lacking="write it")
-            return
-        if model.has("initialize_mpi"):
+        if self.comm is not None and model.has("initialize_mpi"):
             model.call("initialize_mpi", path, self.comm.py2f())
         else:
             self._give_communicator(model)
             model.call("initialize", path, lacking="write it")
-        # The next use writes the configuration anew: no rank may be about to read that of this use.
-        self.comm.Barrier()
+        if self.comm is not None:
+            # The next use writes the configuration anew: no rank may be about to read that of this use.
+            self.comm.Barrier()
 
     def _give_communicator(self, model: Model) -> None:
-        """Gives the model its communicator, by the first way that the model has."""
+        """Gives the model its communicator, by the first way that the model has.
+
+        A model that is one process gets that of this process alone, if there is an mpi4py to make it.
+        """
         for method in ("parallel_initialize", "set_communicator"):
             if model.has(method):
-                model.call(method, self.comm)
+                comm = self.comm or _alone()
+                if comm is not None:
+                    model.call(method, comm)
                 return
+        if self.comm is None:
+            return
         try:
             inputs = model.names("get_input_var_names")
         except Exception:
@@ -75,6 +80,15 @@ class Ranks:
         """The values of all ranks on rank 0; None on the others."""
         found: list[Any] | None = [value] if self.comm is None else self.comm.gather(value)
         return found
+
+
+def _alone() -> Any:
+    """The communicator of this process; None without mpi4py."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return None
+    return MPI.COMM_SELF
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from titin.bmi.grids import Grid
 from titin.bmi.loading import make
 from titin.bmi.model import Model, ModelError
 from titin.bmi.options import SETTINGS, read_options
+from titin.bmi.parallel import Ranks
 from titin.bmi.ports import Variable, assign, fits
 from titin.bmi.time import Clock
 from titin.bmi.units import UnitError, conversion
@@ -48,7 +49,7 @@ def probe(told: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any
         os.chdir(folder)
         model = Model(options.model, make(options.model))
         path = config.fill(options.config, settings, config.given(settings), Path(folder))
-        model.call("initialize", path, lacking="write it")
+        Ranks().initialize(model, path)
         declared = [_Port(**port) for port in question["ports"] if port["name"] != "muscle_settings_in"]
         variables = assign(declared, options.variables, model)
         ports = [port for port in declared if port.connected]
