@@ -185,6 +185,7 @@ def libraries(tmp_path_factory):
     for command in (
         ["mpicc.openmpi", "-DRANKS", *shared_, "libriver.so", NATIVE / "river.c"],
         ["mpifort.openmpi", *shared_, "libglacier.so", NATIVE / "glacier.f90"],
+        ["mpicc.openmpi", "-DRANKS", *shared_, "libaquifer.so", NATIVE / "aquifer.c"],
         ["gcc", *shared_, "libalone.so", NATIVE / "river.c"],
         [
             "gcc",
@@ -223,6 +224,22 @@ def test_a_library_in_fortran(stage, libraries):
     for _, _, names, array, _ in stage.kept("peer") + stage.kept("keep"):
         assert names == ("node",) and array.tobytes() == height.tobytes()
         height = height * 0.5 + (0.5 * height + 1)
+    assert len(stage.kept("peer")) == 4
+
+
+def test_a_library_by_the_convention_of_xmipy(stage, libraries):
+    """It is initialized by `initialize_mpi`, as MODFLOW 6 is, in the folder of its configuration."""
+    folder = stage.folder / "ground"
+    folder.mkdir()
+    config = folder / "aquifer.txt"
+    config.write_text("0.5 2 2\n")
+    words = [f"{libraries}/libaquifer.so", config, "--time-units=d"]
+    answered(stage, words, "half", 2, "GWF/HEAD", "GWF/RECHARGE")
+    stage.ends_well()
+    head = 10 - 0.3 * np.arange(12.0).reshape(3, 4)
+    for _, _, names, array, _ in stage.kept("peer") + stage.kept("keep"):
+        assert names == ("y", "x") and array.tobytes() == head.tobytes()
+        head = head + 0.5 * ((0.5 * head + 1) - 0.01 * 2 * head)
     assert len(stage.kept("peer")) == 4
 
 
