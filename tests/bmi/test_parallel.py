@@ -14,7 +14,7 @@ import shared
 import zoo
 
 from ..conftest import TITIN, needs
-from .conftest import MODELS, NATIVE, PEER, bmi
+from .conftest import MODELS, NATIVE, PEER, bmi, python
 
 TEMPERATURE, SOURCE = shared.TEMPERATURE, shared.SOURCE
 CONFIG = {"dt": 0.5, "end": 3.0, "shape": [6, 7]}
@@ -174,6 +174,33 @@ def test_single_numbers_are_those_of_rank_0_and_go_to_all(stage):
         height = height + np.float32(2) * np.float32(total + 1)
         total = float(height.sum())
     assert len(stage.kept("other")) == 3
+
+
+def test_a_program_of_ones_own_has_fields_where_the_description_says_so(stage):
+    """The temperature is coupled in every second step, the source in each."""
+    config = stage.write("config.json", json.dumps(CONFIG))
+    stage.describe(
+        {
+            "plate": {"o_i": [TEMPERATURE], "s": [SOURCE]},
+            "thermostat": {"o_i": ["source"], "s": ["temperature"]},
+        },
+        {f"plate.{TEMPERATURE}": "thermostat.temperature", "thermostat.source": f"plate.{SOURCE}"},
+        {"plate": ranked("shared:Slab", config), "thermostat": python(MODELS / "thermostat.py")},
+        titin={"fields": {"thermostat.temperature": {"every": 2}, f"plate.{SOURCE}": {"every": 1}}},
+        ranks={"plate": 2},
+    )
+    assert "WARNING" not in stage.ends_well()
+    plate = zoo.Heat()
+    plate.initialize(str(config))
+    seen, u = [], np.zeros((6, 7))
+    for step in range(6):
+        plate.set_value(SOURCE, (0.01 * (50.0 - u)).reshape(-1))
+        if step % 2 == 0:
+            u = plate.arrays[TEMPERATURE].copy()
+            seen.append(u)
+        plate.update()
+    kept = np.load(stage.directory / "instances/thermostat/workdir/kept.npy")
+    assert kept.tobytes() == np.stack(seen).tobytes()
 
 
 @pytest.fixture(scope="module")
