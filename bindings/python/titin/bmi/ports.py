@@ -123,16 +123,6 @@ class Variable:
         named = Array(array, self.names) if self.names else array
         return messages.wrap(named, self.about()) if metadata else named
 
-    def data(self, metadata: bool) -> Any:
-        """The data of the next message of a model that is one process."""
-        return self.message(self.values(), metadata)
-
-    def take(self, data: Any) -> None:
-        """Gives the data of a message to a model that is one process. Nil is left out."""
-        array = self.read(data, self.shape)
-        if array is not None:
-            self.give(array)
-
     def piece(self, array: NDArray[Any], metadata: bool) -> Any:
         """The data of the message of one slot: the array without its first dimension, and without the whole's grid."""
         named = Array(array, self.names[1:]) if self.names[1:] else array
