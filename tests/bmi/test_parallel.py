@@ -176,8 +176,9 @@ def test_single_numbers_are_those_of_rank_0_and_go_to_all(stage):
     assert len(stage.kept("other")) == 3
 
 
-def test_a_program_of_ones_own_has_fields_where_the_description_says_so(stage):
-    """The temperature is coupled in every second step, the source in each."""
+@pytest.mark.parametrize("unit", [None, "K min-1"])
+def test_a_program_of_ones_own_has_fields_where_the_description_says_so(stage, unit):
+    """The temperature is coupled in every second step, the source in each; a field has the unit that the user says."""
     config = stage.write("config.json", json.dumps(CONFIG))
     stage.describe(
         {
@@ -185,16 +186,21 @@ def test_a_program_of_ones_own_has_fields_where_the_description_says_so(stage):
             "thermostat": {"o_i": ["source"], "s": ["temperature"]},
         },
         {f"plate.{TEMPERATURE}": "thermostat.temperature", "thermostat.source": f"plate.{SOURCE}"},
-        {"plate": ranked("shared:Slab", config), "thermostat": python(MODELS / "thermostat.py")},
+        {
+            "plate": ranked("shared:Slab", config, *([f"--unit={SOURCE}={unit}"] if unit else [])),
+            "thermostat": python(MODELS / "thermostat.py"),
+        },
         titin={"fields": {"thermostat.temperature": {"every": 2}, f"plate.{SOURCE}": {"every": 1}}},
         ranks={"plate": 2},
     )
-    assert "WARNING" not in stage.ends_well()
+    log = stage.ends_well()
+    assert "WARNING" not in log
+    assert (f"--unit {SOURCE}=UNIT" in log) == (unit is None)
     plate = zoo.Heat()
     plate.initialize(str(config))
     seen, u = [], np.zeros((6, 7))
     for step in range(6):
-        plate.set_value(SOURCE, (0.01 * (50.0 - u)).reshape(-1))
+        plate.set_value(SOURCE, (0.01 * (50.0 - u) / (60 if unit else 1)).reshape(-1))
         if step % 2 == 0:
             u = plate.arrays[TEMPERATURE].copy()
             seen.append(u)

@@ -149,6 +149,13 @@ def _parser() -> argparse.ArgumentParser:
                 help="a port that carries a field; titin run adds those that the description has; setting bmi_fields",
             )
             action.add_argument(
+                "--unit",
+                dest="units",
+                action="append",
+                metavar="PORT=UNIT",
+                help="the unit of what comes by a field, to be converted; setting bmi_units",
+            )
+            action.add_argument(
                 "--blocks",
                 action=argparse.BooleanOptionalAction,
                 default=None,

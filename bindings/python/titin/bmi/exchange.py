@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from titin.bmi.model import ModelError
 from titin.bmi.parallel import Ranks
 from titin.bmi.ports import OPERATORS, Variable
+from titin.bmi.units import is_told
 
 
 class Exchange(Protocol):
@@ -141,13 +142,17 @@ class Messages:
 
 
 class FieldExchange:
-    """A port that carries a field: each rank sends and receives its own part. A field tells no unit and no grid."""
+    """A port that carries a field: each rank sends and receives its own part.
 
-    def __init__(self, field: titin.Field, variable: Variable, sends: bool) -> None:
+    A field tells no unit and no grid; ``unit`` is what the user says of what comes, and empty if the user says nothing.
+    """
+
+    def __init__(self, field: titin.Field, variable: Variable, sends: bool, unit: str) -> None:
         self.port = variable.port
         self._field = field
         self._variable = variable
         self._buffer = None if sends else np.zeros(variable.shape, variable.kind)
+        self._unit = unit
 
     def taken(self) -> NDArray[Any]:
         values = self._variable.values()
@@ -161,7 +166,7 @@ class FieldExchange:
         stamps = self._field.receive(self._buffer)
         if stamps is None:
             return None
-        self._variable.give(self._buffer)
+        self._variable.give(self._variable.converted(self._buffer, self._unit))
         return stamps.timestamp
 
 
@@ -172,8 +177,11 @@ class Fields:
         self._instance = instance
         self._declared: dict[str, tuple[titin.Field, Any]] = {}
 
-    def of(self, variable: Variable, sends: bool) -> FieldExchange:
-        """The field of a port, declared once. Raises :class:`ModelError` where a later use has another array."""
+    def of(self, variable: Variable, sends: bool, unit: str) -> FieldExchange:
+        """The field of a port, declared once; what comes is in this unit, if the user has said so.
+
+        Raises :class:`ModelError` where a later use has another array.
+        """
         part = variable.part
         owned = None if part is None else part.owned(sends)
         elements = None if part is None else (part.numbers.tobytes(), part.own is not None and part.own.tobytes())
@@ -182,9 +190,15 @@ class Fields:
         if known is None:
             field = self._instance.field(variable.port, variable.whole, variable.kind, owned=owned)
             known = self._declared[variable.port] = (field, layout)
+            if not sends and not unit and is_told(variable.units) and self._instance.rank == 0:
+                self._instance.log(
+                    "info",
+                    f"what comes on port {variable.port} is a field, which tells no unit: it is taken to be in "
+                    f"'{variable.units}', as {variable.name} is; --unit {variable.port}=UNIT (bmi_units) converts it",
+                )
         elif known[1] != layout:
             raise ModelError(
                 f"{variable.name} has another shape or part than in the use before, and port {variable.port} carries a "
                 "field, which is declared once: have the configuration keep the grid"
             )
-        return FieldExchange(known[0], variable, sends)
+        return FieldExchange(known[0], variable, sends, unit)

@@ -36,6 +36,8 @@ class Options:
     """The unit of the model's times, if the model tells none."""
     fields: frozenset[str] = frozenset()
     """The ports that carry fields, if the variable is an array; ``titin run`` knows them from the description."""
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The unit of what comes by a field, which tells none itself; without it nothing is converted."""
     blocks: bool = False
     """Whether the arrays of the ranks follow each other along the first dimension, where the model tells no parts."""
 
@@ -100,7 +102,7 @@ def _names(name: str, value: Any) -> frozenset[str]:
 def _variables(name: str, value: Any) -> dict[str, str]:
     found = _pairs(name, value)
     if "" in found:
-        raise ModelError(f"{name}: '{found['']}' is no pair: write port: variable")
+        raise ModelError(f"{name}: '{found['']}' is no pair: write port: {name.removeprefix('bmi_')[:-1]}")
     return found
 
 
@@ -129,5 +131,6 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "metadata": _flag,
     "time_units": _text,
     "fields": _names,
+    "units": _variables,
     "blocks": _flag,
 }

@@ -136,6 +136,16 @@ class Variable:
         array, told = messages.unwrap(data, self.port)
         if array is None:
             return None
+        if not fits(array.shape, shape):
+            raise ModelError(
+                f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
+                f"{shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
+                "maps one grid to the other"
+            )
+        return self.converted(array, told)
+
+    def converted(self, array: NDArray[Any], told: str) -> NDArray[Any]:
+        """Numbers in a unit, "" if it is not told, in the variable's unit and type. Raises :class:`ModelError`."""
         try:
             convert = conversion(told, self.units)
         except UnitError as error:
@@ -143,12 +153,6 @@ class Variable:
                 f"what comes on port {self.port} is in '{told}', and {self.name} of {self._model} in '{self.units}': "
                 f"{error}. Connect a variable that measures the same, or have one end tell another unit"
             ) from None
-        if not fits(array.shape, shape):
-            raise ModelError(
-                f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
-                f"{shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
-                "maps one grid to the other"
-            )
         return self._cast(array if convert is None else convert(array))
 
     def give(self, values: NDArray[Any]) -> None:

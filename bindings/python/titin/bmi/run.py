@@ -102,7 +102,7 @@ def _exchange(
 ) -> Exchange:
     """What goes by a port: a field for an array of a port that carries fields, else messages."""
     if port.name in options.fields and variable.whole:
-        return fields.of(variable, sends=port.operator in ("o_i", "o_f"))
+        return fields.of(variable, port.operator in ("o_i", "o_f"), options.units.get(port.name, ""))
     return Messages(instance, variable, ranks, options.metadata, port.slots if port.vector else None)
 
 
