@@ -57,17 +57,27 @@ class Stage:
         programs: dict[str, Any],
         settings: dict[str, Any] | None = None,
         titin: dict[str, Any] | None = None,
+        ranks: dict[str, int] | None = None,
+        multiplicity: dict[str, int] | None = None,
     ) -> None:
-        """Writes the description; each component is its ports, and has the program of its name."""
-        made = {
+        """Writes the description; each component is its ports, and has the program of its name.
+
+        ``ranks``: the number of ranks of the components that have several. ``multiplicity``: how many members of a
+        component there are.
+        """
+        made: dict[str, dict[str, Any]] = {
             name: {"description": name, "ports": ports, "implementation": name} for name, ports in components.items()
         }
+        for name, count in (multiplicity or {}).items():
+            made[name]["multiplicity"] = count
         model: dict[str, Any] = {
             "ymmsl_version": "v0.2",
             "models": {"m": {"components": made, "conduits": conduits}},
             "programs": programs,
             "settings": settings or {},
         }
+        if ranks:
+            model["resources"] = {f"m.{name}": {"mpi_processes": count} for name, count in ranks.items() if count > 1}
         self.write("model.ymmsl", yaml.safe_dump(model | ({"titin": titin} if titin else {}), sort_keys=False))
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -83,14 +83,14 @@ def test_memory_of_any_layout(stage):
     wide = np.zeros((10, 14))
     wide[::2, ::2] = values
     for memory in (wide[::2, ::2], np.asfortranarray(values), values.reshape(-1), values[::-1][::-1]):
-        assert np.array_equal(variable(heat(stage, get_value_ptr=memory)).data(metadata=False), values)
+        assert np.array_equal(variable(heat(stage, get_value_ptr=memory)).values(), values)
     with pytest.raises(ModelError, match=r"35 values of shape \(7, 5\), and the grid has 5 by 7"):
-        variable(heat(stage, get_value_ptr=values.T)).data(metadata=False)
+        variable(heat(stage, get_value_ptr=values.T)).values()
 
 
 def test_values_that_a_model_does_not_write(stage):
     model = heat(stage, get_value_ptr=absent, get_value=None)
-    assert not np.any(variable(model).data(metadata=False))
+    assert not np.any(variable(model).values())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_numbers_that_a_variable_cannot_hold(stage, kind, values):
     tank.initialize(str(stage.write("config.json", "{}")))
     tank.arrays["tank__inflow"] = np.zeros(1, kind)
     with pytest.raises(ModelError, match="cannot hold: have the sender tell smaller numbers"):
-        Variable(Model("tank", tank), "tank__inflow", "in", {}).take(values)
+        Variable(Model("tank", tank), "tank__inflow", "in", {}).read(values, (1,))
 
 
 def test_complex_numbers_keep_both_parts():

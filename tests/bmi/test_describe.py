@@ -54,6 +54,15 @@ def test_a_component_to_paste(stage):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("value", ["500 ms", "0.5 s", "0.5"])
+def test_settings_are_converted_as_in_a_run(stage, value):
+    """A place with a unit gets the number in this unit; a number alone is in it."""
+    config = stage.write("config.json", '{"dt": {dt:s}}')
+    assert "by steps of 0.5" in describe("zoo:Tank", config, "--setting", f"dt={value}")
+    said = describe("zoo:Tank", config, "--setting", "dt=soon", status=1)
+    assert "the place {dt:s} cannot be filled in: setting dt is 'soon', and no quantity in s" in said
+
+
 def test_grids_stand_below(stage):
     config = stage.write("config.json", '{"shape": [4, 6]}')
     found = describe("zoo:Heat", config)
@@ -89,7 +98,7 @@ def test_names_that_no_port_may_have(stage, native):
 
 def test_what_cannot_be_described(stage):
     config = stage.write("config.json", '{"dt": {dt}}')
-    assert "the place {dt} cannot be filled in: no setting dt is given: add --setting dt=..." in describe(
+    assert "the place {dt} cannot be filled in: there is no setting dt: add --setting dt=..." in describe(
         "zoo:Tank", config, status=1
     )
     assert "no module nowhere" in describe("nowhere:Tank", status=1)

@@ -162,7 +162,7 @@ def test_a_port_with_slots(stage):
     path = stage.folder / "model.ymmsl"
     path.write_text(path.read_text().replace("implementation: peer", "implementation: peer\n        multiplicity: 3"))
     page = stage.fails()
-    assert f"port {OUT} (O_I) has slots" in page
+    assert f"port {OUT} (O_I) has 3 slots, and {OUT} has the shape [5, 7]: slots are taken from the first" in page
     assert "titin.splitter" in page
 
 

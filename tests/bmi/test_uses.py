@@ -9,8 +9,11 @@ import sys
 import numpy as np
 import pytest
 import replies
+import titin
 import zoo
+from titin.bmi.exchange import Messages
 from titin.bmi.model import Model
+from titin.bmi.parallel import Ranks
 from titin.bmi.ports import Variable
 
 from ..conftest import TITIN
@@ -206,14 +209,28 @@ def test_what_is_sent_and_received_is_not_copied(stage):
     config = stage.write("config.json", json.dumps({"shape": [4, 6]}))
     heat = Given()
     heat.initialize(str(config))
-    model, grids = Model("heat", heat), {}
-    sent = Variable(model, "plate_surface__temperature", "out", grids).data(metadata=True)["data"]
+    model, grids, wire = Model("heat", heat), {}, Wire()
+    out = Messages(wire, Variable(model, "plate_surface__temperature", "out", grids), Ranks(), True, None)
+    out.send(out.taken(), 0.0)
+    sent = wire.sent["data"]
     assert sent.names == ("y", "x")
     assert np.shares_memory(sent, heat.arrays["plate_surface__temperature"])
     received = np.ones((4, 6))
     received.flags.writeable = False
-    Variable(model, "plate_surface__heat_source", "in", grids).take({"data": received, "units": "K s-1"})
+    wire.came = titin.Message({"data": received, "units": "K s-1"}, 3.0)
+    given = Messages(wire, Variable(model, "plate_surface__heat_source", "in", grids), Ranks(), True, None)
+    assert given.receive() == 3.0
     assert np.shares_memory(heat.given, received)
+
+
+class Wire:
+    """What stands for an instance: keeps what is sent, and has what comes."""
+
+    def send(self, port, data, **more):
+        self.sent = data
+
+    def receive(self, port):
+        return self.came
 
 
 class Given(zoo.Heat):

@@ -104,18 +104,18 @@ pub struct Instance {
 }
 
 /// The arguments of a send, without the data.
-struct Sending {
-    port: *mut sys::titin_port,
-    slot: c_int,
-    timestamp: f64,
-    next: f64,
-    settings: *const sys::titin_value,
+pub struct Sending {
+    pub port: *mut sys::titin_port,
+    pub slot: c_int,
+    pub timestamp: f64,
+    pub next: f64,
+    pub settings: *const sys::titin_value,
 }
 
 impl Sending {
     /// # Safety
     /// The port and the settings live as long as this function.
-    unsafe fn send(&self, py: Python<'_>, call: &Call<'_>, data: &mut Data) -> PyResult<()> {
+    pub unsafe fn send(&self, py: Python<'_>, call: &Call<'_>, data: &mut Data) -> PyResult<()> {
         let &Sending {
             port,
             slot,
@@ -796,7 +796,7 @@ fn forget_secret(py: Python<'_>) {
 }
 
 /// A slot in the numbering of libtitin.
-fn slot_of(slot: Option<Slot>) -> c_int {
+pub fn slot_of(slot: Option<Slot>) -> c_int {
     slot.map_or(sys::NO_SLOT, |slot| slot.0)
 }
 

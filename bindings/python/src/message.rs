@@ -130,15 +130,25 @@ impl Message {
         (self.timestamp, self.next_timestamp.unwrap_or(sys::NO_NEXT))
     }
 
+    /// The timestamps, the data and the settings of a received message, without an object for the message.
+    pub fn parts(py: Python<'_>, payload: &Payload) -> PyResult<Received> {
+        let (timestamp, next_timestamp) = stamps(payload);
+        let message = payload.as_ptr();
+        // SAFETY: the values belong to the message, and `payload` holds the message.
+        unsafe {
+            let data = value::to_python(py, sys::titin_message_value(message), payload)?;
+            let settings = sys::titin_message_settings(message);
+            let settings = match settings.is_null() {
+                true => None,
+                false => Some(value::to_python(py, settings, payload)?),
+            };
+            Ok((timestamp, next_timestamp, data, settings))
+        }
+    }
+
     /// A received message.
     pub fn received(payload: Payload) -> Self {
-        let message = payload.as_ptr();
-        // SAFETY: the message lives as long as `payload`.
-        let (timestamp, next_timestamp) = unsafe {
-            let next = sys::titin_message_has_next(message) == 1;
-            let next_timestamp = next.then(|| sys::titin_message_next_timestamp(message));
-            (sys::titin_message_timestamp(message), next_timestamp)
-        };
+        let (timestamp, next_timestamp) = stamps(&payload);
         let (data, settings) = (PyOnceLock::new(), PyOnceLock::new());
         Message {
             timestamp,
@@ -154,4 +164,18 @@ fn known(py: Python<'_>, object: Py<PyAny>) -> PyOnceLock<Py<PyAny>> {
     let cell = PyOnceLock::new();
     let _ = cell.set(py, object);
     cell
+}
+
+/// Timestamp, next timestamp, data and settings of a received message; no settings where the message has none.
+pub type Received = (f64, Option<f64>, Py<PyAny>, Option<Py<PyAny>>);
+
+/// The timestamp of a received message, and that of the next one.
+fn stamps(payload: &Payload) -> (f64, Option<f64>) {
+    let message = payload.as_ptr();
+    // SAFETY: the message lives as long as `payload`.
+    unsafe {
+        let next = sys::titin_message_has_next(message) == 1;
+        let next_timestamp = next.then(|| sys::titin_message_next_timestamp(message));
+        (sys::titin_message_timestamp(message), next_timestamp)
+    }
 }

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use crate::argument::Slot;
+use crate::instance::{Sending, slot_of};
+use crate::message::{Message, Received};
+use crate::payload::Payload;
 use crate::session::Session;
+use crate::value::{self, Data, Value};
 use crate::{error, sys};
 
 #[doc = doc!("Port")]
@@ -106,6 +110,48 @@ impl Port {
         error::check(py, unsafe {
             sys::titin_port_set_slots(self.as_ptr(), slots.0)
         })
+    }
+
+    /// Sends as `Instance.send` does, with every argument by its place: a call of libmuscle for each message.
+    #[pyo3(signature = (data, timestamp, next_timestamp, slot, settings, /))]
+    fn _send(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        timestamp: f64,
+        next_timestamp: Option<f64>,
+        slot: Option<Slot>,
+        settings: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let call = self.session.enter(py)?;
+        let settings = settings.map(|settings| Value::settings(&settings));
+        let settings = settings.transpose()?;
+        let sending = Sending {
+            port: self.as_ptr(),
+            slot: slot_of(slot),
+            timestamp,
+            next: next_timestamp.unwrap_or(sys::NO_NEXT),
+            settings: value::pointer(settings.as_ref()),
+        };
+        // SAFETY: the port lives as long as the call; this function holds the data and settings until the
+        // function returns.
+        unsafe { sending.send(py, &call, &mut Data::new(data)?) }
+    }
+
+    /// Receives as `Instance.receive` does: timestamp, next timestamp, data, and the settings overlay, None for none.
+    #[pyo3(signature = (slot, /))]
+    fn _receive(&self, py: Python<'_>, slot: Option<Slot>) -> PyResult<Received> {
+        let call = self.session.enter(py)?;
+        let (port, slot) = (self.as_ptr(), slot_of(slot));
+        let mut message = std::ptr::null_mut();
+        // SAFETY: the port lives as long as the call.
+        call.wait(py, || unsafe {
+            sys::titin_receive(port, slot, sys::WAIT, &mut message)
+        })?;
+        let message = NonNull::new(message).ok_or_else(|| error::last(py))?;
+        // SAFETY: the call has handed the message out.
+        let payload = unsafe { Payload::new(message) };
+        Message::parts(py, &payload)
     }
 
     fn __repr__(&self) -> String {

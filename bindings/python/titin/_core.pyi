@@ -389,6 +389,18 @@ class Port:
     @slots.setter
     def slots(self, slots: int) -> None: ...
 
+    # For libmuscle of titin-muscle3, which makes these calls for each message.
+    def _send(
+        self,
+        data: Any,
+        timestamp: float,
+        next_timestamp: float | None,
+        slot: int | None,
+        settings: Mapping[str, _Value] | None,
+        /,
+    ) -> None: ...
+    def _receive(self, slot: int | None, /) -> tuple[float, float | None, Any, dict[str, Any] | None]: ...
+
 class Region:
     """A region of the program in the profile, from :meth:`Instance.region`."""
 

@@ -2,6 +2,7 @@
 
 mod hosts;
 mod instances;
+mod models;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,6 +98,7 @@ pub fn compile(
     }
     let mut instances = plan_instances(network, folders, choices);
     gather_hosts(&mut instances)?;
+    models::tell_models(network, &mut instances);
     Ok(Plan {
         model: network.model.to_string(),
         instances,
@@ -421,6 +423,66 @@ titin:
         );
         assert!(plan.alternate(InstanceId(0), InstanceId(2)));
         assert!(!plan.alternate(InstanceId(1), InstanceId(2)));
+    }
+
+    /// The arguments that a model of the description gets beside its own.
+    fn told(conduits: &str, more: &str) -> Vec<Vec<String>> {
+        let text = format!(
+            "ymmsl_version: v0.2\nmodels: {{m: {{components: {{\
+             sea: {{description: x, ports: {{s: in, o_i: out, o_f: last}}, implementation: sea}}, \
+             ice: {{description: x, ports: {{s: in, o_i: out}}, implementation: ice}}, \
+             bed: {{description: x, ports: {{f_init: start, s: in}}, implementation: ice}}, \
+             log: {{description: x, ports: {{s: in}}, implementation: log}}}}, conduits: {{{conduits}}}}}}}\nprograms:\n  \
+             sea: {{titin: {{bmi: 'a.b:Sea', config: c}}, execution_model: openmpi}}\n  \
+             ice: {{titin: {{bmi: 'a.b:Ice'}}}}\n  log: {{executable: log}}\n\
+             resources: {{m.sea: {{mpi_processes: 2}}}}\n{more}"
+        );
+        let plan = compiled_text(&text, &Choices::default()).unwrap();
+        let told = |planned: &PlannedInstance| match &planned.start {
+            StartMode::Program(PlannedProgram {
+                command: PlannedCommand::Executable { args, .. },
+                ..
+            }) => args
+                .iter()
+                .filter(|arg| arg.starts_with("--"))
+                .cloned()
+                .collect(),
+            _ => Vec::new(),
+        };
+        plan.instances.iter().map(told).collect()
+    }
+
+    #[test]
+    fn models_are_told_of_their_ranks_and_of_ports_with_fields() {
+        let fields = |conduits: &str, more: &str| {
+            let [sea, ice, bed, log] = told(conduits, more).try_into().unwrap();
+            assert_eq!(sea[0], "--mpi");
+            assert!(log.is_empty());
+            let names = |told: Vec<String>| told.join(" ").replace("--field=", "");
+            [names(sea[1..].to_vec()), names(ice), names(bed)]
+        };
+        // Both ends of a conduit between models, one of them on several ranks.
+        assert_eq!(
+            fields("sea.out: ice.in, ice.out: sea.in", ""),
+            ["out in", "out in", ""]
+        );
+        // Whole arrays go to other programs, through filters, and to F_INIT ports.
+        for conduit in [
+            "sea.out: log.in",
+            "sea.out: astype(float32) ice.in",
+            "sea.last: bed.start",
+        ] {
+            assert_eq!(fields(conduit, ""), ["", "", ""], "{conduit}");
+        }
+        // Neither do two models on one rank each exchange fields.
+        assert_eq!(fields("ice.out: bed.in", ""), ["", "", ""]);
+        // All conduits of a port carry a field, or none.
+        assert_eq!(fields("sea.out: [ice.in, bed.in]", ""), ["out", "in", "in"]);
+        assert_eq!(fields("sea.out: [ice.in, log.in]", ""), ["", "", ""]);
+        assert_eq!(fields("ice.out: [sea.in, bed.in]", ""), ["in", "out", "in"]);
+        // The description says that another program has a field.
+        let pattern = "titin: {fields: {log.in: {every: 2}}}\n";
+        assert_eq!(fields("sea.out: log.in", pattern), ["out", "", ""]);
     }
 
     #[test]

@@ -44,6 +44,10 @@ def flux_in_fortran_order(got, time):
     return np.asfortranarray(0.01 * got)
 
 
+def in_centimetres_a_second(got, time):
+    return {"data": np.full(got.shape, 200, np.float32), "units": "cm s-1"}
+
+
 def as_many(got, time):
     return got + 1
 
@@ -74,6 +78,10 @@ def real(got, time):
 
 def large(got, time):
     return np.full(got.shape, 2**40)
+
+
+def nil_if_one(got, time):
+    return None if got == 1 else float(got)
 
 
 def nil(got, time):

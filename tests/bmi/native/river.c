@@ -3,22 +3,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef RANKS
+#include <mpi.h>
+#endif
 
+/* On several ranks each has the cells from `first` on; `all` are those of the whole river. */
 typedef struct {
-    int cells;
+    int cells, first, all;
     double time, step, end, *depth, *inflow;
 } River;
 
 #define RIVER(model) ((River *)(model)->data)
 
+#ifdef RANKS
+static MPI_Comm ranks = MPI_COMM_NULL;
+
+int parallel_initialize(Bmi *model, int communicator) {
+    ranks = MPI_Comm_f2c(communicator);
+    return model->initialize ? 0 : 1;
+}
+
+/* The cells of this rank, without ghosts: from the first to the one behind the last. */
+int get_grid_partition_range(Bmi *model, int grid, int *begin, int *end) {
+    *begin = RIVER(model)->first;
+    *end = RIVER(model)->first + RIVER(model)->cells;
+    return 0;
+}
+
+static void share(River *river) {
+    int rank, count;
+    MPI_Comm_rank(ranks, &rank);
+    MPI_Comm_size(ranks, &count);
+    river->first = rank * river->all / count;
+    river->cells = (rank + 1) * river->all / count - river->first;
+}
+
+/* What flows out of the last cell of the rank upstream; what flows out of one's own goes downstream. */
+static double from_upstream(double gone) {
+    double came = 0;
+    int rank, count;
+    MPI_Comm_rank(ranks, &rank);
+    MPI_Comm_size(ranks, &count);
+    MPI_Sendrecv(&gone, 1, MPI_DOUBLE, rank + 1 < count ? rank + 1 : MPI_PROC_NULL, 0, &came, 1, MPI_DOUBLE,
+                 rank > 0 ? rank - 1 : MPI_PROC_NULL, 0, ranks, MPI_STATUS_IGNORE);
+    return came;
+}
+#else
+static void share(River *river) { river->cells = river->all; }
+static double from_upstream(double gone) { return 0 * gone; }
+#endif
+
 static int initialize(Bmi *model, const char *config) {
     FILE *file = fopen(config, "r");
     River *river = calloc(1, sizeof *river);
-    if (!file || fscanf(file, "%d %lf %lf", &river->cells, &river->step, &river->end) != 3) return 1;
+    if (!file || fscanf(file, "%d %lf %lf", &river->all, &river->step, &river->end) != 3) return 1;
     fclose(file);
+    share(river);
     river->depth = malloc(river->cells * sizeof(double));
     river->inflow = calloc(river->cells, sizeof(double));
-    for (int i = 0; i < river->cells; i++) river->depth[i] = 1.0 + 0.1 * i;
+    for (int i = 0; i < river->cells; i++) river->depth[i] = 1.0 + 0.1 * (river->first + i);
     model->data = river;
     return 0;
 }
@@ -26,11 +69,13 @@ static int initialize(Bmi *model, const char *config) {
 static int update_until(Bmi *model, double time) {
     River *river = RIVER(model);
     double step = time - river->time;
+    double came = from_upstream(step * 0.01 * river->depth[river->cells - 1]);
     for (int i = river->cells - 1; i >= 0; i--) {
         double gone = step * 0.01 * river->depth[i];
         river->depth[i] += step * river->inflow[i] - gone;
         if (i + 1 < river->cells) river->depth[i + 1] += gone;
     }
+    if (river->first > 0) river->depth[0] += came;
     river->time = time;
     return 0;
 }
@@ -73,8 +118,8 @@ static int end(Bmi *model, double *to) { return real(to, RIVER(model)->end); }
 static int step(Bmi *model, double *to) { return real(to, RIVER(model)->step); }
 static int time_units(Bmi *model, char *to) { return text(to, "seconds"); }
 static int rank(Bmi *model, int grid, int *to) { return number(to, 1); }
-static int size(Bmi *model, int grid, int *to) { return number(to, RIVER(model)->cells); }
-static int shape(Bmi *model, int grid, int *to) { return number(to, RIVER(model)->cells); }
+static int size(Bmi *model, int grid, int *to) { return number(to, RIVER(model)->all); }
+static int shape(Bmi *model, int grid, int *to) { return number(to, RIVER(model)->all); }
 static int grid_type(Bmi *model, int grid, char *to) { return text(to, "uniform_rectilinear"); }
 static int spacing(Bmi *model, int grid, double *to) { return real(to, 250.0); }
 static int origin(Bmi *model, int grid, double *to) { return real(to, 0.0); }

@@ -31,8 +31,9 @@ def main(words: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGABRT, signal.SIG_DFL)
         match action:
             case "run":
-                run(told)
+                run(told, told.pop("mpi"))
             case "probe":
+                del told["mpi"]
                 _answer(lambda question: probe.probe(told, question))
             case "match":
                 _answer(probe.match)
@@ -134,6 +135,31 @@ def _parser() -> argparse.ArgumentParser:
                 action=argparse.BooleanOptionalAction,
                 default=None,
                 help="whether messages tell units and grids; setting bmi_metadata",
+            )
+            action.add_argument(
+                "--mpi",
+                action="store_true",
+                help="the model runs on all ranks of the MPI that has started it; titin run adds this",
+            )
+            action.add_argument(
+                "--field",
+                dest="fields",
+                action="append",
+                metavar="PORT",
+                help="a port that carries a field; titin run adds those that the description has; setting bmi_fields",
+            )
+            action.add_argument(
+                "--unit",
+                dest="units",
+                action="append",
+                metavar="PORT=UNIT",
+                help="the unit of what comes by a field, to be converted; setting bmi_units",
+            )
+            action.add_argument(
+                "--blocks",
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help="the arrays of the ranks follow each other along the first dimension; setting bmi_blocks",
             )
         else:
             action.add_argument(

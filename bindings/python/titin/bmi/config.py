@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import titin
 from titin.bmi.model import ModelError, near
+from titin.bmi.units import quantity
 
 # {name}, {a.name}, or {name:unit}; {{name}} stands for {name} itself.
 _PLACE = re.compile(r"\{\{(?P<itself>[A-Za-z_][\w.]*)\}\}|\{(?P<name>[A-Za-z_][\w.]*)(?::(?P<unit>[^\s{}\"',]+))?\}")
@@ -44,8 +47,31 @@ def fill(config: str, known: Mapping[str, Any], look: Look, folder: Path) -> str
     target = folder / path.name
     if target.exists() and target.samefile(path):
         target = folder / f"{path.stem}.filled{path.suffix}"
-    target.write_bytes(filled.encode("utf-8", "surrogateescape"))
+    # Each rank of a model writes the file: another may be reading it.
+    own = folder / f".{target.name}.{os.getpid()}"
+    own.write_bytes(filled.encode("utf-8", "surrogateescape"))
+    own.replace(target)
     return str(target)
+
+
+def given(settings: Mapping[str, Any], add: str = "") -> Look:
+    """Looks settings up as the instance of a run does, before there is one; a text with a unit is converted.
+
+    ``add`` says what to do about a setting that is not there, ``{name}``.
+    """
+
+    def look(name: str, unit: str | None) -> Any:
+        if name not in settings:
+            raise ModelError(f"there is no setting {name}{add.format(name=name)}")
+        value = settings[name]
+        if unit is None or isinstance(value, int | float):
+            return value
+        number, own = quantity(str(value))
+        if not number:
+            raise ModelError(f"setting {name} is {value!r}, and no quantity in {unit}")
+        return titin.convert(float(number), own or unit, unit)
+
+    return look
 
 
 def _value(place: re.Match[str], text: str, path: Path, known: Mapping[str, Any], look: Look) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 from titin.bmi import config
 from titin.bmi.grids import Grid
 from titin.bmi.loading import make
-from titin.bmi.model import Model, ModelError
+from titin.bmi.model import Model
 from titin.bmi.options import Options
+from titin.bmi.parallel import Ranks
 from titin.bmi.ports import Variable
 from titin.bmi.units import UnitError, seconds
 
@@ -27,8 +28,8 @@ def known(options: Options, settings: Mapping[str, str]) -> dict[str, Any]:
     """
     model = Model(options.model, make(options.model))
     with tempfile.TemporaryDirectory() as folder:
-        path = config.fill(options.config, settings, lambda name, _: _given(settings, name), Path(folder))
-        model.call("initialize", path, lacking="write it")
+        path = config.fill(options.config, settings, config.given(settings, ": add --setting {name}=..."), Path(folder))
+        Ranks().initialize(model, path)
         grids: dict[int, Grid] = {}
         ways = {"inputs": "get_input_var_names", "outputs": "get_output_var_names"}
         told: dict[str, Any] = {
@@ -121,12 +122,6 @@ def _grid(grid: Mapping[str, Any]) -> str:
 def _plain(grid: dict[str, Any]) -> dict[str, Any]:
     """The grid with lists in the place of arrays."""
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in grid.items()}
-
-
-def _given(settings: Mapping[str, str], name: str) -> str:
-    if name not in settings:
-        raise ModelError(f"no setting {name} is given: add --setting {name}=...")
-    return settings[name]
 
 
 def _identifier(name: str) -> str:

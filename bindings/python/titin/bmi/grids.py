@@ -32,7 +32,7 @@ class Grid:
                 raise model.wrong("get_grid_rank", (number,), f"returned {self.rank}, which are too many dimensions")
         self.shape: tuple[int, ...] | None = None
         if self.kind in _BOXES and self.rank:
-            told = self._filled("get_grid_shape", self.rank, np.int32)
+            told = self.filled("get_grid_shape", self.rank, np.int32)
             if told is None:
                 raise model.wrong("get_grid_shape", (number,), f"is not there, and the grid is {self.kind}: write it")
             if not np.all(np.isfinite(told) & (told >= 0) & (told == np.floor(told))):
@@ -54,12 +54,19 @@ class Grid:
                 f"tells {count} values, and get_grid_shape({self.number}) returned "
                 f"{' by '.join(map(str, self.shape))}, which are {math.prod(self.shape)}",
             )
-        if len(self.shape) > len(_AXES):
-            return self.shape, ()
-        return self.shape, _AXES[-len(self.shape) :]
+        return self.shape, self.names(self.shape, location)
 
-    def told(self) -> dict[str, Any]:
-        """The grid as messages tell it: numbers, lists and arrays by the names of ``docs/bmi.md``."""
+    def names(self, shape: tuple[int, ...], location: str) -> tuple[str, ...]:
+        """The names of the indices of an array of this shape."""
+        if self.shape is None or location not in ("", "node"):
+            return (location or "node",)
+        return _AXES[-len(shape) :] if len(shape) <= len(_AXES) else ()
+
+    def told(self, whole: bool = True) -> dict[str, Any]:
+        """The grid as messages tell it: numbers, lists and arrays by the names of ``docs/bmi.md``.
+
+        Of a grid that several ranks share a rank has not the ``whole``: what depends on the part is left out.
+        """
         told: dict[str, Any] = {"id": self.number, "type": self.kind, "rank": self.rank}
         size = self._count("get_grid_size")
         if size:
@@ -68,12 +75,12 @@ class Grid:
             told["shape"] = list(self.shape)
         if self.kind == "uniform_rectilinear":
             for key in ("spacing", "origin"):
-                values = self._filled(f"get_grid_{key}", self.rank)
+                values = self.filled(f"get_grid_{key}", self.rank)
                 if values is not None:
                     told[key] = values.tolist()
-        elif self.kind not in ("", "scalar", "none"):
+        elif whole and self.kind not in ("", "scalar", "none"):
             told |= self._points(size)
-        if self.kind == "unstructured":
+        if whole and self.kind == "unstructured":
             told |= self._faces()
         return told
 
@@ -83,7 +90,7 @@ class Grid:
         points = {}
         for axis in range(self.rank):
             lines = self.shape[-1 - axis] if self.kind == "rectilinear" and self.shape else 0
-            found = self._filled(f"get_grid_{'xyz'[axis]}", lines or nodes or size)
+            found = self.filled(f"get_grid_{'xyz'[axis]}", lines or nodes or size)
             if found is not None:
                 points["xyz"[axis]] = found
         return points
@@ -93,13 +100,13 @@ class Grid:
         told: dict[str, NDArray[Any] | None] = {}
         edges, faces = self._count("get_grid_edge_count"), self._count("get_grid_face_count")
         if edges:
-            told["edge_nodes"] = self._filled("get_grid_edge_nodes", 2 * edges, np.int32)
-        per_face = self._filled("get_grid_nodes_per_face", faces, np.int32) if faces else None
+            told["edge_nodes"] = self.filled("get_grid_edge_nodes", 2 * edges, np.int32)
+        per_face = self.filled("get_grid_nodes_per_face", faces, np.int32) if faces else None
         if per_face is not None:
             if per_face.min(initial=0) < 0:
                 raise self._model.wrong("get_grid_nodes_per_face", (self.number,), f"returned {per_face.min()}")
             told["nodes_per_face"] = per_face
-            told["face_nodes"] = self._filled("get_grid_face_nodes", int(per_face.sum()), np.int32)
+            told["face_nodes"] = self.filled("get_grid_face_nodes", int(per_face.sum()), np.int32)
         return {key: values for key, values in told.items() if values is not None}
 
     def _count(self, method: str) -> int:
@@ -107,7 +114,7 @@ class Grid:
         count = self._model.optional(method, self.number)
         return int(count) if isinstance(count, int | np.integer) and count > 0 else 0
 
-    def _filled(self, method: str, count: int, kind: type[Any] = np.float64) -> NDArray[Any] | None:
+    def filled(self, method: str, count: int, kind: type[Any] = np.float64) -> NDArray[Any] | None:
         """What a method writes into an array of so many elements, or returns; None if the model does not have it."""
         buffer = np.zeros(count, kind)
         try:

@@ -95,7 +95,7 @@ def load(where: str, symbol: str = "") -> Callable[[], Any]:
     entry = getattr(library, symbol or "register_bmi", None)
     if entry is not None:
         entry.restype, entry.argtypes = _MEMORY, (ctypes.POINTER(_Structure),)
-        return lambda: StructureModel(entry)
+        return lambda: StructureModel(entry, library)
     if symbol:
         raise ModelError(f"the library {where} has no function {symbol}, which should fill BMI's structure")
     missing = [name for name in ("initialize", "update", "get_current_time") if not hasattr(library, name)]
@@ -217,38 +217,51 @@ class _LibraryModel:
     def get_grid_face_count(self, grid: int) -> int:
         return self._int("get_grid_face_count", self._grid(grid))
 
-    def __getattr__(self, name: str) -> Callable[[int, NDArray[Any]], NDArray[Any]]:
-        """The methods of a grid that fill an array, of whole numbers of C or of doubles."""
-        if name not in _FILLING:
-            raise AttributeError(name)
-        return lambda grid, values: self._fill(name, self._grid(grid), _Guarded(values))
+    def __getattr__(self, name: str) -> Callable[..., NDArray[Any]]:
+        """The methods of a grid that fill an array, of whole numbers of C or of doubles; and those of the draft of a
+        parallel interface, if the library exports them."""
+        if name in _FILLING or (name in _PARALLEL and hasattr(self._library, name)):
+            return lambda grid, *arrays: self._fill_arrays(name, grid, arrays)
+        raise AttributeError(name)
 
-    def _fill(self, name: str, argument: Any, memory: _Guarded) -> NDArray[Any]:
-        """What a function writes into this memory."""
-        self._call(name, argument, memory.address)
-        if not memory.is_whole():
-            raise ModelError(
-                f"the library's {name} has written beyond the {memory.values.size} values that it has: have what it "
-                "writes agree with get_var_nbytes, get_grid_rank and get_grid_size"
-            )
-        return memory.values
+    def _fill_arrays(self, name: str, grid: int, arrays: tuple[NDArray[Any], ...]) -> NDArray[Any]:
+        memories = [_Guarded(array) for array in arrays]
+        self._fill(name, self._grid(grid), *memories)
+        for array, memory in zip(arrays, memories):
+            array[:] = memory.values
+        return arrays[0]
+
+    def _fill(self, name: str, argument: Any, *memories: _Guarded) -> NDArray[Any]:
+        """What a function writes into this memory; of several, what it writes into the first."""
+        self._call(name, argument, *(memory.address for memory in memories))
+        for memory in memories:
+            if not memory.is_whole():
+                raise ModelError(
+                    f"the library's {name} has written beyond the {memory.values.size} values that it has: have what "
+                    "it writes agree with get_var_nbytes, get_grid_rank and get_grid_size"
+                )
+        return memories[0].values
 
 
 class StructureModel(_LibraryModel):
     """A model by BMI's C entry. Each model has a structure of its own."""
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, entry: Any, library: ctypes.CDLL) -> None:
+        self._library = library
         self._structure = _Structure()
         entry(ctypes.byref(self._structure))
         if not self._structure.initialize:
             raise ModelError(f"{entry.__name__} has left the structure empty: it sets a function for each member")
         self._memory: dict[str, _Guarded] = {}
+        if hasattr(library, "parallel_initialize"):
+            self.parallel_initialize = lambda comm: self._call("parallel_initialize", comm.py2f())
 
     def _call(self, name: str, *arguments: Any) -> None:
-        function = getattr(self._structure, name)
+        # The structure has no members for the draft of a parallel interface: the library exports these functions.
+        function = getattr(self._library if name in _PARALLEL else self._structure, name)
         if not function:
             raise NotImplementedError(f"the library leaves {name} empty")
-        if function(ctypes.addressof(self._structure), *arguments) != SUCCESS:
+        if function(ctypes.byref(self._structure), *arguments) != SUCCESS:
             if name in _OPTIONAL:
                 raise NotImplementedError(f"the library's {name} has returned a failure")
             raise RuntimeError(f"the library's {name} has returned a failure; what it has printed may say why")
@@ -292,6 +305,8 @@ class ExportedModel(_LibraryModel):
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._outside = Path.cwd()
+        if hasattr(library, "initialize_mpi"):
+            self.initialize_mpi = self._initialize_on_ranks
 
     def _call(self, name: str, *arguments: Any) -> None:
         function = getattr(self._library, name, None)
@@ -327,10 +342,18 @@ class ExportedModel(_LibraryModel):
             return TEXT
 
     def initialize(self, config: str) -> None:
+        self._enter(config)
+        self._call("initialize", config.encode())
+
+    def _initialize_on_ranks(self, config: str, communicator: int) -> None:
+        """Stands for ``initialize`` on several ranks. The library finds its configuration in its folder."""
+        self._enter(config)
+        self._call("initialize_mpi", ctypes.byref(_INT(communicator)))
+
+    def _enter(self, config: str) -> None:
         if config:
             path = Path(config).absolute()
             os.chdir(path if path.is_dir() else path.parent)
-        self._call("initialize", config.encode())
 
     def finalize(self) -> None:
         super().finalize()
@@ -403,10 +426,17 @@ def _view(address: int | None, kind: np.dtype[Any], shape: tuple[int, ...], name
 _FILLING = {name for name, arguments in _MEMBERS if name.startswith("get_grid_") and arguments == (_INT, _MEMORY)} - {
     "get_grid_type"
 }
-# What a library need not have: a failure says that it has none.
-_OPTIONAL = {"get_value_ptr", "get_var_location", "update_until", "get_time_step", "get_end_time", "get_time_units"} | {
-    name for name, _ in _MEMBERS if name.startswith("get_grid_")
+# The functions of CSDMS's draft of a parallel interface, which a library exports beside its entry, with the model as
+# their first argument.
+_PARALLEL = {"parallel_initialize", "get_grid_partition_range"} | {
+    f"get_grid_{what.format(kind)}" for kind in ("node", "edge", "face") for what in ("global_{}_nr", "{}_partition")
 }
+# What a library need not have: a failure says that it has none.
+_OPTIONAL = (
+    (_PARALLEL - {"parallel_initialize"})
+    | {"get_value_ptr", "get_var_location", "update_until", "get_time_step", "get_end_time", "get_time_units"}
+    | {name for name, _ in _MEMBERS if name.startswith("get_grid_")}
+)
 # The constants of xmipy's convention that tell the sizes of texts.
 _TEXT_SIZES = {
     "get_component_name": "BMI_LENCOMPONENTNAME",

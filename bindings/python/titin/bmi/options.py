@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -33,10 +34,16 @@ class Options:
     """Whether messages tell units and grids: a map with the array in it, and not the array alone."""
     time_units: str = ""
     """The unit of the model's times, if the model tells none."""
+    fields: frozenset[str] = frozenset()
+    """The ports that carry fields, if the variable is an array; ``titin run`` knows them from the description."""
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The unit of what comes by a field, which tells none itself; without it nothing is converted."""
+    blocks: bool = False
+    """Whether the arrays of the ranks follow each other along the first dimension, where the model tells no parts."""
 
 
 # The setting of each option.
-SETTINGS = {part.name: "bmi" if part.name == "model" else f"bmi_{part.name}" for part in fields(Options)}
+SETTINGS = {part.name: "bmi" if part.name == "model" else f"bmi_{part.name}" for part in dataclasses.fields(Options)}
 
 
 def read_options(told: Mapping[str, Any], settings: Mapping[str, Any]) -> Options:
@@ -84,10 +91,18 @@ def _pairs(name: str, value: Any) -> dict[str, str]:
     return found
 
 
+def _names(name: str, value: Any) -> frozenset[str]:
+    """``z, q``, or a list of such texts."""
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise ModelError(f"{name} is {value!r}: write names such as 'z, q'")
+    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
 def _variables(name: str, value: Any) -> dict[str, str]:
     found = _pairs(name, value)
     if "" in found:
-        raise ModelError(f"{name}: '{found['']}' is no pair: write port: variable")
+        raise ModelError(f"{name}: '{found['']}' is no pair: write port: {name.removeprefix('bmi_')[:-1]}")
     return found
 
 
@@ -115,4 +130,7 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     "end": _duration,
     "metadata": _flag,
     "time_units": _text,
+    "fields": _names,
+    "units": _variables,
+    "blocks": _flag,
 }

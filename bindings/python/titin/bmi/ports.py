@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from titin.bmi import messages
 from titin.bmi.grids import Grid
 from titin.bmi.model import Model, ModelError, near
+from titin.bmi.parallel import Parts
 from titin.bmi.units import UnitError, conversion, is_told
 from titin.data import Array
 
@@ -51,11 +52,6 @@ def assign(ports: Iterable[Declared], names: Mapping[str, str], model: Model) ->
         own, other = (inputs, outputs) if receives else (outputs, inputs)
         kind, opposite = ("input", "output") if receives else ("output", "input")
         what = f"port {port.name} ({OPERATORS[port.operator]})"
-        if port.vector:
-            raise ModelError(
-                f"{what} has slots, and a variable of {model} has none: give the component at its other end the same "
-                "multiplicity, or put a titin.splitter or titin.merger between the two"
-            )
         if variable not in own and variable in other:
             raise ModelError(
                 f"{what} {'receives' if receives else 'sends'}, but {variable} is an {opposite} variable of {model} "
@@ -72,9 +68,12 @@ def assign(ports: Iterable[Declared], names: Mapping[str, str], model: Model) ->
 
 
 class Variable:
-    """A variable of a model behind a port, in one use."""
+    """A variable of a model behind a port, in one use.
 
-    def __init__(self, model: Model, name: str, port: str, grids: dict[int, Grid]) -> None:
+    ``shape`` is that of the model's array, and ``whole`` that of the arrays of all ranks together.
+    """
+
+    def __init__(self, model: Model, name: str, port: str, grids: dict[int, Grid], parts: Parts | None = None) -> None:
         self.name = name
         self.port = port
         self._model = model
@@ -89,39 +88,64 @@ class Variable:
         self.location = model.text("get_var_location", name).lower()
         number = model.count("get_var_grid", name)
         self.grid = grids.get(number) or grids.setdefault(number, Grid(model, number))
-        if model.has("get_var_shape"):
+        self.part = parts.of(name, self.grid, count, self.location) if parts else None
+        if self.part is not None:
+            self.shape: tuple[int, ...] = self.part.shape
+            self.names = self.grid.names(self.part.whole, self.location)
+        elif model.has("get_var_shape"):
             # Libraries by xmipy's convention tell the shape of a variable itself.
-            self.shape: tuple[int, ...] = tuple(map(int, model.call("get_var_shape", name)))
+            self.shape = tuple(map(int, model.call("get_var_shape", name)))
             fits = self.shape == self.grid.shape
             self.names = self.grid.layout(name, math.prod(self.shape), "")[1] if fits else ()
         else:
             self.shape, self.names = self.grid.layout(name, count, self.location)
+        self.whole = self.shape if self.part is None else self.part.whole
         self._is_told = False
 
     def about(self) -> dict[str, Any]:
         """What a message tells beside the array; the grid is told in the first message of a use."""
         about: dict[str, Any] = {"units": self.units} if is_told(self.units) else {}
         if not self._is_told:
-            about |= {"variable": self.name, "grid": self.grid.told()}
+            grid = self.grid.told(whole=self.part is None)
+            if self.part is not None and "shape" in grid and self.location in ("", "node"):
+                grid |= {"shape": list(self.whole), "size": math.prod(self.whole)}
+            about |= {"variable": self.name, "grid": grid}
             about |= {"location": self.location} if self.location else {}
             self._is_told = True
         return about
 
-    def data(self, metadata: bool) -> Any:
-        """The data of the next message, without a copy where the model gives its own memory."""
-        array: NDArray[Any] = self._model.values(self.name, self.kind, self.shape)
-        if self.names:
-            array = Array(array, self.names)
-        return messages.wrap(array, self.about()) if metadata else array
+    def values(self) -> NDArray[Any]:
+        """The values that the model has now, without a copy where the model gives its own memory."""
+        return self._model.values(self.name, self.kind, self.shape)
 
-    def take(self, data: Any) -> None:
-        """Gives the data of a message to the model, in its unit and type. Nil is left out.
+    def message(self, array: NDArray[Any], metadata: bool) -> Any:
+        """The data of a message with this array, which is that of the variable."""
+        named = Array(array, self.names) if self.names else array
+        return messages.wrap(named, self.about()) if metadata else named
 
-        Raises :class:`ModelError` for data that do not fit.
+    def piece(self, array: NDArray[Any], metadata: bool) -> Any:
+        """The data of the message of one slot: the array without its first dimension, and without the whole's grid."""
+        named = Array(array, self.names[1:]) if self.names[1:] else array
+        return messages.wrap(named, {"units": self.units} if is_told(self.units) else {}) if metadata else named
+
+    def read(self, data: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
+        """The numbers in the data of a message, in the variable's unit and type; None for nil.
+
+        Raises :class:`ModelError` for data that do not fit, such as those of another shape than this.
         """
         array, told = messages.unwrap(data, self.port)
         if array is None:
-            return
+            return None
+        if not fits(array.shape, shape):
+            raise ModelError(
+                f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
+                f"{shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
+                "maps one grid to the other"
+            )
+        return self.converted(array, told)
+
+    def converted(self, array: NDArray[Any], told: str) -> NDArray[Any]:
+        """Numbers in a unit, "" if it is not told, in the variable's unit and type. Raises :class:`ModelError`."""
         try:
             convert = conversion(told, self.units)
         except UnitError as error:
@@ -129,13 +153,11 @@ class Variable:
                 f"what comes on port {self.port} is in '{told}', and {self.name} of {self._model} in '{self.units}': "
                 f"{error}. Connect a variable that measures the same, or have one end tell another unit"
             ) from None
-        if not fits(array.shape, self.shape):
-            raise ModelError(
-                f"what comes on port {self.port} has the shape {array.shape}, and {self.name} of {self._model} has "
-                f"{self.shape} on its grid {self.grid.number} ({self.grid.kind}): put a component between the two that "
-                "maps one grid to the other"
-            )
-        self._model.set(self.name, self._cast(array if convert is None else convert(array)))
+        return self._cast(array if convert is None else convert(array))
+
+    def give(self, values: NDArray[Any]) -> None:
+        """Gives values of the variable's type to the model: those of the rank, as many as the model's array has."""
+        self._model.set(self.name, values)
 
     def _cast(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array in the type of the variable; real numbers are rounded, whole numbers have to fit."""

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import titin
 from titin.bmi import config
 from titin.bmi.grids import Grid
 from titin.bmi.loading import make
 from titin.bmi.model import Model, ModelError
 from titin.bmi.options import SETTINGS, read_options
+from titin.bmi.parallel import Ranks
 from titin.bmi.ports import Variable, assign, fits
 from titin.bmi.time import Clock
-from titin.bmi.units import UnitError, conversion, quantity
+from titin.bmi.units import UnitError, conversion
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ def probe(told: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any
             copy(file, os.path.join(folder, os.path.basename(file)))
         os.chdir(folder)
         model = Model(options.model, make(options.model))
-        path = config.fill(options.config, settings, lambda *asked: _setting(settings, *asked), Path(folder))
-        model.call("initialize", path, lacking="write it")
+        path = config.fill(options.config, settings, config.given(settings), Path(folder))
+        Ranks().initialize(model, path)
         declared = [_Port(**port) for port in question["ports"] if port["name"] != "muscle_settings_in"]
         variables = assign(declared, options.variables, model)
         ports = [port for port in declared if port.connected]
@@ -87,16 +87,3 @@ def _told(model: Model, variable: Variable) -> dict[str, Any]:
         "shape": list(variable.shape),
         "units": variable.units,
     }
-
-
-def _setting(settings: Mapping[str, Any], name: str, unit: str | None) -> Any:
-    """A setting for a place of the configuration, as the instance would read it."""
-    if name not in settings:
-        raise ModelError(f"there is no setting {name}")
-    value = settings[name]
-    if unit is None or isinstance(value, int | float):
-        return value
-    number, own = quantity(str(value))
-    if not number:
-        raise ModelError(f"setting {name} is {value!r}, and no quantity in {unit}")
-    return titin.convert(float(number), own or unit, unit)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import titin
 from titin.bmi import config
+from titin.bmi.exchange import Exchange, Fields, Messages
 from titin.bmi.grids import Grid
 from titin.bmi.loading import load, make
 from titin.bmi.model import Model, ModelError
 from titin.bmi.options import SETTINGS, Options, read_options
+from titin.bmi.parallel import Parts, Ranks
 from titin.bmi.ports import Variable, assign
 from titin.bmi.time import Clock
 from titin.errors import Deadlock, FilterError, PortClosed
@@ -26,19 +28,22 @@ _HINTS = {
 }
 
 
-def run(told: Mapping[str, Any]) -> None:
+def run(told: Mapping[str, Any], mpi: bool = False) -> None:
     """Takes part in the run that the environment names, with these options; settings stand for those not given.
 
-    Returns when there is no further use. Raises as :class:`titin.Instance`, :class:`ModelError`, and what the model
-    raises; the run then fails with this instance as its culprit.
+    ``mpi``: the model runs on all ranks of the MPI that has started this process. Returns when there is no further
+    use. Raises as :class:`titin.Instance`, :class:`ModelError`, and what the model raises; the run then fails with this
+    instance as its culprit.
     """
-    with titin.Instance() as instance:
+    ranks = Ranks.of_world() if mpi else Ranks()
+    with titin.Instance(comm=ranks.comm) as instance:
         # A model that is not found ends the run before anything is waited for.
         load(_options(instance, told).model)
+        fields = Fields(instance)
         try:
             while instance.reuse():
                 options = _options(instance, told)
-                _use(instance, options, Model(options.model, make(options.model)))
+                _use(instance, options, Model(options.model, make(options.model)), ranks, fields)
         except (Deadlock, FilterError, PortClosed) as error:
             error.add_note(f"titin.bmi: {_HINTS[type(error)]}")
             raise
@@ -54,49 +59,51 @@ def _options(instance: titin.Instance, told: Mapping[str, Any]) -> Options:
     return options
 
 
-def _use(instance: titin.Instance, options: Options, model: Model) -> None:
+def _use(instance: titin.Instance, options: Options, model: Model, ranks: Ranks, fields: Fields) -> None:
     """One use of a model, from ``initialize`` to ``finalize``."""
     path = config.fill(options.config, instance.settings, lambda *asked: _setting(instance, *asked), instance.workdir)
-    model.call("initialize", path, lacking="write it")
+    ranks.initialize(model, path)
     declared = [port for port in instance.ports.values() if port.name != "muscle_settings_in"]
     variables = assign(declared, options.variables, model)
     grids: dict[int, Grid] = {}
-    by: dict[str, list[Variable]] = {"f_init": [], "o_i": [], "s": [], "o_f": []}
+    parts = Parts(model, ranks, options.blocks)
+    by: dict[str, list[Exchange]] = {"f_init": [], "o_i": [], "s": [], "o_f": []}
     for port in declared:
         if port.connected:
-            by[port.operator].append(Variable(model, variables[port.name], port.name, grids))
-    clock = Clock(model, options, [variable.port for variable in by["o_i"] + by["s"]], instance.time_unit)
+            variable = Variable(model, variables[port.name], port.name, grids, parts)
+            by[port.operator].append(_exchange(instance, options, port, variable, ranks, fields))
+    clock = Clock(model, options, [exchange.port for exchange in by["o_i"] + by["s"]], instance.time_unit)
 
     # F_INIT
-    stamps = []
-    for variable in by["f_init"]:
-        message = instance.receive(variable.port)
-        stamps.append(message.timestamp)
-        variable.take(message.data)
+    stamps = [exchange.receive() for exchange in by["f_init"]]
     if stamps:
-        clock.begin(max(stamps))
+        clock.begin(max(stamp for stamp in stamps if stamp is not None))
 
     while not clock.is_over():
         # O_I
-        for variable in by["o_i"]:
-            if clock.is_due(variable.port):
-                instance.send(
-                    variable.port,
-                    variable.data(options.metadata),
-                    timestamp=clock.stamp(clock.now),
-                    next_timestamp=clock.next(variable.port),
-                )
+        for exchange in by["o_i"]:
+            if clock.is_due(exchange.port):
+                exchange.send(exchange.taken(), clock.stamp(clock.now), clock.next(exchange.port))
         # S
-        for variable in by["s"]:
-            if clock.is_due(variable.port):
-                variable.take(instance.receive(variable.port).data)
+        for exchange in by["s"]:
+            if clock.is_due(exchange.port):
+                exchange.receive()
         clock.advance()
 
     # O_F. The memory of the model ends with finalize, so the values are taken before.
-    last = [(variable.port, _kept(variable.data(options.metadata))) for variable in by["o_f"]]
+    last = [(exchange, _kept(exchange.taken())) for exchange in by["o_f"]]
     model.call("finalize", lacking="write it")
-    for name, data in last:
-        instance.send(name, data, timestamp=clock.stamp(clock.now))
+    for exchange, data in last:
+        exchange.send(data, clock.stamp(clock.now))
+
+
+def _exchange(
+    instance: titin.Instance, options: Options, port: titin.Port, variable: Variable, ranks: Ranks, fields: Fields
+) -> Exchange:
+    """What goes by a port: a field for an array of a port that carries fields, else messages."""
+    if port.name in options.fields and variable.whole:
+        return fields.of(variable, port.operator in ("o_i", "o_f"), options.units.get(port.name, ""))
+    return Messages(instance, variable, ranks, options.metadata, port.slots if port.vector else None)
 
 
 def _setting(instance: titin.Instance, name: str, unit: str | None) -> Any:
@@ -108,6 +115,8 @@ def _kept(data: Any) -> Any:
     """Data that outlive the model: its arrays are copied."""
     if isinstance(data, dict):
         return {key: _kept(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_kept(value) for value in data]
     if not isinstance(data, np.ndarray):
         return data
     names = getattr(data, "names", None)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ymmsl.v0_2 import Operator
 
 _NO_FLAGS = InstanceFlags(0)
+# The overlay in force of most instances.
+_EMPTY: dict[str, Value] = {}
+# An object whose attributes are set by the caller.
+_new = object.__new__
 
 
 class Instance:
@@ -94,16 +98,13 @@ class Instance:
 
         self._settings: dict[str, Value] | None = None
         """The settings in force, by full name; None if they are not known since the last reuse."""
-        self._overlay: dict[str, Value] = {}
-        """The settings overlay in force."""
+        self._known_overlay: dict[str, Value] | None = _EMPTY
+        """The settings overlay in force; None if it is not known since the last reuse."""
         self._to_attach: dict[str, Value] | None = None
         """The overlay for messages to which the program gives none; None leaves the choice to titin."""
         self._ports = self._all_ports(wanted)
         self._sending = {name: port for name, port in self._ports.items() if port.sends}
         self._receiving = {name: port for name, port in self._ports.items() if not port.sends}
-        # Bound once: a look-up for each message less.
-        self._send = self._titin.send
-        self._receive = self._titin.receive
 
         self._strict_types = self._setting("muscle_strict_types", False) is True
         from libmuscle import logs, uncaught
@@ -134,11 +135,12 @@ class Instance:
         if not again:
             self._leave()
             return False
-        self._overlay = self._titin.overlay
+        self._known_overlay = None
         if self._explicit:
-            self._to_attach = self._overlay or None
+            self._to_attach = self._overlay() or None
         for port in self._receiving.values():
-            port.taken.clear()
+            if port.taken:
+                port.taken.clear()
         return True
 
     def error_shutdown(self, message: str) -> None:
@@ -218,14 +220,7 @@ class Instance:
             data = data.array if type(data) is Grid and data.indexes is None else encode(data)
         settings = self._to_attach if message.settings is None else values.settings_to_dict(message.settings)
         try:
-            self._send(
-                port.handle,
-                data,
-                timestamp=message.timestamp,
-                next_timestamp=message.next_timestamp,
-                slot=slot,
-                settings=settings,
-            )
+            port.send(data, message.timestamp, message.next_timestamp, slot, settings)
         except titin.Error as raised:
             self._sending_failed(port, slot, data, raised)
 
@@ -239,20 +234,37 @@ class Instance:
             self._refuse_port(port_name, slot, sends=False)
         if not port.connected:
             return self._unconnected(port, default)
-        received = self._take(port, slot)
-        data = received.data
-        if type(data) not in PLAIN:
-            data = decode(data)
-        message = Message.__new__(Message)
-        message.timestamp = received.timestamp
-        message.next_timestamp = received.next_timestamp
+        # Each message comes this way, which makes no call but one into titin.
+        settings = None
+        try:
+            if port.is_f_init:
+                if slot in port.taken:
+                    self._refuse_second(port)
+                port.taken.add(slot)
+                timestamp, next_timestamp, data, overlay = port.receive(slot)
+                if self._explicit:
+                    settings = values.settings_from_dict(overlay or {})
+            else:
+                timestamp, next_timestamp, data, overlay = port.receive(slot)
+                if overlay is not None or self._known_overlay is not _EMPTY:
+                    self._check_overlay(port, overlay or {})
+        except titin.Error as raised:
+            self._receiving_failed(port, slot, raised)
+        kind = type(data)
+        if kind not in PLAIN:
+            if kind in SENT_UNCHANGED:
+                # An array without names.
+                grid = _new(Grid)
+                grid.array = data
+                grid.indexes = None
+                data = grid
+            else:
+                data = decode(data)
+        message = _new(Message)
+        message.timestamp = timestamp
+        message.next_timestamp = next_timestamp
         message.data = data
-        message.settings = None
-        if port.is_f_init:
-            if self._explicit:
-                message.settings = values.settings_from_dict(received.settings)
-        elif received.settings != self._overlay:
-            self._refuse_overlay(port, received.settings)
+        message.settings = settings
         return message
 
     def receive_with_settings(self, port_name: str, slot: int | None = None, default: Message | None = None) -> Message:
@@ -265,19 +277,14 @@ class Instance:
             self._refuse_port(port_name, slot, sends=False)
         if not port.connected:
             return self._unconnected(port, default)
-        received = self._take(port, slot)
+        timestamp, next_timestamp, data, overlay = self._take(port, slot)
         if port.is_f_init and not self._explicit:
             self._refuse(
                 "If you use receive_with_settings() on an F_INIT port, then you have to set the flag "
                 f"'InstanceFlags.DONT_APPLY_OVERLAY' when creating the Instance: the settings of port {port_name} have "
                 "been applied already"
             )
-        return Message(
-            received.timestamp,
-            received.next_timestamp,
-            decode(received.data),
-            values.settings_from_dict(received.settings),
-        )
+        return Message(timestamp, next_timestamp, decode(data), values.settings_from_dict(overlay or {}))
 
     # Snapshots
 
@@ -375,6 +382,12 @@ class Instance:
 
     # Helpers: settings
 
+    def _overlay(self) -> dict[str, Value]:
+        """The settings overlay in force."""
+        if self._known_overlay is None:
+            self._known_overlay = self._titin.overlay or _EMPTY
+        return self._known_overlay
+
     def _known_settings(self) -> dict[str, Value]:
         if self._settings is None:
             self._settings = self._titin.settings
@@ -397,18 +410,22 @@ class Instance:
     def _any_port(self, name: str) -> Port:
         return self._ports[name]
 
-    def _take(self, port: Port, slot: int | None) -> titin.Message:
+    def _take(self, port: Port, slot: int | None) -> tuple[float, float | None, Any, dict[str, Value] | None]:
+        """What has come: timestamp, next timestamp, data, and the settings overlay if there is one."""
         if port.is_f_init:
             if slot in port.taken:
-                self._refuse(
-                    f'Tried to receive twice on the same port "{port.name}", that\'s not possible. Did you forget to '
-                    "call reuse_instance() in your reuse loop?"
-                )
+                self._refuse_second(port)
             port.taken.add(slot)
         try:
-            return self._receive(port.handle, slot=slot)
+            return port.receive(slot)
         except titin.Error as raised:
             self._receiving_failed(port, slot, raised)
+
+    def _refuse_second(self, port: Port) -> NoReturn:
+        self._refuse(
+            f'Tried to receive twice on the same port "{port.name}", that\'s not possible. Did you forget to call '
+            "reuse_instance() in your reuse loop?"
+        )
 
     def _receive_within(self, port_name: str, slot: int | None, timeout: float) -> Message:
         """Receives on an S port as :meth:`receive` does, for at most so many seconds. Raises RuntimeError after."""
@@ -416,7 +433,7 @@ class Instance:
         if port is None or port.vector is (slot is None):
             self._refuse_port(port_name, slot, sends=False)
         try:
-            received = self._receive(port.handle, slot=slot, timeout=timeout)
+            received = self._titin.receive(port.handle, slot=slot, timeout=timeout)
         except titin.Error as raised:
             self._receiving_failed(port, slot, raised)
         return Message(received.timestamp, received.next_timestamp, decode(received.data))
@@ -459,11 +476,14 @@ class Instance:
                 "Please check your code and/or the multiplicities in the model description."
             )
 
-    def _refuse_overlay(self, port: Port, overlay: dict[str, Value]) -> NoReturn:
+    def _check_overlay(self, port: Port, overlay: dict[str, Value]) -> None:
+        """Refuses a message with another settings overlay than the one in force."""
+        if overlay == self._overlay():
+            return
         self._refuse(
             f'Unexpectedly received data from a parallel universe on port "{port.name}". My settings are '
-            f'"{self._overlay}" and I received from a universe with "{overlay}". A program that passes on messages of '
-            "several members receives by receive_with_settings()"
+            f'"{self._overlay()}" and I received from a universe with "{overlay}". A program that passes on messages '
+            "of several members receives by receive_with_settings()"
         )
 
     def _sending_failed(self, port: Port, slot: int | None, data: Any, raised: titin.Error) -> None:

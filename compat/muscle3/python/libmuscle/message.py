@@ -23,7 +23,7 @@ class Message:
         data: Any = None,
         settings: Settings | None = None,
     ) -> None:
-        self.timestamp = float(timestamp)
+        self.timestamp = timestamp if type(timestamp) is float else float(timestamp)
         self.next_timestamp = None if next_timestamp is None else float(next_timestamp)
         self.data = data
         self.settings = settings

@@ -26,7 +26,9 @@ class Port:
         "name",
         "operator",
         "own_slots",
+        "receive",
         "resizable",
+        "send",
         "sends",
         "taken",
         "vector",
@@ -34,6 +36,9 @@ class Port:
 
     def __init__(self, handle: titin.Port) -> None:
         self.handle = handle
+        # Bound once: a look-up for each message less.
+        self.send = handle._send
+        self.receive = handle._receive
         self.name = handle.name
         self.operator = handle.operator
         self.sends = handle.operator in ("o_i", "o_f")

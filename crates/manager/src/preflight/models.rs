@@ -10,8 +10,8 @@ use titin_model::{BMI_WORDS, BundleId, ComponentId, InstanceName, Network, Netwo
 
 use super::{context_without_run, environment_of};
 use crate::compile::{Choices, compile};
-use crate::launch::{PreparedCommand, prepare};
-use crate::plan::{PlannedInstance, StartMode};
+use crate::launch::{LaunchContext, PreparedCommand, prepare};
+use crate::plan::{Plan, PlannedInstance, StartMode};
 use crate::stage::locate;
 
 /// Where something is wrong.
@@ -42,48 +42,72 @@ pub fn probe_models(
     let context = context_without_run(env, titin);
     let mut faults = Vec::new();
     let mut probed: HashMap<ComponentId, Value> = HashMap::new();
-    let mut seen = HashSet::new();
-    let mut matcher = None;
-    for id in plan.instances.ids() {
-        let planned = &plan.instances[id];
-        let component = &network.components[planned.component_id.index()];
-        let StartMode::Program(program) = &planned.start else {
-            continue;
-        };
-        let is_model = component.program.as_ref().is_some_and(|p| p.runs_bmi());
-        if !is_model || planned.pinned_host.is_some() || !seen.insert(component.id) {
-            continue;
-        }
-        let Ok(prepared) = prepare(&planned.name, program, &context) else {
-            continue;
-        };
-        if !prepared.bare {
-            continue;
-        }
-        let env = environment_of(&prepared, &context);
-        let question = question(network, folders, component, planned);
-        match ask(&prepared, "probe", &env, &question) {
+    let mut python = None;
+    for model in models(network, &plan, &context) {
+        let question = question(network, folders, &model);
+        match model.python.ask("probe", &question) {
             Ok(told) => {
-                probed.insert(component.id, told);
-                matcher.get_or_insert((prepared, env));
+                probed.insert(model.component.id, told);
+                python.get_or_insert(model.python);
             }
-            Err(why) => faults.push((ProbedPlace::Component(component.id), why)),
+            Err(why) => faults.push((ProbedPlace::Component(model.component.id), why)),
         }
     }
-    if let Some((prepared, env)) = matcher {
-        faults.extend(mismatches(network, &probed, &prepared, &env));
+    if let Some(python) = python {
+        faults.extend(mismatches(network, &probed, &python));
     }
     faults
 }
 
+/// A model that can be called without a run.
+struct Model<'a> {
+    component: &'a NetworkComponent,
+    planned: &'a PlannedInstance,
+    python: Python,
+}
+
+/// The Python package as the program of a model starts it, with the environment that it has in a run.
+struct Python {
+    command: PreparedCommand,
+    env: BTreeMap<String, String>,
+}
+
+/// The models of a plan that can be called without a run, each by the first instance of its component: those on this host
+/// that need no more than an environment.
+fn models<'a>(
+    network: &'a Network,
+    plan: &'a Plan,
+    context: &'a LaunchContext<'_>,
+) -> impl Iterator<Item = Model<'a>> {
+    let mut seen = HashSet::new();
+    let instances = plan.instances.ids().map(|id| &plan.instances[id]);
+    let first = instances.filter(move |planned| seen.insert(planned.component_id));
+    first.filter_map(|planned| {
+        let component = &network.components[planned.component_id.index()];
+        let is_model = component.program.as_ref().is_some_and(|p| p.runs_bmi());
+        let StartMode::Program(program) = &planned.start else {
+            return None;
+        };
+        if !is_model || planned.pinned_host.is_some() {
+            return None;
+        }
+        // The run reports programs that cannot be prepared.
+        let command = prepare(&planned.name, program, context).ok()?;
+        command.bare.then(|| Model {
+            component,
+            planned,
+            python: Python {
+                env: environment_of(&command, context),
+                command,
+            },
+        })
+    })
+}
+
 /// What a model is asked: its instance, the settings by the names that the instance uses, the ports, and the files that a run
 /// would copy into the work directory.
-fn question(
-    network: &Network,
-    folders: &[PathBuf],
-    component: &NetworkComponent,
-    planned: &PlannedInstance,
-) -> Value {
+fn question(network: &Network, folders: &[PathBuf], model: &Model<'_>) -> Value {
+    let (component, planned) = (model.component, model.planned);
     let mut settings = serde_json::Map::new();
     if let Ok(instance) = planned.name.parse::<InstanceName>() {
         for (path, _) in network.settings.of(&instance) {
@@ -128,8 +152,7 @@ fn question(
 fn mismatches(
     network: &Network,
     probed: &HashMap<ComponentId, Value>,
-    prepared: &PreparedCommand,
-    env: &BTreeMap<String, String>,
+    python: &Python,
 ) -> Vec<(ProbedPlace, String)> {
     let plain = network.bundles.iter().filter(|b| b.filters.is_empty());
     let (bundles, pairs): (Vec<BundleId>, Vec<Value>) = plain
@@ -146,7 +169,7 @@ fn mismatches(
     if pairs.is_empty() {
         return Vec::new();
     }
-    let answer = ask(prepared, "match", env, &json!(pairs)).unwrap_or_default();
+    let answer = python.ask("match", &json!(pairs)).unwrap_or_default();
     let reasons = answer.as_array().into_iter().flatten().map(Value::as_str);
     bundles
         .into_iter()
@@ -155,39 +178,37 @@ fn mismatches(
         .collect()
 }
 
-/// The answer of the Python package to a question. Fails with what Python has printed.
-fn ask(
-    prepared: &PreparedCommand,
-    action: &str,
-    env: &BTreeMap<String, String>,
-    question: &Value,
-) -> Result<Value, String> {
-    let asked = || {
-        let words = [&BMI_WORDS[..2], &[action]].concat();
-        let mut asked = Command::new(&prepared.launch.program)
-            .args(words)
-            .args(&prepared.launch.args[BMI_WORDS.len()..])
-            // As in a run, no file beside the description is found by a relative name.
-            .current_dir("/")
-            .env_clear()
-            .envs(env)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        if let Some(mut stdin) = asked.stdin.take() {
-            // A process that has ended does not read the question; its output says why.
-            let _ = stdin.write_all(question.to_string().as_bytes());
+impl Python {
+    /// The answer of the Python package to a question. Fails with what Python has printed.
+    fn ask(&self, action: &str, question: &Value) -> Result<Value, String> {
+        let launch = &self.command.launch;
+        let asked = || {
+            let words = [&BMI_WORDS[..2], &[action]].concat();
+            let mut asked = Command::new(&launch.program)
+                .args(words)
+                .args(&launch.args[BMI_WORDS.len()..])
+                // As in a run, no file beside the description is found by a relative name.
+                .current_dir("/")
+                .env_clear()
+                .envs(&self.env)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()?;
+            if let Some(mut stdin) = asked.stdin.take() {
+                // A process that has ended does not read the question; its output says why.
+                let _ = stdin.write_all(question.to_string().as_bytes());
+            }
+            asked.wait_with_output()
+        };
+        let program = launch.program.display();
+        let output = asked().map_err(|error| format!("{program} cannot be started: {error}"))?;
+        match serde_json::from_slice(&output.stdout) {
+            Ok(answer) if output.status.success() => Ok(answer),
+            _ => Err(match String::from_utf8_lossy(&output.stderr).trim() {
+                "" => format!("{program} has ended with {}", output.status),
+                text => text.trim_start_matches("titin.bmi: ").to_owned(),
+            }),
         }
-        asked.wait_with_output()
-    };
-    let program = prepared.launch.program.display();
-    let output = asked().map_err(|error| format!("{program} cannot be started: {error}"))?;
-    match serde_json::from_slice(&output.stdout) {
-        Ok(answer) if output.status.success() => Ok(answer),
-        _ => Err(match String::from_utf8_lossy(&output.stderr).trim() {
-            "" => format!("{program} has ended with {}", output.status),
-            text => text.trim_start_matches("titin.bmi: ").to_owned(),
-        }),
     }
 }
