@@ -56,6 +56,7 @@ def climate(x):
 def test_the_climate_is_right_with_the_learned_scale_and_wrong_without_any(emulator):
     (emulator.folder / "short.ymmsl").write_text("ymmsl_version: v0.2\nsettings: {learn: 30.0, use: 105.0}\n")
     said = emulator.call("./run.sh", "short.ymmsl")
+    assert "belongs to no component" not in said, said
     found = {}
     for name in ("computed", "learned", "nothing"):
         x, _ = emulator.series(name)
