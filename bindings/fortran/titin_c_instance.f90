@@ -562,5 +562,36 @@ module titin_c_instance
          real(c_double), value :: timeout
          type(c_ptr), intent(out) :: message
       end function
+
+      integer(c_int) function titin_send_dlpack(port, slot, tensor, timestamp, next_timestamp, settings) bind(C)
+         import
+         type(c_ptr), value :: port, tensor, settings
+         integer(c_int), value :: slot
+         real(c_double), value :: timestamp, next_timestamp
+      end function
+
+      integer(c_int) function titin_receive_into_dlpack(port, slot, timeout, tensor, message) bind(C)
+         import
+         type(c_ptr), value :: port, tensor
+         integer(c_int), value :: slot
+         real(c_double), value :: timeout
+         type(c_ptr), intent(out) :: message
+      end function
+
+      integer(c_int) function titin_message_dlpack(message, tensor) bind(C)
+         import
+         type(c_ptr), value :: message
+         type(c_ptr), intent(out) :: tensor
+      end function
+
+      subroutine titin_dlpack_free(tensor) bind(C)
+         import
+         type(c_ptr), value :: tensor
+      end subroutine
+
+      type(c_ptr) function titin_dlpack_device(type) bind(C)
+         import
+         integer(c_int), value :: type
+      end function
    end interface
 end module titin_c_instance

@@ -103,6 +103,21 @@ static void unconnected(void) {
     CHECK(titin_send(end, TITIN_NO_SLOT, TITIN_F64, 0, NULL, &number, 2.0, TITIN_NO_NEXT) == 0);
 }
 
+/* An array of a message as a tensor of DLPack, which is sent on: the port has no conduit. */
+static void tensors(void) {
+    const double number = 2.5;
+    titin_value *value = titin_new_array(TITIN_F64, 0, NULL, NULL, TITIN_ORDER_C, NULL, &number, 0);
+    titin_message *message = titin_message_new(value, 0.0, TITIN_NO_NEXT);
+    struct DLManagedTensorVersioned *tensor;
+    titin_value_free(value);
+    CHECK(titin_message_dlpack(message, &tensor) == 0 && tensor);
+    titin_message_free(message);
+    CHECK(titin_send_dlpack(titin_port_find(instance, "end"), TITIN_NO_SLOT, tensor, 2.0, TITIN_NO_NEXT, NULL) == 0);
+    CHECK(titin_receive_into_dlpack(NULL, TITIN_NO_SLOT, TITIN_WAIT, tensor, &message) == TITIN_ERROR_USAGE);
+    titin_dlpack_free(tensor);
+    CHECK(titin_dlpack_device(2) && !titin_dlpack_device(1));
+}
+
 static void values(void) {
     static const unsigned char bytes[3] = {1, 0, 255};
     const int32_t table[3][2] = {{1, 2}, {3, 4}, {5, 6}};
@@ -162,6 +177,7 @@ int main(void) {
     settings();
     ports();
     unconnected();
+    tensors();
     values();
     titin_region *late = titin_region_begin(instance, "late");
     CHECK(titin_reuse(instance, &again) == 0 && !again);

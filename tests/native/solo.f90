@@ -59,6 +59,7 @@ program solo
    call settings()
    call ports()
    call unconnected()
+   call tensors()
    call values()
    call new_values()
    call misused()
@@ -190,6 +191,27 @@ contains
       call check(ierr /= 0, "a slot that there cannot be")
       call value%new(pack(numbers, numbers > 2))
       call check(all(value%extents() == [0_int64]) .and. value%elements() == 0, "an array of no elements")
+   end subroutine
+
+   ! An array of a message as a tensor of DLPack, which is sent on: the port has no conduit.
+   subroutine tensors()
+      type(c_ptr) :: value, message, tensor
+      real(real64), target :: number
+      integer(c_int) :: ierr
+      number = 2.5_real64
+      value = titin_new_array(titin_f64, 0_c_int, [integer(c_int64_t) ::], order=titin_order_c, data=c_loc(number), borrow=0_c_int)
+      message = titin_message_new(value, 0.0_real64, titin_no_next)
+      call titin_value_free(value)
+      ierr = titin_message_dlpack(message, tensor)
+      call check(ierr == 0 .and. c_associated(tensor), "an array as a tensor")
+      call titin_message_free(message)
+      ierr = titin_send_dlpack(titin_port_find(instance%raw, "end"//c_null_char), titin_no_slot, tensor, 2.0_real64, &
+         titin_no_next, c_null_ptr)
+      call check(ierr == 0, "a tensor is sent")
+      ierr = titin_receive_into_dlpack(c_null_ptr, titin_no_slot, titin_wait, tensor, message)
+      call check(ierr == titin_error_usage, "a tensor is received by no port")
+      call titin_dlpack_free(tensor)
+      call check(c_associated(titin_dlpack_device(2_c_int)) .and. .not. c_associated(titin_dlpack_device(1_c_int)), "devices")
    end subroutine
 
    subroutine values()

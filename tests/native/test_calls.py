@@ -43,6 +43,9 @@ LEFT_TO_C = {
     "titin_message_origin",
     # An array is received by its type.
     "titin_value_dtype", "titin_value_raw_data",
+    # A program with tensors of DLPack has the types of its dlpack.h, which are C's.
+    "titin_dlpack_device", "titin_dlpack_free",
+    "titin_message_dlpack", "titin_receive_into_dlpack", "titin_send_dlpack",
     # A Field knows its types.
     "titin_field_dtype",
     # A View knows its elements and their layout, and its type gives the rest.

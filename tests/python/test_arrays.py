@@ -203,15 +203,41 @@ class Tensor:
         return self.device, 0
 
 
-def test_dlpack_in_host_memory(echo):
+@pytest.mark.parametrize("device", [1, 3, 11, 13], ids=["cpu", "pinned for CUDA", "pinned for ROCm", "managed"])
+def test_dlpack_in_host_memory(echo, device):
     sent = numbers("f4", (3, 4))
-    check(echo(Tensor(sent, 1)).data, sent)
-    check(echo({"nested": Tensor(sent, 1)}).data["nested"], sent)
+    check(echo(Tensor(sent, device)).data, sent)
+    check(echo({"nested": Tensor(sent, device)}).data["nested"], sent)
 
 
-def test_dlpack_on_a_device_is_refused(echo):
-    with pytest.raises(titin.TypeMismatch, match=r"device.*copy it to the host.*\.cpu\(\)"):
-        echo(Tensor(numbers("f4", (3, 4)), 2))
+@pytest.mark.parametrize(("device", "name"), [(2, "CUDA"), (10, "ROCm"), (14, "oneAPI"), (-3, "unknown")])
+def test_dlpack_on_a_device_is_refused(echo, device, name):
+    """Without a look at the memory, which the host cannot read."""
+
+    class Away(Tensor):
+        def __dlpack__(self, **arguments: Any) -> Any:
+            raise AssertionError("asked for its memory")
+
+    text = rf"cannot send .*Away.* of a device \({name}, DLPack device type {device}, number 0\); copy it .*\.cpu\(\)"
+    for data in (Away(numbers("f4", (3, 4)), device), {"nested": Away(numbers("f4", (3, 4)), device)}):
+        with pytest.raises(titin.TypeMismatch, match=text):
+            echo(data)
+
+
+def test_a_received_array_is_read_only_by_dlpack_too(echo):
+    """Versioned capsules say so by a flag; a library that does not know them gets no array that it might change."""
+    received = echo(numbers("f8", (300, 4))).data
+    assert received.__dlpack_device__() == (1, 0)
+    capsule = received.__dlpack__(max_version=(1, 0))
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # After the version, the context and the deleter.
+    flags = ctypes.c_uint64.from_address(pointer(capsule, b"dltensor_versioned") + 24).value
+    assert flags & 1
+    seen = np.from_dlpack(received)
+    assert np.shares_memory(seen, received) and not seen.flags.writeable
+    with pytest.raises(BufferError, match="readonly"):
+        received.__dlpack__()
 
 
 class Interface:

@@ -195,6 +195,61 @@ def test_a_number_that_does_not_fit_is_told_with_what_was_asked_for(stage, sent,
     assert stage.play(sends(sent), once(receive))["receiver"] == sent
 
 
+class Tensor:
+    """An array with DLPack only, like the tensors of libraries for learning."""
+
+    def __init__(self, data, device=1):
+        self.data, self.device = data, device
+
+    def __dlpack__(self, **arguments):
+        assert self.device == 1, "asked for its memory"
+        return self.data.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.device, 3
+
+
+def test_into_a_tensor_of_dlpack(stage):
+    sent = np.arange(12.0).reshape(3, 4)
+
+    def sender(instance):
+        field = instance.field("spare", (3, 4), float)
+        while instance.reuse():
+            for time in range(2):
+                instance.send("out", sent + time, timestamp=time)
+            field.send(sent + 2, timestamp=0.0)
+
+    def receiver(instance):
+        field = instance.field("other", (3, 4), float)
+        while instance.reuse():
+            for time, room in enumerate([np.zeros((3, 4)), np.zeros((6, 8))[::2, ::2]]):
+                instance.receive_into("in", Tensor(room))
+                np.testing.assert_array_equal(room, sent + time)
+            field.receive(Tensor(room))
+            np.testing.assert_array_equal(room, sent + 2)
+
+    model = pair()
+    model.conduit("sender.spare", "receiver.other")
+    stage.play(sender, receiver, model)
+
+
+def test_a_tensor_of_dlpack_that_cannot_be_filled_is_refused(stage):
+    def receive(instance):
+        room = np.zeros(3)
+        text = r"cannot receive into .*Tensor.* of a device \(ROCm, DLPack device type 10, number 3\); receive into"
+        with pytest.raises(titin.TypeMismatch, match=text):
+            instance.receive_into("in", Tensor(room, 10))
+        room.flags.writeable = False
+        with pytest.raises(titin.TypeMismatch, match=r"cannot receive into .*Tensor.* may only be read"):
+            instance.receive_into("in", Tensor(room))
+        with pytest.raises(titin.TypeMismatch, match="float32"):
+            instance.receive_into("in", Tensor(np.zeros(3, "f4")))
+        assert not room.any()
+        return instance.receive("in").data.tolist()
+
+    assert stage.play(sends(np.ones(3)), once(receive))["receiver"] == [1, 1, 1]
+
+
 def test_memory_that_cannot_be_written_to_is_refused(stage):
     def receive(instance):
         for room in (np.zeros(3)[:0:-1].view(), b"abc"):

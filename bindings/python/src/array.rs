@@ -88,6 +88,19 @@ impl Array {
         }
         refuse_masked("receive into", object)?;
         let py = object.py();
+        // SAFETY: any object may be asked.
+        let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
+        if !has_buffer && object.hasattr(intern!(py, "__dlpack__"))? {
+            let array = from_dlpack("receive into", object)?;
+            return Array::of_numpy(&array, Access::Write).ok_or_else(|| {
+                let text = format!(
+                    "cannot receive into {}: by DLPack it may only be read, or its element type is not one that is sent; \
+                     receive into another one",
+                    describe(object)
+                );
+                error::mismatch(py, text)
+            });
+        }
         let (view, element) = view(object, ffi::PyBUF_RECORDS).map_err(|error| {
             error::mismatch(
                 py,
@@ -412,7 +425,7 @@ const TYPES: [(&str, isize, &str); 14] = [
 fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     if object.hasattr(intern!(py, "__dlpack__"))? {
-        return from_dlpack(object);
+        return from_dlpack("send", object);
     }
     for interface in [intern!(py, "__array_interface__"), intern!(py, "__array__")] {
         if object.hasattr(interface)? {
@@ -428,18 +441,23 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Err(error::mismatch(py, text))
 }
 
-/// A NumPy array over an object of DLPack, if the object is in the memory of the host.
-fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    /// Device types of DLPack with memory readable by the host: CPU, CUDA's pinned and managed,
-    /// ROCm's pinned.
-    const HOST: [i64; 4] = [1, 3, 11, 13];
+/// A NumPy array over an object of DLPack, if the object is in the memory of the host. `call` is what
+/// cannot be done with an object elsewhere.
+fn from_dlpack<'py>(call: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
-    let (kind, _) = device.extract::<(i64, i64)>()?;
-    if !HOST.contains(&kind) {
+    let (kind, number) = device.extract::<(c_int, c_int)>()?;
+    // SAFETY: any number may be asked for.
+    let name = unsafe { sys::titin_dlpack_device(kind) };
+    if !name.is_null() {
+        // SAFETY: the text ends with a NUL and is never freed.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        let other = match call {
+            "send" => "copy it to the host first, as with .cpu() or .get()",
+            _ => "receive into an array on the host, and copy that to the device",
+        };
         let text = format!(
-            "cannot send {}: it is in the memory of a device (DLPack device type {kind}); copy it to the host \
-             first, as with .cpu() or .get()",
+            "cannot {call} {}: it is in the memory of a device ({name}, DLPack device type {kind}, number {number}); {other}",
             describe(object)
         );
         return Err(error::mismatch(py, text));

@@ -444,6 +444,8 @@ unsafe extern "C" {
         message: *mut *mut titin_message,
     ) -> c_int;
 
+    pub fn titin_dlpack_device(kind: c_int) -> *const c_char;
+
     pub fn titin_message_retain(message: *mut titin_message) -> *mut titin_message;
     pub fn titin_message_free(message: *mut titin_message);
     pub fn titin_message_port(message: *const titin_message) -> *const c_char;

@@ -632,6 +632,32 @@ int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, in
                        const int64_t *strides, int order, void *data, titin_message **message);
 
 
+/* ---- Arrays of other libraries: DLPack ------------------------------------------------------------------------- */
+
+/* Tensors of version 1 of DLPack, in the memory of the host. `struct DLManagedTensorVersioned` is declared by the dlpack.h that
+ * comes with the other library; without it a program can still pass tensors on. A tensor in the memory of a device, of another
+ * version or of an element type that is not sent is TITIN_ERROR_TYPE_MISMATCH. These calls never call a tensor's deleter: the
+ * tensor stays the caller's, who frees it by titin_dlpack_free. */
+struct DLManagedTensorVersioned;
+
+/* Sends the elements of a tensor, as titin_send_array does. */
+int titin_send_dlpack(titin_port *port, int slot, const struct DLManagedTensorVersioned *tensor, double timestamp,
+                      double next_timestamp, const titin_value *settings);
+/* Receives into the memory of a tensor, as titin_receive_into does. A tensor whose flags say that it may only be read is
+ * TITIN_ERROR_TYPE_MISMATCH. */
+int titin_receive_into_dlpack(titin_port *port, int slot, double timeout, struct DLManagedTensorVersioned *tensor,
+                              titin_message **message);
+/* The array of a message as a tensor over the same memory, which may only be read, as its flags say. The memory lives until the
+ * deleter is called, past titin_message_free and titin_close. Free the tensor with titin_dlpack_free, or hand it to a library
+ * that calls the deleter. For a message with other data TITIN_ERROR_TYPE_MISMATCH, and `*tensor` is NULL. */
+int titin_message_dlpack(titin_message *message, struct DLManagedTensorVersioned **tensor);
+/* Calls the deleter of a tensor, if it has one. */
+void titin_dlpack_free(struct DLManagedTensorVersioned *tensor);
+/* The device of a device type of DLPack: "CUDA"; "unknown" for a number without a meaning. NULL for memory that the host can use
+ * as its own, the CPU's and the pinned and managed memory of CUDA and ROCm. */
+const char *titin_dlpack_device(int type);
+
+
 /* ---- Messages -------------------------------------------------------------------------------------------------- */
 
 /* One more owner of the message. Each owner calls titin_message_free once. Returns the message. The data live until the

@@ -9,6 +9,7 @@
 mod array;
 mod communicator;
 mod decomposition;
+mod dlpack;
 mod elements;
 mod error;
 mod field;

@@ -379,6 +379,44 @@ unsafe fn layout<'a>(message: *const Message) -> Option<&'a Layout> {
     unsafe { message.as_ref() }.and_then(Message::layout)
 }
 
+/// A share of a message, for code of the library that keeps the message's memory.
+pub(crate) struct SharedMessage(*mut Message);
+
+impl SharedMessage {
+    /// One more share of a message.
+    ///
+    /// # Safety
+    /// `message` is NULL or a message, and the caller owns a share.
+    pub(crate) unsafe fn of(message: *mut Message) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        unsafe { behind(message) }?;
+        // SAFETY: as the caller promises.
+        Ok(SharedMessage(unsafe { titin_message_retain(message) }))
+    }
+
+    /// The array that is the data of the message, of any type and shape. The elements live as long as
+    /// this share.
+    pub(crate) fn any_array(&self) -> Result<(&Layout, *const c_void)> {
+        // SAFETY: this share keeps the message.
+        let message = unsafe { &*self.0 };
+        match message.layout() {
+            Some(layout) => Ok((layout, pointer(message.body()))),
+            None => {
+                let text = format!("expected an array, found {}", message.tree().summary());
+                let error = Error::new(Kind::TypeMismatch, text);
+                Err(message.refused(error.into()).in_language(Language::C))
+            }
+        }
+    }
+}
+
+impl Drop for SharedMessage {
+    fn drop(&mut self) {
+        // SAFETY: the share was taken by `SharedMessage::of`, and ends here.
+        unsafe { titin_message_free(self.0) };
+    }
+}
+
 /// The message behind a pointer.
 ///
 /// # Safety

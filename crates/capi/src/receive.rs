@@ -209,16 +209,31 @@ unsafe extern "C" fn titin_receive_into(
     };
     // SAFETY: as the caller promises.
     unsafe {
+        into_array(handle, out, |port| {
+            receive_array(port, slot, timeout, arguments)
+        })
+    }
+}
+
+/// Runs a call that receives into the caller's memory, and writes the message if `out` is not NULL.
+///
+/// # Safety
+/// `handle` is NULL or a port; `out` is NULL or may be written.
+#[inline(always)]
+pub(crate) unsafe fn into_array(
+    handle: *mut Port,
+    out: *mut *mut Message,
+    body: impl FnOnce(&Port) -> Result<Box<Message>>,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
         if out.is_null() {
             return on_port(handle, |port| {
-                let message = receive_array(port, slot, timeout, arguments)?;
-                message.keep_memory();
+                body(port)?.keep_memory();
                 Ok(())
             });
         }
-        receive(handle, out, |port| {
-            receive_array(port, slot, timeout, arguments).map(Some)
-        })
+        receive(handle, out, |port| body(port).map(Some))
     }
 }
 
@@ -226,7 +241,7 @@ unsafe extern "C" fn titin_receive_into(
 ///
 /// # Safety
 /// As [`titin_receive_into`].
-unsafe fn receive_array(
+pub(crate) unsafe fn receive_array(
     port: &Port,
     slot: c_int,
     timeout: f64,

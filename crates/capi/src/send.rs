@@ -93,7 +93,7 @@ fn hold_if_closed(port: &Port, error: &Error) {
 
 /// # Safety
 /// `port` is NULL or a port; the arguments describe an array, as the header says.
-unsafe fn send_described(
+pub(crate) unsafe fn send_described(
     port: *mut Port,
     arguments: ArrayArguments,
     with: &SendArguments,
