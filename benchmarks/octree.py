@@ -47,8 +47,8 @@ models:
   octree:
     matching_timelines: {{lb: post}}
     components:
-      lb: {{description: the solver, ports: {{o_i: flow, o_f: times}}, implementation: lb}}
-      post: {{description: statistics, ports: {{s: flow, o_f: report}}, implementation: post}}
+      lb: {{description: the solver, ports: {{o_i: flow, o_f: times report statistics}}, implementation: lb}}
+      post: {{description: statistics, ports: {{s: flow, o_f: report statistics}}, implementation: post}}
       times: {{description: its times, ports: {{f_init: in}}, implementation: titin.sink}}
       report: {{description: its results, ports: {{f_init: in}}, implementation: titin.sink}}
     conduits: {{lb.flow: post.flow, lb.times: times.in, post.report: report.in}}
@@ -95,7 +95,7 @@ def build() -> Path:
 def model(folder: Path, ranks: int) -> str:
     """The two jobs, with half of the ranks each."""
     env = "{OMPI_MCA_mpi_yield_when_idle: '1'}" if native.crowded(ranks) else "{}"
-    return MODEL.format(folder=folder, env=env, settings=json.dumps(SETTINGS), half=ranks // 2)
+    return MODEL.format(folder=folder, env=env, settings=json.dumps(SETTINGS | {"coupling": "pushed"}), half=ranks // 2)
 
 
 def titin(ranks: int) -> Callable[[], dict[Any, Any]]:
