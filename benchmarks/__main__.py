@@ -23,6 +23,7 @@ from benchmarks import (
     message,
     multicast,
     nbody,
+    octree,
     papers,
     paths,
     profiling,
@@ -64,6 +65,7 @@ QUESTIONS = {
     "files": files.main,
     "streams": streams.main,
     "toysmp_ranks": toysmp.more,
+    "octree": octree.main,
     "canal_sizes": canal.sizes,
     "blocks": blocks.main,
     "pull": pull.main,
@@ -79,6 +81,7 @@ QUESTIONS = {
 APART = {
     "streams",
     "toysmp_ranks",
+    "octree",
     "canal_sizes",
     "blocks",
     "pull",

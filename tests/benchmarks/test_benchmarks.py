@@ -7,8 +7,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
 
-from benchmarks import canal, copying, distributed, harness, native, nbody, pairs, papers, paths, pull, soak
+from benchmarks import canal, copying, distributed, harness, native, nbody, octree, pairs, papers, paths, pull, soak
 from benchmarks.blocks import Task
 from benchmarks.harness import KIB, Record, compare, interval, stepping, sweep
 from benchmarks.sites import Site
@@ -60,6 +61,16 @@ def test_the_models_of_the_canal_are_right(way, tmp_path):
     model.write_text(canal.model(Path("/bin/true"), 0.5, way))
     done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_model_of_the_octree_is_right(tmp_path):
+    model = tmp_path / "model.ymmsl"
+    model.write_text(octree.model(Path("/bin"), 4))
+    done = subprocess.run([TITIN, "check", model], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    # It has all settings that the programs ask for.
+    given, wanted = (yaml.safe_load(file.read_text())["settings"] for file in (model, octree.FOLDER / "octree.ymmsl"))
+    assert given.keys() == wanted.keys()
 
 
 @pytest.mark.parametrize("blocks", [["whole"], ["west", "east"]])
