@@ -21,15 +21,17 @@ export CRATES := --workspace --exclude titin-python
 JOBS ?= $(shell expr $$(nproc) + 1)
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 setup: $(VENV)/.ready  ## what building needs: Debian packages, a Python environment in .venv
 
 build: setup  ## the package, in .venv
 	$(PYTHON) tools/wheel.py --profile $(PROFILE) --install
 
-wheel: setup  ## the wheel for other machines, in dist/
-	$(PYTHON) tools/wheel.py --profile release --portable
+wheel: setup  ## the wheels for other machines, with x86-64 and with aarch64 processors, in dist/
+	for machine in x86_64 aarch64; do \
+		$(PYTHON) tools/wheel.py --profile release --portable --target $$machine-unknown-linux-gnu; \
+	done
 
 # Long, and for root: chroots with an empty Debian in them, and a whole build for Debian.
 packages: wheel  ## the wheel and the Debian packages, tried in empty systems, in dist/
@@ -42,13 +44,20 @@ packages: wheel  ## the wheel and the Debian packages, tried in empty systems, i
 demo: build  ## the main example: a lattice Boltzmann cavity, whole and in coupled pieces, against a reference
 	examples/cavity/run.sh
 
-test: test-rust test-python  ## every test of every language
+test: test-rust test-aarch64 test-python  ## every test of every language
 
 test-rust: setup test-packages
 	cargo test $(CRATES) --locked --profile $(PROFILE)
 
-test-python: build test-packages
+test-python: build test-packages aarch64
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
+
+# What runs of both x86-64 and aarch64 programs need, in build/aarch64. Without the packages for it the tests are left out.
+aarch64: build  ## libtitin for aarch64, an emulator and compilers, for tests on an x86-64 machine
+	$(PYTHON) tools/aarch64.py
+
+test-aarch64: aarch64
+	$(PYTHON) tools/aarch64.py --tests
 
 # What tests start beside titin, and nothing else needs: MPI, coarrays, Global Arrays and what they are linked with, a
 # compiler that has std::mdspan, Slurm, ssh, tools, what Debian packages and module files are tested with.
@@ -138,4 +147,4 @@ $(VENV)/.ready-docs: requirements-docs.txt
 	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
-.PHONY: help setup build wheel packages demo test test-rust test-python test-packages check check-rust check-orders check-python check-tree docs bench papers fuzz mutants soak clean clean-stage
+.PHONY: help setup build wheel packages demo test test-rust test-python aarch64 test-aarch64 test-packages check check-rust check-orders check-python check-tree docs bench papers fuzz mutants soak clean clean-stage

@@ -8,6 +8,7 @@ sources. maturin builds the extension against the library and packs everything.
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -24,18 +25,23 @@ MUSCLE3 = ROOT / "compat/muscle3/python"
 GLIBC = (2, 28)
 # What goes beside the library; the command `titin` goes where commands are found.
 LIBRARY = ("libtitin.so", "libtitin.a", "titin-host", "titin-relayd")
+#: The processor of this machine.
+HOST = f"{platform.machine()}-unknown-linux-gnu"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="dev", help="cargo's profile")
     parser.add_argument("--portable", action="store_true", help="for any Linux with glibc 2.28 or newer (uses Zig)")
-    parser.add_argument("--target", default="x86_64-unknown-linux-gnu", help="with --portable")
+    parser.add_argument("--target", default=HOST, help="the processor, with --portable: aarch64-unknown-linux-gnu")
     parser.add_argument("--install", action="store_true", help="into the environment that runs this")
     options = parser.parse_args()
+    if options.target != HOST and not options.portable:
+        parser.error("another processor needs --portable, since Zig is the linker for it")
 
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+    target = target_folder()
     folder = target / (options.target if options.portable else "") / directory(options.profile)
+    prepare(options)
     build(options, folder)
     stage(options, folder)
     describe(options)
@@ -43,7 +49,7 @@ def main() -> None:
     if not options.portable:
         wheel = wheel.replace(wheel.with_name(local(wheel.name)))
     if options.portable:
-        check_symbols(folder)
+        check_symbols(options, folder)
         options_of_pip = ("-q", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheel.parent))
         run(sys.executable, "-m", "pip", "wheel", *options_of_pip, str(MUSCLE3))
         check_wheels(wheel)
@@ -54,9 +60,45 @@ def main() -> None:
     print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
 
 
+def target_folder() -> Path:
+    """cargo's folder for what it builds."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+
+
 def directory(profile: str) -> str:
     """cargo's name of a profile's directory."""
     return "debug" if profile == "dev" else profile
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Installs what another processor needs: the tools for its binaries, and Rust's library."""
+    if options.target == HOST:
+        return
+    package = f"binutils-{triple(options).replace('_', '-')}"
+    run("tools/packages.sh", f"{tool(options, 'strip')}:{package}", f"{tool(options, 'objdump')}:{package}")
+    if not shutil.which("rustup"):
+        sys.exit(f"Rust's library for {options.target} is missing, and there is no rustup, which brings it")
+    run("rustup", "target", "add", options.target)
+
+
+def triple(options: argparse.Namespace) -> str:
+    """The target as compilers and Debian name it."""
+    return str(options.target).replace("-unknown", "")
+
+
+def tool(options: argparse.Namespace, name: str) -> str:
+    """The tool of binutils for the target's binaries: those of a Debian know one processor each."""
+    return name if options.target == HOST else f"{triple(options)}-{name}"
+
+
+def native_titin(options: argparse.Namespace, folder: Path) -> Path:
+    """The command `titin` that runs here. The one for another processor does not; its manual pages are the same."""
+    if options.target == HOST:
+        return folder / "titin"
+    built = [target_folder() / place / directory(options.profile) / "titin" for place in (HOST, "")]
+    if not any(file.exists() for file in built):
+        run("cargo", "build", "--locked", "--profile", options.profile, "-p", "titin-cli")
+    return next(file for file in built if file.exists())
 
 
 def build(options: argparse.Namespace, folder: Path) -> None:
@@ -103,7 +145,7 @@ def stage(options: argparse.Namespace, folder: Path) -> None:
         shutil.copy2(folder / name, lib)
     shutil.copy2(folder / "titin", scripts)
     compile_muscle2(options, folder / "muscle2", muscle2 / "lib")
-    run(str(folder / "titin"), "man", str(manuals))
+    run(str(native_titin(options, folder)), "man", str(manuals))
     for file, place in (
         ("titin.pc", lib / "pkgconfig"),
         ("titin-config.cmake", lib / "cmake/titin"),
@@ -114,7 +156,7 @@ def stage(options: argparse.Namespace, folder: Path) -> None:
         (place / file).write_text(text)
     # The names of functions stay. The tables for debuggers would make the wheel ten times as big.
     for binary in (*(lib / name for name in LIBRARY), scripts / "titin"):
-        run("strip", "--strip-debug", str(binary))
+        run(tool(options, "strip"), "--strip-debug", str(binary))
 
 
 def compile_muscle2(options: argparse.Namespace, objects: Path, lib: Path) -> None:
@@ -122,8 +164,7 @@ def compile_muscle2(options: argparse.Namespace, objects: Path, lib: Path) -> No
     compiler, archiver = ["cc"], ["ar"]
     if options.portable:
         zig = [sys.executable, "-m", "ziglang"]
-        system = options.target.replace("-unknown", "")
-        compiler, archiver = [*zig, "cc", "-target", f"{system}.{GLIBC[0]}.{GLIBC[1]}"], [*zig, "ar"]
+        compiler, archiver = [*zig, "cc", "-target", f"{triple(options)}.{GLIBC[0]}.{GLIBC[1]}"], [*zig, "ar"]
     objects.mkdir(parents=True, exist_ok=True)
     compiled = []
     for source in sorted((ROOT / "compat/muscle2/src").glob("*.c")):
@@ -166,10 +207,11 @@ def local(name: str) -> str:
     return f"{package}-{version}-0_this_machine_only-{tags}"
 
 
-def check_symbols(folder: Path) -> None:
+def check_symbols(options: argparse.Namespace, folder: Path) -> None:
     """Fails if a binary needs a newer glibc than the wheel promises."""
     for name in ("libtitin.so", "titin", "titin-host", "titin-relayd", "lib_core.so"):
-        listing = subprocess.run(["objdump", "-T", folder / name], check=True, capture_output=True, text=True).stdout
+        command = [tool(options, "objdump"), "-T", str(folder / name)]
+        listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", listing)}
         newest = max(versions)
         if newest > GLIBC:

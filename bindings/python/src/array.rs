@@ -386,9 +386,8 @@ fn dtype(view: &ffi::Py_buffer) -> Element {
         false => unsafe { CStr::from_ptr(view.format) }.to_bytes(),
     };
     let (swapped, code) = match format {
-        [b'>' | b'!', code @ ..] => (cfg!(target_endian = "little"), code),
-        [b'<', code @ ..] => (cfg!(target_endian = "big"), code),
-        [b'@' | b'=', code @ ..] => (false, code),
+        [b'>' | b'!', code @ ..] => (true, code),
+        [b'<' | b'@' | b'=', code @ ..] => (false, code),
         code => (false, code),
     };
     let is_of_type = |(codes, size, _): &&(&str, isize, &str)| {

@@ -15,12 +15,8 @@ use crate::sys;
 /// The most dimensions of an [`NdArray`]. Other arrays go by the buffer protocol.
 const DIMENSIONS: usize = 4;
 
-/// NumPy's mark of the byte order that this machine does not have.
-const FOREIGN: u8 = if cfg!(target_endian = "little") {
-    b'>'
-} else {
-    b'<'
-};
+/// NumPy's mark of the byte order that titin's processors do not have.
+const FOREIGN: u8 = b'>';
 
 /// The memory of an array of class `numpy.ndarray`. The `NdArray` holds the array.
 ///

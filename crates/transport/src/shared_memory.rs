@@ -122,7 +122,8 @@ impl SharedRegion {
         let map = map(&file, length, false, true)?;
         // A region with many writers is small, or the pages come as they are used.
         if writers == Writers::Maker {
-            allocate(&file, &map)?;
+            let _ = map.advise(Advice::HugePage);
+            allocate(&file, length, || map.advise(Advice::PopulateWrite))?;
         }
         let file = seal(file, writers)?;
         let writable = true;
@@ -139,13 +140,12 @@ impl SharedRegion {
         if !rustix::fs::fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
             return invalid("shared memory that could be cut short");
         }
-        let status = rustix::fs::fstat(file)?;
-        if status.st_size != length as i64 {
+        if rustix::fs::fstat(file)?.st_size != length as i64 {
             return invalid("shared memory that is not as long as was said");
         }
         let writable = writers == Writers::All;
         // Mapping fills in all pages, so the pages must be allocated.
-        if !writable && (status.st_blocks as u64) * 512 < length as u64 {
+        if !writable && !is_allocated(file, length)? {
             return invalid("shared memory that was not allocated");
         }
         Ok(SharedRegion {
@@ -282,20 +282,30 @@ fn seal(file: OwnedFd, writers: Writers) -> io::Result<OwnedFd> {
     }
 }
 
-/// Allocates all pages now, huge pages if the system offers them: page faults cost more than
-/// copies.
-fn allocate(file: &OwnedFd, map: &MmapRaw) -> io::Result<()> {
-    let _ = map.advise(Advice::HugePage);
-    if map.advise(Advice::PopulateWrite).is_ok() {
+/// Allocates all pages of a file now: page faults cost more than copies. `populate` advises the
+/// system to fill in the pages of a mapping of the file, which is faster than `fallocate`.
+///
+/// A system may ignore the advice and report success: an emulator of another processor (qemu-user)
+/// does. So the pages count as allocated only if the file says so.
+fn allocate(
+    file: &OwnedFd,
+    length: usize,
+    populate: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    if populate().is_ok() && is_allocated(file, length)? {
         return Ok(());
     }
-    // The kernel is older than 5.14, or memory is short: `fallocate` tells the two apart.
-    Ok(rustix::fs::fallocate(
-        file,
-        FallocateFlags::empty(),
-        0,
-        map.len() as u64,
-    )?)
+    // The kernel is older than 5.14 or ignores the advice, or memory is short: `fallocate` tells
+    // the last of these apart.
+    let flags = FallocateFlags::empty();
+    Ok(rustix::fs::fallocate(file, flags, 0, length as u64)?)
+}
+
+/// Whether the system has allocated all pages of a memory file.
+fn is_allocated(file: &OwnedFd, length: usize) -> io::Result<bool> {
+    // In units of 512 bytes, whatever the size of a page is.
+    let blocks = rustix::fs::fstat(file)?.st_blocks as u64;
+    Ok(blocks * 512 >= length as u64)
 }
 
 fn map(file: &OwnedFd, length: usize, populate: bool, writable: bool) -> io::Result<MmapRaw> {
@@ -391,10 +401,28 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_allocated_where_the_system_ignores_or_refuses_advice() {
+        for populate in [|| Ok(()), || Err(Errno::INVAL.into())] {
+            let (_, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
+            assert!(!is_allocated(&file, 8192).unwrap(), "before");
+            allocate(&file, 8192, populate).unwrap();
+            assert!(is_allocated(&file, 8192).unwrap());
+            SharedRegion::open(&file, 8192, Writers::Maker).unwrap();
+        }
+    }
+
+    #[test]
+    fn memory_that_was_not_allocated_is_refused() {
+        let (_, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
+        let refused = SharedRegion::open(&file, 8192, Writers::Maker).unwrap_err();
+        assert!(refused.to_string().contains("not allocated"));
+    }
+
+    #[test]
     fn a_descriptor_for_reading_alone_is_enough_for_others() {
         // As on a system without the seal against writes by other processes.
         let (mine, file) = SharedRegion::create("test", 8192, Writers::All).unwrap();
-        allocate(&file, &mine.map).unwrap();
+        allocate(&file, 8192, || mine.map.advise(Advice::PopulateWrite)).unwrap();
         let file = read_only(&file).unwrap();
         let theirs = Arc::new(SharedRegion::open(&file, 8192, Writers::Maker).unwrap());
         mine.write(0, b"hello");

@@ -20,6 +20,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_endian = "big")]
+compile_error!(
+    "titin is for little-endian processors: the elements of arrays travel as they are in memory, in little-endian \
+     order, and nothing swaps their bytes"
+);
+
 pub mod attempts;
 pub mod circuit;
 pub mod connection;

@@ -57,7 +57,8 @@ struct bfloat16 {
 
 namespace detail {
 
-/// Number of an element type; 0 if arrays of the type cannot be sent. A plain char is signed here on every machine.
+/// Number of an element type; 0 if arrays of the type cannot be sent. A plain char and a wchar_t are signed here on every
+/// machine, as they are on x86-64: programs for different processors would not understand each other else.
 template <class T>
 constexpr int dtype() {
     if constexpr (std::is_same_v<T, bool>) return TITIN_BOOL;
@@ -71,6 +72,7 @@ constexpr int dtype() {
 #endif
     else if constexpr (std::is_same_v<T, std::byte>) return TITIN_U8;
     else if constexpr (std::is_same_v<T, char>) return TITIN_I8;
+    else if constexpr (std::is_same_v<T, wchar_t>) return sizeof(T) == 4 ? TITIN_I32 : TITIN_I16;
     else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8)
         return (std::is_signed_v<T> ? TITIN_I8 : TITIN_U8) +
                (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3);

@@ -31,7 +31,8 @@ use crate::shared_memory::{self, SharedBytes};
 /// The most blocks of a process at a time. Each peer has as many counts of returns.
 pub(crate) const BLOCKS: usize = 1 << 14;
 
-/// Payloads are rounded up to pages.
+/// Payloads are rounded up to the smallest pages that systems have. Where pages are larger, as on some
+/// aarch64, several blocks share a page.
 const PAGE: usize = 4096;
 
 /// The first segment of a size has `FIRST_BLOCKS` blocks, or `FIRST_BYTES` bytes if fewer.
