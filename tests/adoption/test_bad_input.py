@@ -127,7 +127,7 @@ MISTAKES = {
     "object": ("", {"macro": ("None, 1)", "None, object())")}, ["TypeMismatch", "object"]),
     "number as a key": ("", {"macro": ("None, 1)", "None, {1: 2})")}, ["key"]),
     "a level that is none": (
-        "muscle_local_log_level: 7",
+        "micro.muscle_local_log_level: 7",
         {},
         ["muscle_local_log_level", "micro reported an error: TypeError"],
     ),

@@ -58,6 +58,6 @@ def test_the_command_prints_a_component(stage):
     assert printed.stdout == described.stdout
     assert json.loads(printed.stdout)
     helped = subprocess.run([TITIN, "bmi", "--help"], env=env, capture_output=True, text=True, timeout=LIMIT)
-    assert helped.returncode == 0 and "--setting NAME=VALUE" in helped.stdout
+    assert helped.returncode == 0 and "--setting <NAME=VALUE>" in helped.stdout
     wrong = subprocess.run([TITIN, "bmi", "zoo:Mash", config], env=env, capture_output=True, text=True, timeout=LIMIT)
     assert wrong.returncode == 1 and "Mash" in wrong.stderr

@@ -1,9 +1,9 @@
 //! Members of ensembles that are started again after they have joined.
 //!
-//! Nobody knows what a failed member has done with its messages. Its driver does, if the member has
-//! exchanged messages with the driver alone, and the driver sends to it: the driver gets an error, and
-//! sends again what is to be done again. The member is started again when the driver sends to it. Each attempt has conduits of its own, so nothing of an earlier
-//! attempt reaches a later one.
+//! Only a driver can know what a failed member has done with its messages, and only if the member has
+//! exchanged messages with this driver alone. The driver gets an error, and sends again what is to be
+//! done again. That send has the member started again. Each attempt has conduits of its own, so nothing
+//! of an earlier attempt reaches a later one.
 
 use std::collections::HashMap;
 
