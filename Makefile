@@ -52,7 +52,8 @@ test-rust: setup test-packages
 test-python: build test-packages aarch64
 	$(PYTHON) -m pytest tests -n $(JOBS) -rs
 
-# What runs of both x86-64 and aarch64 programs need, in build/aarch64. Without the packages for it the tests are left out.
+# What runs of both x86-64 and aarch64 programs need, in build/aarch64. Where packages are missing, the tests that need
+# them are left out.
 aarch64: build  ## libtitin for aarch64, an emulator and compilers, for tests on an x86-64 machine
 	$(PYTHON) tools/aarch64.py
 

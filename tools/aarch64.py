@@ -213,7 +213,7 @@ def test() -> None:
     """Runs the unit tests of some crates under the emulator, with fewer random cases than without it."""
     crates = [word for crate in CRATES for word in ("-p", crate)]
     fewer = {"PROPTEST_CASES": "16", "TITIN_SCHEDULES": "100"}
-    # It counts in statistics, for minutes, what no processor changes.
+    # The skipped test takes minutes. Its statistics do not depend on the processor.
     cargo("test", "--lib", *crates, words=("--", "--skip", "every_rank_gets_about_the_same_share"), **fewer)
 
 

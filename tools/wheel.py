@@ -87,7 +87,7 @@ def triple(options: argparse.Namespace) -> str:
 
 
 def tool(options: argparse.Namespace, name: str) -> str:
-    """The tool of binutils for the target's binaries: those of a Debian know one processor each."""
+    """The tool of binutils for the target's binaries. Each of Debian's tools knows one processor."""
     return name if options.target == HOST else f"{triple(options)}-{name}"
 
 

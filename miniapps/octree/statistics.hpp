@@ -1,7 +1,7 @@
 // What POST_DATA makes of samples of the flow, on the fly: in each cell the mean of density and velocity and their fluctuation (root
 // mean square), at the wall the shear, and the flow at some probes as it changes.
 //
-// Each number is that of one cell, computed from the samples in their order; so it has the same bits whoever computes it.
+// Each number is that of one cell, computed from the samples in their order; so it has the same bits on any rank of either program.
 #pragma once
 
 #include "exchange.hpp"

@@ -25,8 +25,8 @@ models:
       micro: {{description: a member, ports: {{f_init: in, o_f: out}}, implementation: micro, multiplicity: {members}}}
     conduits: {{driver.out: micro.in, micro.out: driver.back}}
 programs:
-  driver: {{executable: python3, args: [{here}/driver.py], env: {{HOW: '{how}', BY: {by}}}}}
-  micro: {{executable: python3, args: [{here}/member.py], env: {{CRASHES: '{crashes}'}}}}
+  driver: {{executable: python3, args: [{here}/{driver}.py], env: {{HOW: '{how}', BY: {by}}}}}
+  micro: {{executable: python3, args: [{here}/{member}.py], env: {{CRASHES: '{crashes}'}}}}
 titin: {{grace: 1 s, ensemble: {{micro: {ensemble}}}}}
 """
 
@@ -66,7 +66,8 @@ def titin(folder: Path, *arguments: str, run: str = "run") -> Done:
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., Done]:
     def run(members: int, how: dict[int, str], ensemble: str, by: str = "slot", crashes: int = 0) -> Done:
-        text = MODEL.format(members=members, here=HERE, how=json.dumps(how), by=by, ensemble=ensemble, crashes=crashes)
+        programs = {"here": HERE, "driver": "driver", "member": "member"}
+        text = MODEL.format(**programs, members=members, how=json.dumps(how), by=by, ensemble=ensemble, crashes=crashes)
         (tmp_path / "model.ymmsl").write_text(text)
         return titin(tmp_path, "model.ymmsl")
 

@@ -8,25 +8,13 @@ from typing import Any
 
 import pytest
 
-from .conftest import HERE, Done, titin
-
-MODEL = """\
-ymmsl_version: v0.2
-models:
-  study:
-    components:
-      driver: {{description: drives, ports: {{o_i: out, s: back}}, implementation: driver}}
-      micro: {{description: a member, ports: {{f_init: in, o_f: out}}, implementation: micro, multiplicity: {members}}}
-    conduits: {{driver.out: micro.in, micro.out: driver.back}}
-programs:
-  driver: {{executable: python3, args: [{here}/again.py], env: {{HOW: '{how}', BY: {by}}}}}
-  micro: {{executable: python3, args: [{here}/fragile.py]}}
-titin: {{grace: 1 s, ensemble: {{micro: {ensemble}}}}}
-"""
+from .conftest import HERE, MODEL, Done, titin
 
 
 def run(folder: Path, members: int, how: str, by: str, ensemble: str) -> Done:
-    (folder / "model.ymmsl").write_text(MODEL.format(here=HERE, members=members, how=how, by=by, ensemble=ensemble))
+    programs = {"here": HERE, "driver": "again", "member": "fragile"}
+    text = MODEL.format(**programs, members=members, how=how, by=by, ensemble=ensemble, crashes=0)
+    (folder / "model.ymmsl").write_text(text)
     return titin(folder, "model.ymmsl")
 
 

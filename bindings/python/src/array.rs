@@ -440,8 +440,8 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Err(error::mismatch(py, text))
 }
 
-/// A NumPy array over an object of DLPack, if the object is in the memory of the host. `call` is what
-/// cannot be done with an object elsewhere.
+/// A NumPy array over an object of DLPack, if the object is in the memory of the host. `call` names the
+/// call in errors.
 fn from_dlpack<'py>(call: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;

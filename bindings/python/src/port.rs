@@ -112,7 +112,7 @@ impl Port {
         })
     }
 
-    /// Sends as `Instance.send` does, with every argument by its place: a call of libmuscle for each message.
+    /// Sends as `Instance.send` does, with positional arguments. libmuscle makes this call for each message.
     #[pyo3(signature = (data, timestamp, next_timestamp, slot, settings, /))]
     fn _send(
         &self,

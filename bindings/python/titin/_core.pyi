@@ -187,7 +187,7 @@ class Instance:
     def receive_into(
         self, port: str | Port, buffer: Any, *, slot: int | None = None, timeout: float | None = None
     ) -> Message:
-        """Receives an array into memory of the program: a NumPy array, also strided, a buffer, or a host's DLPack.
+        """Receives an array into memory of the program: a NumPy array, also strided, a buffer, or host DLPack.
 
         Dtype and shape must be those of the message. Otherwise the call raises :class:`titin.TypeMismatch`, and the
         next call gets the message. Each element keeps its index, whatever the order in memory. An array whose elements

@@ -637,7 +637,7 @@ int titin_receive_into(titin_port *port, int slot, double timeout, int dtype, in
 /* Tensors of version 1 of DLPack, in the memory of the host. `struct DLManagedTensorVersioned` is declared by the dlpack.h that
  * comes with the other library; without it a program can still pass tensors on. A tensor in the memory of a device, of another
  * version or of an element type that is not sent is TITIN_ERROR_TYPE_MISMATCH. These calls never call a tensor's deleter: the
- * tensor stays the caller's, who frees it by titin_dlpack_free. */
+ * tensor stays the caller's. Free it with titin_dlpack_free. */
 struct DLManagedTensorVersioned;
 
 /* Sends the elements of a tensor, as titin_send_array does. */

@@ -25,7 +25,7 @@ const READ_ONLY: u64 = 1;
 /// The device type of the host's ordinary memory.
 const CPU: i32 = 1;
 
-/// `DLManagedTensorVersioned`. All up to the flags has the same place in every version.
+/// `DLManagedTensorVersioned`. Every member up to the flags has the same place in every version.
 #[repr(C)]
 pub struct ManagedTensor {
     version: Version,
@@ -131,7 +131,7 @@ impl Described {
     }
 }
 
-/// Which memory a device type is of, unless it is memory that the host can use as its own.
+/// The name of a device type; `None` if the host can use the memory as its own.
 fn device_name(kind: i32) -> Option<&'static std::ffi::CStr> {
     Some(match kind {
         // CPU, and memory of CUDA and ROCm on the host, pinned or managed.
@@ -152,7 +152,7 @@ fn device_name(kind: i32) -> Option<&'static std::ffi::CStr> {
     })
 }
 
-/// Reads a tensor's description. `what` is what cannot be done if the tensor does not serve.
+/// Reads a tensor's description. `what` names the call in errors.
 ///
 /// # Safety
 /// `tensor` is NULL or points to a tensor, of any version. Its shape and strides have as many
@@ -205,7 +205,7 @@ unsafe fn described(tensor: *const ManagedTensor, what: &str) -> Result<Describe
             strides.clear();
         }
     }
-    // NULL stays NULL, as of an array without elements.
+    // An array without elements may have NULL, which stays NULL.
     let mut data = tensor.data;
     if !data.is_null() {
         data = data.wrapping_byte_add(tensor.byte_offset as usize);

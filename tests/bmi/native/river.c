@@ -23,7 +23,7 @@ int parallel_initialize(Bmi *model, int communicator) {
     return model->initialize ? 0 : 1;
 }
 
-/* The cells of this rank, without ghosts: from the first to the one behind the last. */
+/* The cells of this rank, without ghosts: from the first; the end is the first cell behind. */
 int get_grid_partition_range(Bmi *model, int grid, int *begin, int *end) {
     *begin = RIVER(model)->first;
     *end = RIVER(model)->first + RIVER(model)->cells;

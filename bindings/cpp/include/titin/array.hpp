@@ -58,7 +58,7 @@ struct bfloat16 {
 namespace detail {
 
 /// Number of an element type; 0 if arrays of the type cannot be sent. A plain char and a wchar_t are signed here on every
-/// machine, as they are on x86-64: programs for different processors would not understand each other else.
+/// machine, as on x86-64. Otherwise programs for different processors could not exchange them.
 template <class T>
 constexpr int dtype() {
     if constexpr (std::is_same_v<T, bool>) return TITIN_BOOL;

@@ -112,7 +112,7 @@ class Instance:
         try:
             self._handler = logs.set_up(self._titin, self._known_settings())
         except BaseException as raised:
-            # The run has this instance by now, and has to hear why it goes.
+            # The instance has joined: without a reason the run would report that it did not close.
             self._end_by(raised)
             raise
         uncaught.watch(self)
@@ -234,7 +234,7 @@ class Instance:
             self._refuse_port(port_name, slot, sends=False)
         if not port.connected:
             return self._unconnected(port, default)
-        # Each message comes this way, which makes no call but one into titin.
+        # The cost of every message: one call into titin, and none beside it.
         settings = None
         try:
             if port.is_f_init:

@@ -282,7 +282,7 @@ impl Manager {
         self.deferred_starts.push(id);
     }
 
-    /// Has the counts of later attempts counted with those of the first.
+    /// Adds the counts of later attempts to those of the first.
     pub(super) fn merge_attempts(&self, profile: &mut Profile) {
         if self.attempts.conduit_count() == 0 {
             return;

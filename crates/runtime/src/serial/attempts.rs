@@ -24,7 +24,7 @@ impl Serial {
     /// again and the program knows of the failure.
     ///
     /// Of an instance that several threads or tasks call, another call may wait for the failed attempt.
-    /// So such an instance does without the member.
+    /// So such an instance never has the member started again.
     #[cold]
     pub(super) fn begin_anew(&self, port: &Port, slot: Option<u32>) -> Result<()> {
         let process = &self.core.process;

@@ -6,7 +6,7 @@ const STATES = ["failed", "waiting", "running", "starting", "awaited", "ended", 
 const OVER = new Set(["done", "failed", "interrupted", "lost"]);
 const INTERVAL = 1000;      // milliseconds between two looks
 const RATE_LOOKS = 4;       // looks over which rates are averaged: instances report less often than once a second
-const MOST_SAMPLES = 600;   // of the history; then every other one goes
+const MOST_SAMPLES = 600;   // of the history; beyond, every second sample is dropped
 const MOST_ROWS = 100;      // of a table
 
 const saved = JSON.parse(document.getElementById("saved").textContent);
